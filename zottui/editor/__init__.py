@@ -1,1 +1,1 @@
-"""Where prompts are written: the text and its keys, what is pasted, completion, history, and drafts that survive."""
+"""The prompt editor: text and keys, pasting, completion, history, and drafts that survive a crash."""

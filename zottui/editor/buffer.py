@@ -1,7 +1,8 @@
-"""The text of a prompt: prompt_toolkit's buffer, in which what looks like one thing is one thing.
+"""The editor's buffer: placeholders and multi-code-point characters are edited as one unit.
 
-Neither the cursor nor a deletion stops inside a placeholder or a character of several code points (a letter with its
-accents, a flag, a family), whichever command of Emacs or vi moves or deletes.
+The cursor cannot enter, and a deletion cannot split, a placeholder or a character of several code points (a letter with
+accents, a flag, a family emoji). prompt_toolkit has about 200 commands that move or delete, so this is not done in them:
+the buffer corrects the result after each change.
 """
 
 import re
@@ -16,34 +17,34 @@ from zottui.editor.placeholders import Placeholders
 from zottui.editor.whole import Span, edit, mended, outside
 
 GRAPHEME_CHARS = 64
-"""No character is longer for us: one can carry any number of accents."""
+"""Most code points that are treated as one character; Unicode allows any number of accents."""
 
 _HALVES = re.compile("[\ud800-\udfff]")
-"""What is left of bytes that are no UTF-8; no frame can carry them."""
+"""Surrogates, which stand for input bytes that are not UTF-8. JSON frames cannot carry them."""
 
 
 class PromptBuffer(Buffer):
-    """Of one editor."""
+    """The buffer of one editor."""
 
     def __init__(self, placeholders: Placeholders) -> None:
-        """`placeholders`: those that may be in the text; whoever adds one inserts it."""
+        """`placeholders` are those that may occur in the text. Insert the label after adding one."""
         super().__init__(multiline=True, name="editor")
         self._placeholders = placeholders
         self._seen = ""
         self._at = 0
         self._is_edit = True
         self._given_back: tuple[str, int] | None = None
-        """Text and cursor as long as nothing was done with what was given back."""
+        """Text and cursor right after `give_back`, to detect whether the user has done anything since."""
         self.on_text_changed += self._keep_whole
         self.on_cursor_position_changed += self._keep_outside
 
     def replace(self, text: str, cursor: int | None = None) -> None:
-        """Hold `text` instead, with the cursor there, or at its end; undo brings back what was there."""
+        """Replace the whole text and put the cursor at `cursor`, or at the end; undo restores the old text."""
         self.save_to_undo_stack()
         self._correct(text, len(text) if cursor is None else cursor)
 
     def give_back(self, text: str) -> None:
-        """Hold `text`, which the next character that is typed replaces, as if it were selected; any other key keeps it."""
+        """Replace the text as if the new one were selected: the next typed character replaces it, any other key keeps it."""
         self.replace(text)
         self._given_back = (self.text, self.cursor_position)
 
@@ -54,25 +55,25 @@ class PromptBuffer(Buffer):
         move_cursor: bool = True,
         fire_event: bool = True,
     ) -> None:
-        """Insert at the cursor, as prompt_toolkit does."""
+        """Insert at the cursor; replaces a text that was just given back."""
         if data != "\n" and self._given_back == (self.text, self.cursor_position):
             self.replace("")
         self._given_back = None
         super().insert_text(data, overwrite, move_cursor, fire_event)
 
     def undo(self) -> None:
-        """The text as it was before the last change."""
+        """Undo the last change."""
         with self._as_it_is():
             super().undo()
 
     def redo(self) -> None:
-        """The text as it was before the last `undo`."""
+        """Redo the last undone change."""
         with self._as_it_is():
             super().redo()
 
     @contextmanager
     def _as_it_is(self) -> Iterator[None]:
-        """What comes is another text, and not an edit of this one."""
+        """Treat changes within the block as a new text, which needs no repair, and not as an edit."""
         self._is_edit = False
         try:
             yield
@@ -105,12 +106,12 @@ class PromptBuffer(Buffer):
 
 
 def encodable(text: str) -> str:
-    """`text` with U+FFFD for bytes that were no UTF-8."""
+    """Return `text` with U+FFFD for bytes that are not UTF-8."""
     return _HALVES.sub("\ufffd", text)
 
 
 def _grapheme_around(text: str, position: int) -> list[Span]:
-    """The character of several code points that `position` is inside of; at most one."""
+    """Return the span of the multi-code-point character that `position` is inside of, if any."""
     if position in {0, len(text)} or text[position].isascii():
         return []
     start = grapheme_boundary_before(text, position + 1)

@@ -1,4 +1,4 @@
-"""The image in the clipboard of the desktop, by the programs that desktops have for it."""
+"""Reads an image from the desktop's clipboard with wl-paste, xclip or pngpaste."""
 
 import asyncio
 import os
@@ -11,13 +11,13 @@ from contextlib import suppress
 from zottui.editor.images import MAX_BYTES, ImageError
 
 READ_S = 5.0
-"""For a program that only copies some megabytes; an X server behind a slow connection has that much time."""
+"""Seconds for the program to write its output; enough for an X server behind a slow connection."""
 
 END_S = 1.0
-"""For a program that was killed, to be gone."""
+"""Seconds to wait for the end of a killed program."""
 
 _DRAINED_BYTES = 64 * 1024
-"""What a pipe holds."""
+"""Read size for draining: the capacity of a pipe."""
 
 _WAYLAND = ("wl-paste", "--no-newline", "--type", "image/png")
 _X11 = ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")
@@ -25,10 +25,10 @@ _MACOS = ("pngpaste", "-")
 
 
 async def image(env: Mapping[str, str]) -> bytes:
-    """The PNG file that is in the clipboard; of a too large one a beginning that is too large.
+    """Return the PNG file in the clipboard. One that is too large is cut to one byte more than allowed.
 
     Raises:
-        ImageError: there is no display, no program for it, or no image.
+        ImageError: there is no display, no program to read it, or no image.
     """
     command = _command(env)
     program = shutil.which(command[0], path=env.get("PATH"))
@@ -51,7 +51,7 @@ def _command(env: Mapping[str, str]) -> tuple[str, ...]:
 
 
 async def _output(program: str, *args: str, env: Mapping[str, str]) -> bytes:
-    """What a program writes, at most one byte more than an image may have; it is gone afterwards."""
+    """Run a program and return at most `MAX_BYTES + 1` bytes of its output; it has ended afterwards."""
     try:
         process = await asyncio.create_subprocess_exec(
             program,
@@ -75,12 +75,12 @@ async def _output(program: str, *args: str, env: Mapping[str, str]) -> bytes:
 
 
 async def _end(process: asyncio.subprocess.Process, stream: asyncio.StreamReader) -> None:
-    """Make sure that it is gone, with what it has started."""
+    """Kill the program with all its children and wait for its end."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     with suppress(TimeoutError):
         async with asyncio.timeout(END_S):
-            while await stream.read(_DRAINED_BYTES):  # else the pipe stays open, and nobody sees that it has ended
+            while await stream.read(_DRAINED_BYTES):  # asyncio reports the end only after the pipe is drained
                 pass
             await process.wait()
 

@@ -1,8 +1,8 @@
-"""The list that appears while a command, its argument or a file is typed.
+"""The completion popup for commands, their arguments and files.
 
 /mo              commands, at the beginning of the text
-/model op        arguments of a command that has a source of them
-see @src/ma      files, where a word begins; @"with spaces" too
+/model op        arguments of a command that has completion for them
+see @src/ma      files, at the beginning of a word; also @"with spaces"
 """
 
 import re
@@ -24,20 +24,20 @@ from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import cells, clean, fit, padded, piece
 
 ROWS = 8
-"""Height of the list: what is seen at a glance, and half of what the live area may take."""
+"""Most rows of the popup."""
 
 NAME_CELLS = 32
-"""Columns for names beside which something is said; what is longer pushes that to the right."""
+"""Columns for names before their descriptions; a longer name pushes its description to the right."""
 
 Source = Callable[[str], Coroutine[object, object, Sequence[ListChoice]]]
-"""Gives what the text so far can become; it is asked again at every key. A `ClientError` of it counts as nothing."""
+"""Returns the choices for a partial text; called again after each key. A `ClientError` counts as no choices."""
 
 _FILE = re.compile(r'(?:^|(?<=\s))@(?:"(?P<quoted>[^"\n]*)|(?P<plain>[^\s"]*))\Z')
 _COMMAND = re.compile(r"/[^\s/]*\Z")
 
 
 class Kind(Enum):
-    """What is completed."""
+    """The kind of completion."""
 
     COMMAND = "command"
     ARGUMENT = "argument"
@@ -46,19 +46,19 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class CompletionToken:
-    """The piece of text before the cursor that can be completed."""
+    """The text before the cursor that can be completed."""
 
     kind: Kind
     start: int
-    """Where it begins; it ends at the cursor."""
+    """Index of its first character; it ends at the cursor."""
     query: str
-    """What is typed of the name."""
+    """The typed part of the name."""
     command: str = ""
-    """Whose argument it is."""
+    """For an argument, the name of its command."""
 
 
 def token_at(text: str, cursor: int, commands_with_arguments: Collection[str]) -> CompletionToken | None:
-    """What is being typed at `cursor`, if a list could help."""
+    """Return the completable text at `cursor`, if any."""
     before = text[:cursor]
     if _COMMAND.match(before):
         return CompletionToken(Kind.COMMAND, 0, before[1:])
@@ -73,7 +73,7 @@ def token_at(text: str, cursor: int, commands_with_arguments: Collection[str]) -
 
 
 class Popup:
-    """The list; a `Dialog` while it is shown."""
+    """The popup; it is open as a `Dialog` while it has choices."""
 
     has_editor = True
 
@@ -86,7 +86,7 @@ class Popup:
         arguments: Mapping[str, Source],
         run: Callable[[], None],
     ) -> None:
-        """Follows what is typed into `buffer`; `run` submits that. `arguments` by command, without the slash."""
+        """Follow the text of `buffer`. `run` submits it. `arguments` are sources by command name, without the slash."""
         self._desk = desk
         self._buffer = buffer
         self._commands = commands
@@ -94,28 +94,28 @@ class Popup:
         self._run = run
         self._token: CompletionToken | None = None
         self._choices: Sequence[ListChoice] = ()
-        """What the source said last for this token."""
+        """The source's last answer for this token."""
         self._shown: list[ListChoice] = []
         self._chosen: str | None = None
-        """Where the user has moved to; None: the best is highlighted."""
+        """Name that the user has moved to; None: the best match is highlighted."""
         self._dismissed: tuple[Kind, int] | None = None
-        """The token whose list the user has closed."""
+        """Kind and start of the token whose popup the user has closed with escape."""
         self._asking = Newest(desk.spawn, self._ask, self._take)
         buffer.on_text_changed += self._follow
         buffer.on_cursor_position_changed += self._follow
 
     @property
     def is_open(self) -> bool:
-        """There is something to choose from."""
+        """Whether there are choices."""
         return bool(self._shown)
 
     def dismiss(self) -> None:
-        """Close it until something else is begun."""
+        """Close the popup until the user begins another token."""
         self._dismissed = (self._token.kind, self._token.start) if self._token else None
         self._show([])
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """A window of the list around what is highlighted."""
+        """Return the choices around the highlighted one."""
         most = min(height, ROWS)
         at = self._highlighted()
         top = max(0, min((at or 0) - most // 2, len(self._shown) - most))
@@ -127,7 +127,7 @@ class Popup:
         ]
 
     def key(self, name: str, text: str) -> bool:  # noqa: ARG002  (of a Dialog)
-        """Take a key while there is something to choose from; False: it means nothing here."""
+        """Move, complete, accept or dismiss; False for other keys, which go to the editor."""
         if not self._shown:
             return False
         match named(name):
@@ -148,14 +148,15 @@ class Popup:
     # --- what is shown ---------------------------------------------------------------------------------------------
 
     def _follow(self, _: Buffer) -> None:
-        """The text or the cursor has changed."""
+        """Update the token and the choices after a change of the text or cursor."""
         token = token_at(self._buffer.text, self._buffer.cursor_position, self._arguments.keys())
         before, self._token = self._token, token
         if token is None:
             self._dismissed = None
             self._show([])
         elif token != before:
-            if before is None or replace(before, query=token.query) != token:  # more than what is typed of the name
+            # Another token, not only a longer query: old choices are about something else.
+            if before is None or replace(before, query=token.query) != token:
                 self._choices, self._chosen = (), None
             self._look(token)
 
@@ -171,7 +172,7 @@ class Popup:
         self._show(self._fitting(token))
 
     def _fitting(self, token: CompletionToken) -> list[ListChoice]:
-        """Those of the choices that can still be meant; files as the daemon has ranked them."""
+        """Filter the last choices by the current query, until the source answers; files stay in the daemon's order."""
         if token.kind is not Kind.FILE:
             return ranked(self._choices, token.query)
         query = token.query.casefold()
@@ -185,7 +186,7 @@ class Popup:
             if token.kind is Kind.ARGUMENT:
                 return token, await self._arguments[token.command](query)
             return token, await self._files(query)
-        except ClientError:  # no connection, or an older daemon: nobody wants to read that at every key
+        except ClientError:  # no connection, or an older daemon: an error at each key would only disturb
             return token, ()
 
     async def _files(self, query: str) -> list[ListChoice]:
@@ -212,7 +213,7 @@ class Popup:
         self._desk.redraw()
 
     def _highlighted(self) -> int | None:
-        """The index of what Enter takes; None: nothing, as nothing was typed that could mean one of them."""
+        """Return the index of the choice that Enter takes; None while nothing is typed of the name."""
         for index, choice in enumerate(self._shown):
             if choice.name == self._chosen:
                 return index
@@ -247,7 +248,8 @@ class Popup:
 
     def _enter(self) -> bool:
         token, at = self._token, self._highlighted()
-        if token is None or at is None:  # a slash alone means nothing yet; a command without its argument is one
+        # Enter on a bare slash does nothing; on a command without its argument it submits the command.
+        if token is None or at is None:
             return token is not None and token.kind is Kind.COMMAND
         choice = self._shown[at]
         is_exact = choice.name.casefold() == token.query.casefold()
@@ -259,7 +261,7 @@ class Popup:
         return True
 
     def _complete(self) -> None:
-        """Put what is highlighted into the text; a directory stays open for what is in it."""
+        """Insert the highlighted choice. After a directory the popup stays open for its files."""
         token, choice = self._token, self._shown[self._highlighted() or 0]
         if token is None:
             return
@@ -271,14 +273,14 @@ class Popup:
             self._insert(token, f"{words} ")
 
     def _insert(self, token: CompletionToken, words: str) -> None:
-        """Put `words` in the place of the token; a space that follows them is there already."""
+        """Replace the token by `words`, without doubling a space that follows it."""
         text, cursor = self._buffer.text, self._buffer.cursor_position
         rest = text[cursor:].removeprefix(" ") if words.endswith(" ") else text[cursor:]
         self._buffer.replace(text[: token.start] + words + rest, token.start + len(words))
 
 
 def written(kind: Kind, name: str) -> str:
-    """A choice as it stands in the text."""
+    """Return a choice as it is written in the text."""
     match kind:
         case Kind.COMMAND:
             return f"/{name}"

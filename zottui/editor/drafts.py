@@ -1,10 +1,11 @@
-"""Drafts that survive the death of the terminal (docs/decisions/0023-the-editor.md).
+"""Stores drafts so that they survive the end of the terminal (docs/decisions/0023-the-editor.md).
 
 $ZOT_HOME/drafts/
     SESSION.OWNER.json   a draft; written at most once a second, replaced whole, removed as soon as there is none
     OWNER.lock           locked by the client that writes these, for as long as it lives
 
-A draft whose owner is gone goes to the first client that attaches to its session; those of living clients are private.
+The lock tells whether a draft's owner lives: the kernel releases it however the client ends, and unlike a pid it cannot
+be reused. A draft without a living owner goes to the first client that attaches to its session.
 """
 
 import asyncio
@@ -24,38 +25,38 @@ from zottui.editor.placeholders import EditorDraft
 from zottui.ui_context import UiContext
 
 WRITE_S = 1.0
-"""Between two writes: what a kill may cost. A draft that was sent is removed at once."""
+"""Seconds between two writes, which is what a kill may cost. A draft that was sent is removed at once."""
 
 KEPT_S = 30 * 24 * 3600.0
-"""How long a draft waits for somebody who attaches to its session."""
+"""Seconds after which an abandoned draft is deleted."""
 
 MAX_BYTES = 4 * 1024 * 1024
-"""Of what is kept of one draft: it is written again every second while somebody types. A screenshot fits."""
+"""Most bytes of a stored draft: it is written again each second while the user types. A screenshot fits."""
 
 _NAME = re.compile(r"(?P<session>[\w-]+)\.(?P<owner>[\w-]+)\.json")
 
 
 class Drafts:
-    """Those of one client."""
+    """The drafts of one client."""
 
     def __init__(self, desk: UiContext) -> None:
-        """Touches no file yet."""
+        """Touch no file yet."""
         self._desk = desk
         self._folder = Path(zot_home(desk.env), "drafts")
         self._owner = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._lock: int | None = None
         self._waiting: dict[str, EditorDraft] = {}
-        """To be written, by session. Threads take from it with `popitem`, which is one step."""
+        """Drafts to write, by session. The writing thread takes them with `popitem`, which is atomic."""
         self._stored: set[str] = set()
-        """Sessions of which there may be a file."""
+        """Sessions that may have a file of this client."""
         self._writer = threading.Lock()
-        """Held while files are written: at the end the loop does itself what a thread may be doing."""
+        """Held while files are written: at exit the event loop's thread writes too, while another thread may still do so."""
         self._is_writing = False
         self._is_closed = False
         self._sent = asyncio.Event()
 
     def keep(self, session: str, draft: EditorDraft) -> None:
-        """Have `draft` written within a second; an empty one is removed at once."""
+        """Schedule a write of `draft` within a second; an empty draft removes the file at once."""
         if self._is_closed or (not draft.text and session not in self._stored):
             return
         self._stored.add(session)
@@ -67,9 +68,9 @@ class Drafts:
             self._desk.spawn(self._write())
 
     async def claim(self, session: str) -> EditorDraft | None:
-        """The draft that this client has left in `session`, or else the newest one whose owner is gone.
+        """Return this client's own draft of `session`, or else take over the newest one without a living owner.
 
-        That is this client's own from now on. None: there is none, or drafts cannot be kept here, which is said once.
+        None if there is none, or if drafts cannot be stored here, which prints a warning once.
         """
         try:
             return await asyncio.to_thread(self._claim, session)
@@ -78,7 +79,7 @@ class Drafts:
             return None
 
     def close(self) -> None:
-        """Write what is waiting. What is left then belongs to whoever attaches next. Blocks for some milliseconds."""
+        """Write waiting drafts and release the lock, so that the next client can take them. Blocks for some milliseconds."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -103,7 +104,7 @@ class Drafts:
             self._is_writing = False
 
     async def _pause(self) -> None:
-        """Until the next write is due."""
+        """Wait until the next write is due; a sent draft ends the wait, so that its file goes at once."""
         with suppress(TimeoutError):
             async with asyncio.timeout(WRITE_S):
                 await self._sent.wait()
@@ -139,19 +140,20 @@ class Drafts:
                 return found
             times = self._times()
             for name in orphans(times, session, self._living(times)):
-                with suppress(FileNotFoundError):  # somebody else has claimed it
+                with suppress(FileNotFoundError):  # another client was faster; rename is atomic, so only one succeeds
                     self._folder.joinpath(name).rename(mine)
                     self._stored.add(session)
                     return _read(mine)
         return None
 
     def _prepare(self) -> None:
-        """The folder, our lock in it, and nothing too old; once."""
+        """Create the folder and the lock, and delete expired files; only once."""
         if self._lock is not None:
             return
         check_private_dir(str(self._folder))
         lock = self._folder / f"{self._owner}.lock"
-        unborn = self._folder / f".{lock.name}"  # nobody may see it before it is locked: it would be a dead client's
+        # Lock under a hidden name, then rename: a visible file that is not locked yet looks like a dead client's.
+        unborn = self._folder / f".{lock.name}"
         self._lock = os.open(unborn, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, private_file.MODE)
         fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         unborn.rename(lock)
@@ -160,7 +162,7 @@ class Drafts:
             self._folder.joinpath(name).unlink(missing_ok=True)
 
     def _times(self) -> dict[str, float]:
-        """When each file was written last."""
+        """Return the modification time of each file."""
         found = {}
         for entry in os.scandir(self._folder):
             with suppress(FileNotFoundError):
@@ -168,19 +170,19 @@ class Drafts:
         return found
 
     def _living(self, names: Iterable[str]) -> set[str]:
-        """The owners whose client runs."""
+        """Return the owners whose lock is held."""
         locks = (name.removesuffix(".lock") for name in names if name.endswith(".lock") and not name.startswith("."))
         return {owner for owner in locks if _is_locked(self._folder / f"{owner}.lock")}
 
 
 def orphans(times: Mapping[str, float], session: str, living: set[str]) -> list[str]:
-    """The files with drafts of `session` that belong to nobody, newest first."""
+    """Return the drafts of `session` without a living owner, newest first."""
     found = [name for name in times if (parts := _NAME.fullmatch(name)) and parts["session"] == session]
     return sorted((name for name in found if _owner(name) not in living), key=lambda name: -times[name])
 
 
 def expired(times: Mapping[str, float], living: set[str], now: float) -> list[str]:
-    """The files that nobody will want: drafts after `KEPT_S`, what a killed writer left, locks that nothing is kept by."""
+    """Return the files to delete: drafts older than `KEPT_S`, leftovers of killed writers, locks without a draft."""
     old = {name for name, written in times.items() if now - written > KEPT_S and _owner(name) not in living}
     left = {_owner(name) for name in times.keys() - old if _NAME.fullmatch(name)}
     locks = {name for name in times if name.endswith(".lock") and not name.startswith(".")}
@@ -188,7 +190,7 @@ def expired(times: Mapping[str, float], living: set[str], now: float) -> list[st
 
 
 def fitting(draft: EditorDraft) -> EditorDraft:
-    """`draft` without what is beyond `MAX_BYTES`; the placeholders of that say that it is lost."""
+    """Return `draft` cut to `MAX_BYTES`: pastes and images that do not fit are dropped and marked as lost."""
     room = MAX_BYTES - len(draft.text.encode())
     pastes, images, text = {}, {}, draft.text
     for label, content in draft.pastes.items():
@@ -211,7 +213,7 @@ def _lost(label: str) -> str:
 
 
 def _owner(name: str) -> str:
-    """Whose file it is."""
+    """Return the owner in a file name."""
     parts = _NAME.fullmatch(name)
     return parts["owner"] if parts else name.removesuffix(".lock")
 
@@ -222,7 +224,7 @@ def _read(path: Path) -> EditorDraft | None:
         return None
     try:
         return decode(content, EditorDraft)
-    except BadFrameError:  # of another version; it is replaced by what is typed next
+    except BadFrameError:  # written by another version; the next write replaces it
         return None
 
 
@@ -232,7 +234,7 @@ def _is_locked(path: Path) -> bool:
     except OSError:
         return False
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two that look do not see each other
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)  # shared: two clients that check do not block each other
     except BlockingIOError:
         return True
     finally:

@@ -1,4 +1,4 @@
-"""The editor as the rest of the client sees it: where it stands in the layout, and what goes in and out."""
+"""The prompt editor: combines buffer, popup, history, pasting and drafts, and provides the layout window."""
 
 from collections.abc import Callable, Mapping, Sequence
 
@@ -34,13 +34,13 @@ from zottui.ui_context import UiContext
 from zottui.widgets.cells import POINTER, style
 
 ROWS = 8
-"""Height up to which it grows with its text; then it scrolls. A live row costs 0.8 ms in every frame."""
+"""Most rows; longer text scrolls. Each live row costs 0.8 ms in each frame."""
 
 PROMPT = f"{POINTER} "
-"""Before the first row; the others are indented by as much."""
+"""Prefix of the first row; the others are indented by its width."""
 
 FOLDED_CHARS = 10_000
-"""A text that comes back longer than this, from history or an editor, is one placeholder: each key lays out all of it."""
+"""Longer texts from the history or an external editor become one placeholder: each key lays out the whole text."""
 
 _MODES = {
     InputMode.INSERT: "INSERT",
@@ -52,7 +52,7 @@ _MODES = {
 
 
 class PromptEditor:
-    """One for the life of the program; its text belongs to the session that was attached last."""
+    """The editor of the client; its text belongs to the session that was attached last."""
 
     def __init__(
         self,
@@ -65,18 +65,18 @@ class PromptEditor:
         recall: Callable[[], bool],
         is_vi: bool = False,
     ) -> None:
-        """An empty editor.
+        """Create an empty editor.
 
         Args:
-            desk: Where it stands.
-            submit: Gets what Enter sends, which is not blank, and what to do while something runs (`queue`, `steer`).
-                Says whether it was taken: then the editor is emptied, else it stays as it is.
-            commands: The slash commands that there are now.
-            arguments: Where the choices come from for what stands behind `/NAME `, by name without the slash.
-            last_reply: What the model said last, for the external editor.
-            recall: Asked by `up` in an empty editor, before history: may put a waiting input into it, and says whether
-                it did.
-            is_vi: The keys are vi's, beginning in INSERT; else Emacs's.
+            desk: the application.
+            submit: gets a non-blank submission and what to do during a run (`queue`, `steer`). If it returns True, the
+                editor is cleared.
+            commands: returns the available slash commands.
+            arguments: completion sources for arguments, by command name without the slash.
+            last_reply: returns the model's last reply, for the external editor.
+            recall: called by `up` in an empty editor, before the history. May withdraw a queued input into the editor, and
+                returns whether it does.
+            is_vi: use vi's keys, beginning in INSERT; else those of Emacs.
         """
         self._desk = desk
         self._submit = submit
@@ -84,17 +84,17 @@ class PromptEditor:
         self._recall = recall
         self._session = ""
         self._is_restoring = False
-        """The draft of the session is being read: it must not be overwritten before."""
+        """Whether the session's draft is still being read; changes must not overwrite it before."""
         self._placeholders = Placeholders()
         self.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
         """For `Application(editing_mode=…)`."""
         self.cursor: CursorShapeConfig | None = ModalCursorShapeConfig() if is_vi else None
-        """For `Application(cursor=…)`; with Emacs's keys the terminal's own shape stays."""
+        """For `Application(cursor=…)`; None keeps the terminal's own shape, for Emacs's keys."""
         self.buffer = PromptBuffer(self._placeholders)
         self.pasting = Pasting(desk, self.buffer, self._placeholders)
         self.popup = Popup(desk, self.buffer, commands=commands, arguments=arguments, run=self.submit)
         self.prompts = Prompts()
-        """What `up` goes through; prompts that others send to the session may be added."""
+        """The history for `up` and `down`."""
         self._drafts = Drafts(desk)
         self.control = BufferControl(
             self.buffer,
@@ -109,11 +109,11 @@ class PromptEditor:
             wrap_lines=True,
             get_line_prefix=_line_prefix,
         )
-        """What belongs into the layout."""
+        """The window for the layout."""
         self.buffer.on_text_changed += self._text_changed
 
     def rows(self) -> int:
-        """Its height now; only while the application runs."""
+        """Return the current height; only while the application runs."""
         columns = get_app().output.get_size().columns
         return self.control.preferred_height(columns, ROWS, wrap_lines=True, get_line_prefix=_line_prefix) or 1
 
@@ -121,28 +121,28 @@ class PromptEditor:
 
     @property
     def text(self) -> str:
-        """What is shown, with placeholders."""
+        """The visible text, with placeholders."""
         return self.buffer.text
 
     @text.setter
     def text(self, words: str) -> None:
-        """Show `words` instead, the cursor at their end; undo brings back what was there, with what was pasted."""
+        """Replace the text and put the cursor at its end; undo restores the old text with its pastes."""
         self.prompts.leave()
         self.buffer.replace(words if len(words) <= FOLDED_CHARS else self._placeholders.paste(words))
 
     @property
     def mode(self) -> str:
-        """vi's: `INSERT`, `NORMAL`, `VISUAL` or `REPLACE`; empty with Emacs's keys."""
+        """The mode of vi, `INSERT`, `NORMAL`, `VISUAL` or `REPLACE`; empty with Emacs's keys."""
         if self.editing_mode != EditingMode.VI:
             return ""
         return "VISUAL" if self.buffer.selection_state is not None else _MODES[get_app().vi_state.input_mode]
 
     def submitted(self) -> Submission:
-        """What the daemon would get now; the editor keeps it."""
+        """Return what would be sent now, without clearing the editor."""
         return self._placeholders.submission(self.text)
 
     def submit(self, when_busy: str = "queue") -> None:
-        """What Enter does. While an image is being read it waits for that; a blank editor sends nothing."""
+        """Send the text, as Enter does. Waits for images that are being read; a blank text is not sent."""
         if self.pasting.is_busy:
             self.pasting.when_done = lambda: self.submit(when_busy)
             return
@@ -152,21 +152,21 @@ class PromptEditor:
             self.clear()
 
     def clear(self) -> None:
-        """Hold nothing, and remember nothing of what was there; vi is in INSERT again."""
+        """Clear the text, its pastes and the undo history; vi returns to INSERT."""
         self.prompts.leave()
         self.pasting.when_done = None
         self._placeholders.forget()
         get_app().vi_state.reset()
         self.buffer.reset()
-        self.buffer.on_text_changed.fire()  # a reset is silent
+        self.buffer.on_text_changed.fire()  # `reset` does not fire it, and the popup and drafts depend on it
 
     def put_back(self, draft: EditorDraft) -> None:
-        """Put what was taken back, or was a draft before, in front of what is here now."""
+        """Insert a withdrawn input or a stored draft before the current text."""
         words = self._placeholders.adopted(draft)
         self.buffer.replace(f"{words}\n{self.text}" if self.text else words)
 
     def give_back(self, draft: EditorDraft) -> None:
-        """The same for what was sent in vain; if nothing else is here, what is typed next replaces it."""
+        """Put a refused prompt back. In an empty editor it is as if selected: typing replaces it."""
         if self.text:
             self.put_back(draft)
         else:
@@ -175,14 +175,14 @@ class PromptEditor:
     # --- sessions --------------------------------------------------------------------------------------------------
 
     def attached(self, snapshot: Attached) -> None:
-        """Take the prompts of a session from its snapshot, and when it is another session its draft.
+        """Load the history from a session's snapshot, and for another session its draft.
 
-        What was typed before the first session belongs to that; what is typed in another stays with it.
+        Text typed before the first attach belongs to the first session; later text stays with the session it was typed in.
         """
         session = snapshot.session.id
         is_another = session != self._session
         if is_another and self._session:
-            self._session = ""  # else clearing would remove the draft of a session that is only left
+            self._session = ""  # or `clear` would delete the draft of the session that is left
             self.clear()
             self.prompts.forget()
         self.prompts.load(prompts_of(snapshot.messages))
@@ -192,13 +192,13 @@ class PromptEditor:
             self._desk.spawn(self._restore(session))
 
     def close(self) -> None:
-        """Write the draft for the last time; whoever opens the session next gets it."""
+        """Write the draft and release it for the next client of the session."""
         self._drafts.close()
 
     async def _restore(self, session: str) -> None:
         draft = await self._drafts.claim(session)
         if self._session != session:
-            return  # it is this client's now, and here again when the session is
+            return  # the user has switched meanwhile; the claimed draft is loaded at the next attach to this session
         self._is_restoring = False
         if draft is not None:
             self.put_back(draft)
@@ -249,7 +249,7 @@ class PromptEditor:
             self._browse(self.prompts.newer(self.text), is_older=False)
 
     def _browse(self, words: str | None, *, is_older: bool) -> None:
-        """Show another prompt, the cursor where the next press of the same key goes on."""
+        """Show a prompt of the history, with the cursor on the line from which the same key continues."""
         if words is None:
             return
         if len(words) > FOLDED_CHARS and words != self.text:
@@ -266,7 +266,7 @@ class PromptEditor:
         self._desk.open(HistorySearch(self._desk, take))
 
     async def _edit(self) -> None:
-        """Let the user's own editor have the text."""
+        """Edit the text in the user's own editor."""
         before = self._placeholders.expanded(self.text)
         after = await external.edited(self._desk, before, self._last_reply())
         if after != before:
@@ -275,7 +275,7 @@ class PromptEditor:
 
 
 class _Marks(Lexer):
-    """Shows placeholders as what they are."""
+    """Highlights placeholders."""
 
     def __init__(self, placeholders: Placeholders) -> None:
         self._placeholders = placeholders

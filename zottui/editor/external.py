@@ -1,23 +1,23 @@
-"""A prompt in the user's own editor, with what the model said last below it."""
+"""Edits a prompt in the user's own editor, with the model's last reply below it."""
 
 from zottui import external_editor
 from zottui.ui_context import UiContext
 
 MARK = "# ----- the last reply; this line and everything below it are not sent -----"
-"""Only what is below it is dropped: prompts may have lines of their own that begin with `#`."""
+"""Separates the prompt from the reply. Other lines that begin with `#` are kept: prompts may contain headings."""
 
 
 async def edited(desk: UiContext, text: str, reply: str) -> str:
-    """`text` as the user leaves it in the editor.
+    """Return `text` as edited by the user.
 
     Raises:
-        OSError: there is no such editor.
+        OSError: the editor cannot be started.
     """
     return prompt_of(await external_editor.edited(desk, page(text, reply), suffix=".md"))
 
 
 def page(text: str, reply: str) -> str:
-    """What the editor shows."""
+    """Return the file for the editor: the prompt, and below `MARK` the reply."""
     if not reply.strip():
         return f"{text}\n"
     quoted = "\n".join(f"# {line}".rstrip() for line in reply.strip().split("\n"))
@@ -25,6 +25,6 @@ def page(text: str, reply: str) -> str:
 
 
 def prompt_of(written: str) -> str:
-    """What was made of the text of a page: what `page` has put behind it is gone."""
+    """Return the prompt in an edited file of `page`, without the reply."""
     words, _, _ = f"\n{written}".partition(f"\n{MARK}")
     return words[1:].removesuffix("\n")

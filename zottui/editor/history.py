@@ -1,4 +1,4 @@
-"""Earlier prompts: those of the session with `up` and `down`, those of all sessions by a search."""
+"""The prompt history: of the session with `up` and `down`, of all sessions by a search."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -17,16 +17,16 @@ from zottui.ui_context import Row, UiContext
 from zottui.widgets.cells import cells, clean, cut, cut_front, padded, piece
 
 FOUND = 50
-"""Prompts that are asked for; who has not found it among so many types another letter."""
+"""Most search results; a longer query narrows them down."""
 
 CWD_CELLS = 24
-"""Columns for the directory of a session; its end is what tells it apart."""
+"""Columns for a session's directory; its end is kept, since it tells directories apart."""
 
 _KEYS = [("enter", "edit"), ("ctrl+r", "next"), ("esc", "back to the draft")]
 
 
 def prompts_of(messages: Sequence[Message]) -> list[str]:
-    """What people have said to the model in these messages, oldest first; not what their own commands have printed."""
+    """Return the texts of the prompts in messages, oldest first, without the output of `!commands`."""
     said = (
         "\n".join(block.text for block in message.content if isinstance(block, Text))
         for message in messages
@@ -36,48 +36,47 @@ def prompts_of(messages: Sequence[Message]) -> list[str]:
 
 
 class Prompts:
-    """The prompts of a session, and where in them the user is.
+    """The prompts of a session and the user's position in them.
 
-    As in readline: what was changed in an earlier prompt is still there on the way back, and so is the draft, until one of
-    them is sent.
+    As in readline, changes to an earlier prompt and the draft are kept while the user moves, until one of them is sent.
     """
 
     def __init__(self) -> None:
-        """No prompts yet."""
+        """Begin without prompts."""
         self._stored: list[str] = []
         self._own: list[str] = []
         self._pages: list[str] = []
-        """While the user goes through them: the prompts and behind them the draft, each as it was left."""
+        """While the user moves through them: the prompts and after them the draft, each with its changes."""
         self._at = 0
 
     def load(self, stored: Sequence[str]) -> None:
-        """The prompts that the daemon has, oldest first; of this client's own only those remain that it does not have."""
+        """Set the daemon's prompts, oldest first; keeps this client's own that the daemon does not have yet."""
         self._stored = list(stored)
         self._own = [words for words in self._own if words not in self._stored]
 
     def add(self, words: str) -> None:
-        """One more."""
+        """Add a submitted prompt, unless it equals the last one."""
         if [*self._stored, *self._own][-1:] != [words]:
             self._own.append(words)
 
     def forget(self) -> None:
-        """It is another session now."""
+        """Clear the history, for another session."""
         self._stored, self._own = [], []
         self.leave()
 
     def leave(self) -> None:
-        """Stop going through them: the next `older` begins at the end."""
+        """Reset the position: the next `older` begins at the end."""
         self._pages = []
 
     def older(self, current: str) -> str | None:
-        """The prompt before the one that is shown, of which `current` is what became; None: there is none."""
+        """Return the previous prompt and keep `current` as the changed text of this one; None at the beginning."""
         if not self._pages:
             self._pages = [*self._stored, *self._own, current]
             self._at = len(self._pages) - 1
         return self._turn(current, -1)
 
     def newer(self, current: str) -> str | None:
-        """The one behind it, at the end the draft; None: that is shown."""
+        """Return the next prompt, at the end the draft; None if the draft is shown."""
         return self._turn(current, 1) if self._pages else None
 
     def _turn(self, current: str, by: int) -> str | None:
@@ -89,12 +88,12 @@ class Prompts:
 
 
 class HistorySearch:
-    """Asks for a prompt of any session; a `Dialog`. The editor keeps its draft until one is taken."""
+    """A dialog that searches the prompts of all sessions. The editor keeps its text until one is chosen."""
 
     has_editor = False
 
     def __init__(self, desk: UiContext, take: Callable[[str], None]) -> None:
-        """Shows the newest prompts; `take` gets the one that is chosen."""
+        """Begin with the newest prompts; `take` gets the chosen one."""
         self._desk = desk
         self._take = take
         self._query = Line()
@@ -105,12 +104,12 @@ class HistorySearch:
         self._asking.want("")
 
     def rows(self, width: int, height: int) -> list[Row]:
-        """What is looked for, what was found, newest first, and from where that is."""
+        """Return the query and the results, newest first, with their directories and times."""
         head = headed("earlier prompts", self._problem)
         return framed(head, lambda room: self._body(width, room), _KEYS, width=width, height=height)
 
     def key(self, name: str, text: str) -> bool:
-        """Take a key; all of them mean something here, or nothing anywhere."""
+        """Handle a key; unknown keys are swallowed."""
         match named(name):
             case "enter":
                 self._choose()
@@ -159,7 +158,7 @@ class HistorySearch:
 
 
 def _row(prompt: PastPrompt, width: int, *, is_selected: bool) -> Row:
-    """The prompt, and at the right where and when that was."""
+    """Return a row with a prompt and, if there is room, its directory and time."""
     where = f"  {cut_front(clean(prompt.cwd), CWD_CELLS)}  {_local(prompt.time)}"
     room = width - cells(where)
     role = TextRole.SELECTED if is_selected else TextRole.TEXT
@@ -169,7 +168,7 @@ def _row(prompt: PastPrompt, width: int, *, is_selected: bool) -> Row:
 
 
 def _local(moment: str) -> str:
-    """RFC 3339 as the user's own time, to the minute."""
+    """Convert an RFC 3339 time to local time, to the minute."""
     try:
         return datetime.fromisoformat(moment).astimezone().strftime("%Y-%m-%d %H:%M")
     except ValueError:

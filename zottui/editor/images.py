@@ -1,4 +1,4 @@
-"""Images of a prompt: what models take, checked before the daemon would refuse them."""
+"""Reads and checks the images of a prompt before the daemon would refuse them."""
 
 import base64
 import os
@@ -8,27 +8,27 @@ from collections.abc import Iterable
 from zotd.wire.api import PromptImage
 
 MAX_BYTES = 5 * 1024 * 1024
-"""Of one image: what the daemon takes, which is the smallest of the vendors' limits."""
+"""Most bytes of an image: the daemon's limit, which is the smallest of the providers' limits."""
 
 MAX_BASE64 = 15 * 1024 * 1024
-"""Of all images of a prompt, as they are sent: a line to the daemon has at most 16 MiB, and the text is in it too."""
+"""Most Base64 characters of all images of a prompt: a frame has at most 16 MiB, with the text in it."""
 
 _MIB = 1024 * 1024
 
 
 class ImageError(Exception):
-    """Something is no image that can be sent; the message is one sentence for the user."""
+    """An image cannot be sent; the message is a sentence for the user."""
 
 
 def read(path: str) -> PromptImage:
-    """The image at `path`. Blocks.
+    """Read the image at `path`. Blocks.
 
     Raises:
-        FileNotFoundError: there is no such file.
-        ImageError: it is no image, is too large, or cannot be read.
+        FileNotFoundError: the file does not exist.
+        ImageError: it is not an image, too large, or unreadable.
     """
     try:
-        # Without blocking: a named pipe would wait for somebody who writes.
+        # O_NONBLOCK: opening a named pipe would wait for a writer.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ImageError(f"{path} is not a file")
@@ -41,10 +41,10 @@ def read(path: str) -> PromptImage:
 
 
 def prompt_image(data: bytes, name: str) -> PromptImage:
-    """The image as a prompt carries it; `name` says in errors which.
+    """Check and encode an image; `name` identifies it in errors.
 
     Raises:
-        ImageError: it is of no kind that models take, or too large.
+        ImageError: its format is not supported, or it is too large.
     """
     kind = _kind(data)
     if kind is None:
@@ -55,7 +55,7 @@ def prompt_image(data: bytes, name: str) -> PromptImage:
 
 
 def check_room(image: PromptImage, others: Iterable[PromptImage]) -> None:
-    """Raises `ImageError` when `image` does not fit into a prompt beside `others`."""
+    """Raise `ImageError` if `image` does not fit into a prompt with `others`."""
     if len(image.data) + sum(len(other.data) for other in others) > MAX_BASE64:
         raise ImageError(
             f"the images of one prompt may have at most {MAX_BASE64 * 3 // 4 // _MIB} MiB: send this one in the next prompt"
@@ -63,7 +63,7 @@ def check_room(image: PromptImage, others: Iterable[PromptImage]) -> None:
 
 
 def _kind(data: bytes) -> str | None:
-    """The media type, by what the file begins with; a name may say anything."""
+    """Return the media type by the file's magic bytes, since file names may be wrong."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):

@@ -1,4 +1,4 @@
-"""The editor's own keys; all others are those of prompt_toolkit, which are readline's or vi's."""
+"""The editor's own keys. All others are prompt_toolkit's, which follow readline or vi."""
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
@@ -8,24 +8,24 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
 Action = Callable[[KeyPressEvent], object]
-"""What a key does; what it returns means nothing."""
+"""The action of a key; its result is ignored."""
 
 _MODIFIERS = {"c-": "ctrl+", "s-": "shift+"}
 
 
 class EditorKey(NamedTuple):
-    """A thing that keys do."""
+    """An action and its keys."""
 
     keys: tuple[tuple[str, ...], ...]
-    """The sequences of prompt_toolkit's names that do it."""
+    """Key sequences, in prompt_toolkit's names."""
     name: str
-    """What it is called in a configuration."""
+    """Name of the action."""
     what: str
-    """What it does, for a list of keys."""
+    """What it does, for `/keys` and the documentation."""
 
     @property
     def label(self) -> str:
-        """The keys as people write them: `alt+enter, ctrl+j`."""
+        """The keys for lists: `alt+enter, ctrl+j`."""
         return ", ".join(_written(sequence) for sequence in self.keys)
 
 
@@ -42,21 +42,21 @@ KEYS = (
     EditorKey((("c-_",),), "undo", "undo"),
     EditorKey((("c-r",),), "redo", "redo, in vi's NORMAL mode"),
 )
-"""For `/keys`, and for `bindings`."""
+"""All keys of the editor; `bindings` and `/keys` read this table."""
 
 
 def bindings(actions: Mapping[str, Action], filters: Mapping[str, FilterOrBool]) -> KeyBindings:
-    """`KEYS` with these actions, by name; where there is a filter of that name, only while it holds."""
+    """Bind `KEYS` to `actions`, by name; a filter of the same name restricts when the key is active."""
     made = KeyBindings()
     for key in KEYS:
         for sequence in key.keys:
-            saves = _never if key.name in {"undo", "redo"} else _always  # else undo would undo itself
+            saves = _never if key.name in {"undo", "redo"} else _always  # a saved state would make undo undo nothing
             made.add(*sequence, filter=filters.get(key.name, True), save_before=saves)(quiet(actions[key.name]))
     return made
 
 
 def quiet(action: Action) -> Callable[[KeyPressEvent], None]:
-    """`action` without its result, by which prompt_toolkit would decide whether to draw."""
+    """Drop the result of `action`: prompt_toolkit would not redraw if it were `NotImplemented`."""
 
     def handler(event: KeyPressEvent) -> None:
         action(event)

@@ -1,4 +1,4 @@
-"""`@picture.png` in a prompt: the image itself goes along, and not only its name."""
+"""Attaches the images that a prompt mentions as `@picture.png`."""
 
 import os
 import re
@@ -15,12 +15,12 @@ _IMAGE = re.compile(
 
 
 def with_mentioned_images(submission: Submission, folder: str) -> Submission:
-    """The prompt with the images that its text mentions, behind those that were pasted. Blocks.
+    """Return the prompt with the mentioned images after the pasted ones. Blocks.
 
-    Paths are relative to `folder`. A mention of a file that does not exist stays text.
+    Paths are relative to `folder`. A mention of a missing file stays text.
 
     Raises:
-        ImageError: a file is there and cannot be sent.
+        ImageError: a file exists but cannot be sent.
     """
     found = list(submission.images)
     for path in _mentioned(submission.text, folder):

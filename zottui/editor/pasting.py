@@ -1,4 +1,4 @@
-"""What is pasted: short text as it is, long text as a placeholder, image files and images of the clipboard as images."""
+"""Pasting: short text as it is, long text as a placeholder, image files and clipboard images as images."""
 
 import asyncio
 import re
@@ -15,33 +15,33 @@ from zottui.editor.placeholders import Placeholders, is_long
 from zottui.ui_context import UiContext
 
 MAX_PASTE_CHARS = 4_000_000
-"""The daemon takes lines of 16 MiB, in which a character may take four bytes; no model reads as much as this."""
+"""Most characters of a paste: a frame has at most 16 MiB, and a character up to four bytes."""
 
 MAX_PATHS_CHARS = 4_096
-"""A longer paste is no list of dropped files."""
+"""Longest paste that is checked for paths of dropped files."""
 
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)$", re.IGNORECASE)
 
 
 class Pasting:
-    """Of one editor."""
+    """Handles the pastes of one editor."""
 
     def __init__(self, desk: UiContext, buffer: PromptBuffer, placeholders: Placeholders) -> None:
-        """Pastes into `buffer` where its cursor is."""
+        """Paste into `buffer` at its cursor."""
         self._desk = desk
         self._buffer = buffer
         self._placeholders = placeholders
         self._reading = 0
         self.when_done: Callable[[], None] | None = None
-        """Called once, when no image is being read any more."""
+        """Called once when the last image has been read; a delayed submit."""
 
     @property
     def is_busy(self) -> bool:
-        """An image is being read, and will be in the text in a moment."""
+        """Whether an image is being read, which Enter waits for."""
         return self._reading > 0
 
     def paste(self, text: str) -> None:
-        """Paste what the terminal sent."""
+        """Insert text that the terminal has sent as a paste."""
         text = encodable(text).replace("\r\n", "\n").replace("\r", "\n")
         paths = image_paths(text, self._desk.env.get("HOME", "~"))
         if paths:
@@ -56,18 +56,18 @@ class Pasting:
             self._insert(self._placeholders.paste(text) if is_long(text) else text)
 
     def paste_image(self) -> None:
-        """Paste the image that is in the clipboard, if there is one; else say why not."""
+        """Insert the image in the clipboard, or print why that fails."""
         self._read(self._paste_clipboard)
 
     def _read(self, reading: Callable[[], Coroutine[object, object, None]]) -> None:
-        """Read an image beside; Enter waits for it."""
+        """Read an image in the background; Enter waits for it."""
 
         async def work() -> None:
             try:
                 await reading()
             except ImageError as error:
                 self._desk.say(str(error), "warn")
-                self.when_done = None  # who sends a prompt with an image does not want it sent without
+                self.when_done = None  # drop a delayed submit: the prompt must not be sent without its image
             finally:
                 self._reading -= 1
                 self._finish()
@@ -82,7 +82,7 @@ class Pasting:
             then()
 
     async def _paste_files(self, paths: Sequence[str], text: str) -> None:
-        """The images at `paths`; when one of them is no file, the text that named them."""
+        """Insert the images at `paths`; if one of them does not exist, insert the pasted text."""
         try:
             found = [await asyncio.to_thread(images.read, path) for path in paths]
         except FileNotFoundError:
@@ -104,15 +104,15 @@ class Pasting:
 
 
 def image_paths(text: str, home: str) -> list[str]:
-    """The absolute paths of images that `text` consists of, as terminals write files that are dropped on them.
+    """Return the image paths if `text` consists of nothing else, as terminals paste files that are dropped on them.
 
-    Quoted, with backslashes, as `file:` addresses, several behind each other; empty when it is anything else.
+    Handles quotes, backslashes, `file:` URLs and several paths; returns absolute paths, or none for any other text.
     """
     if len(text) > MAX_PATHS_CHARS or not _IMAGE_NAME.search(text.strip().rstrip("'\"")):
         return []
     try:
         words = shlex.split(text)
-    except ValueError:  # a quote that is not closed: prose
+    except ValueError:  # an unclosed quote: ordinary text with an apostrophe
         return []
     paths = [_path(word, home) for word in words]
     return paths if all(path.startswith("/") and _IMAGE_NAME.search(path) for path in paths) else []

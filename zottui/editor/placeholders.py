@@ -1,7 +1,7 @@
-"""What was pasted and is too long to be read in an editor: a placeholder stands for it, `[pasted #1 · 60 lines]`.
+"""Placeholders for long pastes and images in the editor: `[pasted #1 · 60 lines]`.
 
-A placeholder is one thing: the cursor jumps over it, and who deletes a piece of it deletes it. What it stands for is
-kept until the editor is cleared, so that undo can bring it back.
+A placeholder is one unit: the cursor jumps over it, and deleting a part deletes all of it. Its content is kept until the
+editor is cleared, so that undo can restore it.
 """
 
 import re
@@ -13,63 +13,63 @@ from zotd.wire.base import Frozen
 from zottui.editor.whole import Span
 
 PASTED_CHARS = 1_000
-"""A paste of more becomes a placeholder: three paragraphs are still read where they are, and changed."""
+"""Longer pastes become a placeholder. About three paragraphs are still read and edited in place."""
 
 PASTED_LINES = 15
-"""So does one of more lines: twice what the editor shows."""
+"""Pastes with more lines become a placeholder too: twice the height of the editor."""
 
 _NUMBER = re.compile(r"#(\d+)")
 
 
 class EditorDraft(Frozen, frozen=True):
-    """What the editor holds; also what a file of drafts holds."""
+    """The editor's content; also the format of draft files."""
 
     text: str
-    """With placeholders."""
+    """The text with placeholders."""
     pastes: dict[str, str] = {}  # noqa: RUF012  (msgspec copies an empty default)
-    """What was pasted, by placeholder."""
+    """Pasted texts by placeholder."""
     images: dict[str, PromptImage] = {}  # noqa: RUF012  (as above)
-    """By placeholder."""
+    """Images by placeholder."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What the editor holds, as the daemon wants it."""
+    """The editor's content in the form for the daemon."""
 
     text: str
-    """With what was pasted in the place of its placeholders; those of images stay."""
+    """The text with pastes in place of their placeholders; those of images stay."""
     images: tuple[PromptImage, ...]
-    """In the order of their placeholders."""
+    """Images in the order of their placeholders."""
     draft: EditorDraft
-    """The same as it was in the editor, for `Editor.put_back`."""
+    """The content as it was in the editor, for `PromptEditor.put_back`."""
 
 
 def is_long(text: str) -> bool:
-    """Whether a paste becomes a placeholder."""
+    """Return whether a paste becomes a placeholder."""
     return len(text) > PASTED_CHARS or lines(text) > PASTED_LINES
 
 
 def lines(text: str) -> int:
-    """The lines of a paste; a newline at its end begins none."""
+    """Count the lines of a paste; a trailing newline does not begin one."""
     return text.removesuffix("\n").count("\n") + 1
 
 
 class Placeholders:
-    """The placeholders of one draft, and what they stand for."""
+    """The placeholders of one draft and their content."""
 
     def __init__(self) -> None:
         self.pastes: dict[str, str] = {}
-        """By placeholder."""
+        """Texts by placeholder."""
         self.images: dict[str, PromptImage] = {}
-        """By placeholder."""
+        """Images by placeholder."""
 
     def forget(self) -> None:
-        """Stand for nothing."""
+        """Remove all placeholders."""
         self.pastes.clear()
         self.images.clear()
 
     def adopted(self, draft: EditorDraft) -> str:
-        """The text of `draft`, whose placeholders stand for the same here; those whose name is taken get another."""
+        """Add the placeholders of `draft` and return its text; labels that are in use here are renamed."""
         theirs = Placeholders()
         theirs.pastes, theirs.images = draft.pastes, draft.images
         pieces, at = [], 0
@@ -79,7 +79,7 @@ class Placeholders:
         return "".join([*pieces, draft.text[at:]])
 
     def paste(self, content: str) -> str:
-        """A new placeholder for a text."""
+        """Add a placeholder for a text and return its label."""
         count = lines(content)
         size = f"{count} lines" if count > 1 else f"{len(content):,} characters"
         label = f"[pasted #{self._number()} · {size}]"
@@ -87,29 +87,29 @@ class Placeholders:
         return label
 
     def image(self, image: PromptImage, name: str) -> str:
-        """A new placeholder for an image; `name` says which, in its own words."""
+        """Add a placeholder for an image and return its label, which contains `name`."""
         plain = re.sub(r"[\[\]\s]+", " ", name).strip() or "image"
         label = f"[image #{self._number()} · {plain}]"
         self.images[label] = image
         return label
 
     def spans(self, text: str) -> list[Span]:
-        """Where placeholders stand in `text`, in order."""
+        """Return the spans of the placeholders in `text`, in order."""
         return [found.span() for found in self.found(text)]
 
     def draft(self, text: str) -> EditorDraft:
-        """`text` with what its placeholders stand for."""
+        """Return `text` with the content of its placeholders."""
         labels = dict.fromkeys(found.group() for found in self.found(text))
         pastes = {label: self.pastes[label] for label in labels if label in self.pastes}
         return EditorDraft(text, pastes, {label: self.images[label] for label in labels if label in self.images})
 
     def submission(self, text: str) -> Submission:
-        """What `text` says to the daemon."""
+        """Return `text` in the form for the daemon."""
         draft = self.draft(text)
         return Submission(self.expanded(text), tuple(draft.images.values()), draft)
 
     def expanded(self, text: str) -> str:
-        """`text` with what was pasted in the place of its placeholders; those of images stay."""
+        """Return `text` with pastes in place of their placeholders; those of images stay."""
         pieces, at = [], 0
         for found in self.found(text):
             label = found.group()
@@ -118,8 +118,8 @@ class Placeholders:
         return "".join([*pieces, text[at:]])
 
     def collapsed(self, text: str) -> str:
-        """`text` with placeholders where it holds what was pasted, unchanged: what `expanded` has made of them."""
-        pieces = [text]  # what is left of it and placeholders, in turn: nothing is looked for in those
+        """Return `text` with placeholders in place of unchanged pastes; the inverse of `expanded`."""
+        pieces = [text]  # alternately text and labels: odd indices are labels, which are not searched
         for label, content in sorted(self.pastes.items(), key=lambda item: -len(item[1])):
             if content:
                 pieces = [
@@ -130,12 +130,12 @@ class Placeholders:
         return "".join(pieces)
 
     def lost(self, before: str, after: str) -> list[Span]:
-        """The placeholders in `before`, when `after` has fewer: one of them was deleted, or cut."""
+        """Return the placeholders in `before` if `after` has fewer: one of them was deleted or cut."""
         spans = self.spans(before)
         return spans if spans and len(self.spans(after)) < len(spans) else []
 
     def found(self, text: str) -> Iterator[re.Match[str]]:
-        """The placeholders in `text`, in order."""
+        """Find the placeholders in `text`, in order."""
         known = [*self.pastes, *self.images]
         return re.finditer("|".join(map(re.escape, known)), text) if known else iter(())
 
@@ -149,12 +149,12 @@ class Placeholders:
         return label
 
     def _number(self) -> int:
-        """One more than the highest that was given: a draft that was adopted may begin with any."""
+        """Return the next number. Not a counter: an adopted draft may contain any numbers."""
         numbers = [_NUMBER.search(label) for label in (*self.pastes, *self.images)]
         return max((int(number[1]) for number in numbers if number), default=0) + 1
 
 
 def _separated(text: str, content: str, label: str) -> list[str]:
-    """The pieces of `text` between which there is `content`, and between those pieces `label`."""
+    """Split `text` at each `content` and put `label` between the parts."""
     first, *rest = text.split(content)
     return [first, *(part for piece in rest for part in (label, piece))]

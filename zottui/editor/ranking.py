@@ -1,8 +1,7 @@
-"""Which of many names somebody means who has typed a piece of one.
+"""Ranks names for completion by a typed part.
 
-The order of a list is decided by the first character that is typed, and never changes while more is typed or deleted:
-rows only leave and come back. What Enter takes is decided anew by every character, and highlighted where it stands.
-So nothing jumps under the eye, and a better match still wins.
+Only the first typed character decides the order. Further characters just filter the list, so that rows never move while
+the user reads. The highlighted choice, which Enter takes, is chosen by the whole query: a better match still wins.
 """
 
 from collections.abc import Iterable, Sequence
@@ -12,20 +11,20 @@ from zottui.choice import ListChoice
 
 
 class Match(IntEnum):
-    """How a name fits; the smaller, the better."""
+    """How well a name matches; smaller is better."""
 
     EXACT = 0
     PREFIX = 1
     WORD = 2
-    """A word inside begins with it: `ext` in `reload-ext`."""
+    """A later word of the name begins with it: `ext` in `reload-ext`."""
     SUBSEQUENCE = 3
-    """Its characters are there in this order."""
+    """The name contains its characters in this order."""
     DESCRIPTION = 4
     """A word of the description begins with it."""
 
 
 def match(choice: ListChoice, query: str) -> Match | None:
-    """How `choice` fits, in whatever case; None: not at all. Whoever fits a query fits each beginning of it."""
+    """Return how well `choice` matches, ignoring case; None if not. A match of a query also matches its prefixes."""
     name, wanted = choice.name.casefold(), query.casefold()
     if name == wanted:
         return Match.EXACT
@@ -39,26 +38,26 @@ def match(choice: ListChoice, query: str) -> Match | None:
 
 
 def ranked(choices: Iterable[ListChoice], query: str) -> list[ListChoice]:
-    """Those that fit, best first as far as the first character tells, then by name."""
+    """Return the matching choices: best first by the first character of the query, then by name."""
     first = query[:1]
 
     def place(choice: ListChoice) -> tuple[int, str, str]:
         found = match(choice, first) if first else Match.PREFIX
-        # A name of one character is no better for being typed in full: it would move when more is typed.
+        # Rank an exact match of one character like a prefix, or the row would move when more is typed.
         return max(found or Match.PREFIX, Match.PREFIX), choice.name.casefold(), choice.name
 
     return sorted((choice for choice in choices if match(choice, query) is not None), key=place)
 
 
 def best(choices: Sequence[ListChoice], query: str) -> int:
-    """The index of the one that Enter takes: the first of those that fit best. There must be one that fits."""
+    """Return the index of the first best match, which Enter takes. At least one choice must match."""
     fits = [match(choice, query) for choice in choices]
     return min(range(len(choices)), key=lambda index: _or_last(fits[index]))
 
 
 def nearest(name: str, names: Iterable[str]) -> str | None:
-    """The one of `names` that was probably meant by `name`, which is none of them."""
-    from difflib import get_close_matches  # noqa: PLC0415  (only a typing error has to pay for it)
+    """Return the one of `names` that a mistyped `name` probably means; None if none is similar."""
+    from difflib import get_close_matches  # noqa: PLC0415  (imported only after a typing error)
 
     known = {known.casefold(): known for known in names}
     wanted = name.casefold()
@@ -69,13 +68,13 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
 
 def is_subsequence(wanted: str, text: str) -> bool:
-    """Whether the characters of `wanted` are all in `text`, in this order."""
+    """Return whether `text` contains the characters of `wanted` in this order."""
     rest = iter(text)
     return all(character in rest for character in wanted)
 
 
 def _begins_word(text: str, wanted: str) -> bool:
-    """Whether some word of `text` begins with `wanted`; words are what letters and digits make."""
+    """Return whether a word of `text` begins with `wanted`; words consist of letters and digits."""
     at = text.find(wanted)
     while at > 0 and text[at - 1].isalnum():
         at = text.find(wanted, at + 1)

@@ -1,4 +1,4 @@
-"""Characters that steer a terminal or show nothing, as the editor shows them; the text itself stays as it was typed."""
+"""Makes control and invisible characters visible in the editor; the text itself is not changed."""
 
 from bisect import bisect_right
 from itertools import accumulate
@@ -11,10 +11,10 @@ from zotd.sanitize import is_harmless, visible
 
 
 class Visible(Processor):
-    """Shows `<U+202E>` for that character, and `^[` for an escape; the cursor passes over it in one step."""
+    """Displays U+202E as `<U+202E>` and escape as `^[`; the cursor passes each in one step."""
 
     def apply_transformation(self, transformation_input: TransformationInput) -> Transformation:
-        """One line of the editor, as it is shown."""
+        """Return a line for display, with a mapping between its columns and the text's."""
         fragments = transformation_input.fragments
         if is_harmless(line := fragment_list_to_text(fragments)):
             return Transformation(fragments)

@@ -1,15 +1,15 @@
-"""Edits of a text in which some pieces are one thing: the cursor does not stop inside them, and they go as a whole."""
+"""Edits of a text with spans that are units: the cursor cannot enter them, and they are deleted as a whole."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 Span = tuple[int, int]
-"""Where a piece begins and ends."""
+"""Start and end index of a unit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """This piece of a text, from `start` to `end`, was replaced by `inserted`."""
+    """An edit: the text from `start` to `end` was replaced by `inserted`."""
 
     start: int
     end: int
@@ -17,10 +17,10 @@ class Replacement:
 
 
 def edit(before: str, after: str, cursor: int) -> Replacement:
-    """What was done to `before`, after which the cursor is there.
+    """Return the edit that turned `before` into `after`, with the cursor at `cursor` afterwards.
 
-    Editing leaves the cursor behind what was inserted, or where something was deleted. That decides between edits that
-    have the same result: of two placeholders beside each other either could be the one that is gone.
+    An edit leaves the cursor after the inserted text, or where text was deleted. This decides between edits with the same
+    result: of two equal placeholders next to each other, either could be the deleted one.
     """
     same_end = len(after) - cursor
     if not before.endswith(after[cursor:]) or same_end > len(before):
@@ -31,9 +31,9 @@ def edit(before: str, after: str, cursor: int) -> Replacement:
 
 
 def mended(before: str, made: Replacement, spans: Sequence[Span]) -> tuple[str, int] | None:
-    """The text and the cursor that there should be when an edit has cut into one of `spans` of `before`.
+    """Return the corrected text and cursor if an edit has cut into one of `spans` of `before`; None if not.
 
-    What lost a piece goes as a whole; what was inserted in its place stays. None: nothing was cut.
+    A span that was cut is removed as a whole; the inserted text stays.
     """
     start, end = made.start, made.end
     cut = [span for span in spans if (span[0] < end and start < span[1]) or span[0] < start < span[1]]
@@ -45,7 +45,7 @@ def mended(before: str, made: Replacement, spans: Sequence[Span]) -> tuple[str, 
 
 
 def outside(position: int, came_from: int, spans: list[Span]) -> int:
-    """Where the cursor goes instead of into a placeholder: across it, in the direction in which it moves."""
+    """Return where to put the cursor instead of into a span: past it, in the direction of the movement."""
     for start, end in spans:
         if start < position < end:
             return end if position > came_from else start
@@ -53,8 +53,8 @@ def outside(position: int, came_from: int, spans: list[Span]) -> int:
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters at the beginning are the same."""
+    """Return the length of the common prefix."""
     short = min(len(one), len(other))
-    if one[:short] == other[:short]:  # as it is after nearly every key
+    if one[:short] == other[:short]:  # the usual case, and much faster than the loop below
         return short
     return next(index for index in range(short) if one[index] != other[index])

@@ -1,8 +1,8 @@
-"""Markdown that models write, for the terminal: `stream` says what is finished, `emit` and `code` make lines of it."""
+"""Renders the model's Markdown for the terminal: `stream` splits it into finished blocks, `emit` and `code` draw them."""
 
 CONTEXT_LINES = 400
-"""Lines of one fence that are highlighted: 0.2 ms each, and nobody reads colours in what is longer.
+"""Most lines of a fence that are highlighted, at 0.2 ms a line.
 
-A piece of a fence knows all lines before it up to that number, so that a comment or a string that began far above is one
-still: a highlighter that starts in the middle of one paints everything the wrong way round.
+Each part of a fence carries all earlier lines up to this number: a highlighter that starts within a comment or a string
+would take code for text and text for code.
 """

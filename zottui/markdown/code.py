@@ -1,9 +1,9 @@
-"""Source code in colours, line by line.
+"""Highlights source code line by line.
 
-A fence is printed while it is written, and what is printed never changes. So a line is painted by what is known when it
-ends: by itself, and by the state in which the lines before have left the lexer. Pygments keeps that state to itself, and
-would have to begin again at the first line for each further one; so its tables of rules are followed here instead.
-Lexers that have none (JSON, a shell's session) or that add to them (YAML, Ruby) get each line by itself.
+A fence is printed while the model writes it, and printed lines cannot change. So each line is highlighted when it ends,
+from the lexer's state after the previous lines. Pygments does not expose that state, and would have to start at the first
+line again for each new one, so this module interprets its rule tables itself. Lexers without tables (JSON, shell
+sessions) or with additional code (YAML, Ruby) get each line alone.
 """
 
 import re
@@ -23,26 +23,26 @@ from zottui.sanitize import harmless
 from zottui.theme import Syntax, TextRole, Theme, painted
 
 RULE_COLUMNS = 40
-"""Length of a rule: not of the terminal, which would break it when it becomes narrower."""
+"""Length of the rules around code. Not the terminal's width: they would wrap when it becomes narrower."""
 
 FENCE = "```"
-"""Set before and behind code where there are no colours."""
+"""Printed before and after code in the plain theme."""
 
 LINE_CHARS = 1_000
-"""Longer lines, as in what was made by a program, stay without colours: some rules take quadratic time in them."""
+"""Longer lines, as in generated files, are not highlighted: some lexer rules take quadratic time."""
 
 CARRIED_CHARS = 8_000
-"""How much of a comment or string that has not ended is looked at again with each further line."""
+"""Most characters of an unfinished comment or string that are lexed again with the next line."""
 
 REMEMBERED = 8
-"""Fences of which is known how their last line has left the lexer; a few sessions may write at the same time."""
+"""Fences whose lexer state is cached."""
 
 MOVES_AT_ONE_PLACE = 100
-"""Changes of state without a character taken; there are lexers that would go on for ever."""
+"""Most state changes without progress; some lexers would loop for ever."""
 
 _CLOSERS = "*/-->"
-"""What ends a comment in most languages. It stands behind each line while that is lexed: many languages have one rule for
-a whole comment, which does not match as long as the end is missing."""
+"""Ends of comments in most languages. They are appended to each line while it is lexed: many lexers match a whole comment
+by one rule, which does not match before its end is there."""
 
 _SYNTAX = {
     "Comment": Syntax.COMMENT,
@@ -71,39 +71,39 @@ _SYNTAX = {
     "Generic.Subheading": Syntax.NAME,
     "Generic.Prompt": Syntax.COMMENT,
 }
-"""By the type of Pygments; a type that is not here is what the type above it is."""
+"""Our kinds by Pygments token type; a type that is missing here has the kind of its parent."""
 
 Piece = tuple[Syntax | None, str]
 
 Token = tuple[int, tuple[str, ...], str]
-"""(place, type, text); the place counts from the beginning of what is lexed."""
+"""(index, type, text); the index counts from the beginning of the lexed text."""
 
 Kind = tuple[str, ...] | Callable[[Lexer, re.Match[str]], Iterable[Token]] | None
-"""What a match is; or what finds that out; None: nothing to be shown."""
+"""A token type, a function that yields tokens from the match, or None for no token."""
 
 Moves = tuple[str, ...] | str | int | None
-"""The states to go to; a negative number: so many back."""
+"""States to push; a negative number pops that many."""
 
 Rule = tuple[Callable[[str, int], re.Match[str] | None], Kind, Moves]
 
 
 @dataclass(frozen=True, slots=True)
 class Lexed:
-    """How a line has left the lexer."""
+    """The lexer's state after a line."""
 
     stack: tuple[str, ...] = ("root",)
     carried: str = ""
-    """The text of a token that had not ended with the line."""
+    """Text of a token that did not end with the line."""
 
 
 _after: dict[tuple[str, tuple[str, ...]], Lexed] = {}
-"""By fence, the newest last. To forget costs time only: all follows from the lines."""
+"""Cache of states by lexer and lines, newest last. A lost entry only costs time."""
 
 
 def fenced(code: CodeLines, width: int, theme: Theme) -> list[str]:
-    """A piece of a fence, between lines that set it apart and name its language.
+    """Return the lines of a part of a fence, with rules at its beginning and end; the first one names the language.
 
-    Nothing stands beside the code, so that it can be copied, and its lines are left to the terminal to wrap.
+    There is no frame beside the code, so that it can be copied, and the terminal wraps its lines.
     """
     lines = highlighted(code.language, code.lines, code.before, theme)
     if theme.is_plain:
@@ -116,9 +116,9 @@ def fenced(code: CodeLines, width: int, theme: Theme) -> list[str]:
 
 
 def highlighted(info: str, lines: Sequence[str], before: tuple[str, ...], theme: Theme) -> list[str]:
-    """Lines of a fence, harmless and painted; `before` are those above, up to `CONTEXT_LINES`.
+    """Return sanitized and highlighted lines of a fence; `before` are its earlier lines, up to `CONTEXT_LINES`.
 
-    A language that nobody knows is painted as `TextRole.CODE`; what is behind `CONTEXT_LINES` stays as it is.
+    Unknown languages are painted as `TextRole.CODE`. Lines after `CONTEXT_LINES` are not highlighted.
     """
     shown = [harmless(line) for line in lines]
     lexer = _lexer(language_of(info))
@@ -137,14 +137,14 @@ def highlighted(info: str, lines: Sequence[str], before: tuple[str, ...], theme:
 
 
 def language_of(info: str) -> str:
-    """The language in the line that opens a fence: `python` of "python title=x", "{.python}" and "Python"."""
+    """Return the language in a fence's info string: `python` for "python title=x", "{.python}" and "Python"."""
     found = re.search(r"[\w+#.-]+", info)
     return found[0].lstrip(".").lower() if found else ""
 
 
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> Lexer | None:
-    """None: nobody knows that language. That is remembered too: Pygments looks through all plugins for one."""
+    """Return the lexer of a language; None if unknown. Both are cached: for an unknown one Pygments loads all plugins."""
     try:
         return get_lexer_by_name(language) if language else None
     except ClassNotFound:
@@ -170,7 +170,7 @@ def _remember(lexer: Lexer, lines: tuple[str, ...], state: Lexed) -> None:
 
 
 def _lex(lexer: Lexer, line: str, state: Lexed) -> tuple[list[Piece], Lexed]:
-    """The line in pieces, and the state behind it."""
+    """Return the line in fragments, and the state after it."""
     if len(line) > LINE_CHARS:
         return [(None, line)], state
     rules: dict[str, list[Rule]] | None = getattr(lexer, "_tokens", None)
@@ -185,9 +185,9 @@ def _lex(lexer: Lexer, line: str, state: Lexed) -> tuple[list[Piece], Lexed]:
 def _follow(
     lexer: Lexer, rules: Mapping[str, list[Rule]], text: str, states: tuple[str, ...]
 ) -> tuple[list[Token], int, tuple[str, ...]]:
-    """The tokens of `text`, and from where and in which states to go on when there is more of it.
+    """Return the tokens of `text`, and the index and states from which to continue with the next line.
 
-    That is its end, or the beginning of a token that goes on behind it.
+    The index is the end of `text`, or the beginning of a token that is not finished.
     """
     tokens: list[Token] = []
     stack = list(states)
@@ -219,7 +219,7 @@ def _first_match(rules: list[Rule], text: str, place: int) -> tuple[re.Match[str
 
 
 def _move(stack: list[str], moves: Moves) -> None:
-    """Go to other states, as the documentation of `RegexLexer.tokens` says; the last one is never left."""
+    """Change the state stack as documented for `RegexLexer.tokens`; the last state is never popped."""
     if isinstance(moves, int):
         del stack[max(1, len(stack) + moves) :]
         return
@@ -233,7 +233,7 @@ def _move(stack: list[str], moves: Moves) -> None:
 
 
 def _pieces(tokens: Iterable[Token], text: str, begin: int) -> list[Piece]:
-    """What `text` is from `begin` on, in as few pieces as possible; none of it is left out."""
+    """Return `text` from `begin` on in as few fragments as possible, including text without tokens."""
     pieces: list[Piece] = []
     position = begin
     for place, kind, token in tokens:

@@ -1,15 +1,14 @@
-"""Lines of Markdown, one after the other, made into blocks as soon as these are finished.
+"""Splits Markdown into blocks line by line, as soon as each block is finished.
 
-A block is finished by the line behind it. So what is made of a text depends on its lines only, and not on the pieces in
-which they come, and the work for a line does not grow with the text: neither would hold for parsing all that is left
-over whenever more of it comes. What is inside a block, and what it looks like, is for `zottui.markdown.emit`; a fence
-needs no end, and gives its lines as they come.
+The line after a block finishes it. So the result depends only on the lines and not on how the text was split into
+deltas, and the work for a line does not grow with the text. Parsing the pending text again with each delta would have
+neither property. `zottui.markdown.emit` handles the inside of blocks. The lines of a fence are passed on as they arrive.
 
     Nothing ──line──> Paragraph | Quote | Item | Fence
     Paragraph ──row of dashes below a row──> Table            every block ──end──> Nothing, or the block of that line
     Item ──fence in it──> Fence ──closed──> Item, its rest
 
-It is more lenient than CommonMark where models are: the lines of a fence in a list item need not be indented.
+It is more lenient than CommonMark where models are: lines of a fence in a list item need not be indented.
 """
 
 import re
@@ -29,7 +28,7 @@ _FENCE = re.compile(r"( *)(?:(`{3,})([^`]*)|(~{3,})(.*))$")
 _DASHES = re.compile(r" *:?-+:? *")
 
 _CODE_INDENT = 4
-"""Columns from which a line is code, and no marker of anything."""
+"""Indentation from which on a line is code and cannot begin another block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,63 +41,63 @@ NOTHING = BetweenBlocks()
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
-    """Or a heading that will be underlined, or a table that has not shown it yet."""
+    """A paragraph. May still become an underlined heading, or a table."""
 
     text: Rope
-    """All lines but the last, each with its newline."""
+    """All lines but the last one, with newlines."""
     last: str
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows, each with its newline."""
+    """A table; its rows with newlines."""
 
     text: Rope
 
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Lines of a quotation, each with its newline."""
+    """A quotation; its lines with newlines."""
 
     text: Rope
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One item of a list, with what is nested in it."""
+    """A list item with its nested blocks."""
 
     offset: int
-    """Column in which its content begins."""
+    """Column of its content."""
     text: Rope = EMPTY
-    """Its lines, each with its newline; empty directly behind a fence in it."""
+    """Its lines with newlines; empty right after a fence in it."""
     is_tight: bool = False
-    """No blank line before it."""
+    """Whether no blank line precedes it."""
     is_rest: bool = False
-    """A fence in the item has been printed, and its beginning with it."""
+    """Whether a fence in the item, and with it the item's beginning, is printed already."""
     has_gap: bool = False
-    """The last line was blank: the next one belongs to it only if indented."""
+    """Whether the last line was blank: then the next one belongs to the item only if it is indented."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """A fenced block, the lines of which are printed as they come."""
+    """A fenced code block; its lines are printed as they arrive."""
 
     mark: str
     indent: int
     info: str
     before: tuple[str, ...] = ()
-    """Its first lines, as far as they came; at most `CONTEXT_LINES`."""
+    """Its first lines so far; at most `CONTEXT_LINES`."""
     has_begun: bool = False
     item: Item | None = None
-    """The list item that it is in."""
+    """The list item that contains it."""
 
 
 Open = BetweenBlocks | Paragraph | Table | Quote | Item | Fence
-"""What has begun and is not finished."""
+"""The unfinished block."""
 
 
 def cut(begun: Open, lines: Sequence[str]) -> tuple[list[Block], Open]:
-    """The blocks that these lines finish, and what is open behind them; lines without their newlines."""
+    """Return the blocks that these lines finish, and the unfinished block. Lines have no newlines."""
     blocks: list[Block] = []
     i = 0
     while i < len(lines):
@@ -111,7 +110,7 @@ def cut(begun: Open, lines: Sequence[str]) -> tuple[list[Block], Open]:
 
 
 def finish(begun: Open) -> list[Block]:
-    """The block that is open, when nothing comes any more."""
+    """Return the unfinished block at the end of the text."""
     blocks: list[Block] = []
     if isinstance(begun, Fence):
         blocks.append(CodeLines(begun.info, (), begun.before, opens=not begun.has_begun, closes=True))
@@ -121,7 +120,7 @@ def finish(begun: Open) -> list[Block]:
 
 
 def source(begun: Open) -> Rope:
-    """What is open, as it was written; of a fence nothing, since its lines are printed."""
+    """Return the source of the unfinished block; empty for a fence, whose lines are printed."""
     match begun:
         case BetweenBlocks() | Fence():
             return EMPTY
@@ -134,7 +133,7 @@ def source(begun: Open) -> Rope:
 
 
 def bars(row: str) -> int:
-    """How many bars stand between the cells of a row; those at its ends, and escaped ones, are none."""
+    """Count the bars between the cells of a row, without those at its ends and escaped ones."""
     return len(re.findall(r"(?<!\\)\|", row.strip(" |")))
 
 
@@ -204,9 +203,9 @@ def _in_item(begun: Item, line: str, blocks: list[Block]) -> Open:
 
 
 def _item(found: re.Match[str], blocks: list[Block], *, is_tight: bool) -> Open:
-    """A new item, or the fence that it begins with."""
+    """Return a new item, or the fence at its beginning."""
     indent, mark, space, content = found.groups()
-    # Five spaces are one, and code that is indented by four.
+    # As in CommonMark: five spaces after the marker are one, followed by code that is indented by four.
     offset = len(indent) + len(mark) + (len(space) if content and len(space) <= _CODE_INDENT else 1)
     if fence := _fence(" " * offset + content):
         blocks.append(Prose(f"{indent}{mark}", tight=is_tight))
@@ -216,14 +215,14 @@ def _item(found: re.Match[str], blocks: list[Block], *, is_tight: bool) -> Open:
 
 def _longer(item: Item, line: str) -> Item:
     if item.is_rest:
-        # What is left of an item stands by itself now. Four columns would make code of it.
+        # The rest of the item is rendered without its beginning. Four columns of indentation would make it code.
         line = " " * min(item.offset, _CODE_INDENT - 1) + _dedented(line, item.offset)
     gap = "\n" if item.has_gap and item.text else ""
     return replace(item, text=item.text.add(f"{gap}{line}\n"), has_gap=False)
 
 
 def _in_fence(fence: Fence, lines: Sequence[str], i: int, blocks: list[Block]) -> tuple[Open, int]:
-    """Take lines from `i` on, up to the end of the fence; what is open then, and the line behind."""
+    """Take lines from `i` to the end of the fence; return the block that is open then, and the next index."""
     end = next((k for k in range(i, len(lines)) if _closes(fence, lines[k])), len(lines))
     is_closed = end < len(lines)
     shown = tuple(_dedented(line, fence.indent) for line in lines[i:end])
@@ -260,12 +259,12 @@ def _indent(line: str) -> int:
 
 
 def _interrupts(line: str) -> bool:
-    """Whether the line ends a paragraph without a blank line between."""
+    """Return whether the line ends a paragraph without a blank line."""
     if _indent(line) >= _CODE_INDENT:
         return False
     if _HEADING.match(line) or _RULE.match(line) or _QUOTE.match(line) or _fence(line):
         return True
-    # A number at the beginning of a line is the first of a list, or a year.
+    # Only 1 may begin a list within a paragraph: other numbers at the beginning of a line are often years.
     found = _ITEM.match(line)
     return found is not None and bool(found[4]) and found[2] in {"-", "+", "*", "1.", "1)"}
 
@@ -285,7 +284,7 @@ def _closes(fence: Fence, line: str) -> bool:
 
 
 def _dedented(line: str, columns: int) -> str:
-    """Without so many columns of space at the beginning, or as many as there are."""
+    """Remove at most `columns` columns of leading space."""
     if not columns:
         return line
     start = len(line) - len(line.lstrip(" \t"))
@@ -293,5 +292,5 @@ def _dedented(line: str, columns: int) -> str:
 
 
 def _divides(line: str) -> bool:
-    """Whether it is what stands between the head of a table and its rows."""
+    """Return whether the line is the delimiter row of a table."""
     return all(_DASHES.fullmatch(cell) for cell in line.strip(" ").strip("|").split("|"))

@@ -1,4 +1,4 @@
-"""One block of Markdown as lines for the terminal."""
+"""Renders a block of Markdown as lines for the terminal."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -16,26 +16,26 @@ from zottui.sanitize import harmless
 from zottui.theme import TextRole, Theme
 
 PARSED_CHARS = 20_000
-"""Longer blocks are shown as they are: nobody wrote them to be read, and a parser may take a second for such a text."""
+"""Longer blocks are shown as source: the parser may take a second for them."""
 
 NESTED = 40
-"""Blocks and marks in each other; what is deeper is shown as it is. A parser has to stop somewhere, and forgets the rest."""
+"""Deepest nesting; deeper blocks are shown as source. The parser has such a limit too, and drops what is below it."""
 
 COLOURED_HEADINGS = 2
-"""Levels of headings that have a colour; those below are strong."""
+"""Heading levels with a colour; lower ones are bold."""
 
 NARROWEST = 20
-"""Columns that prose keeps however deep it is nested; the terminal wraps what does not fit."""
+"""Least columns of prose, however deep it is nested; the terminal wraps what does not fit."""
 
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
-"""Of tasks."""
+"""Check boxes of task lists."""
 
 _INDENT = 3
-"""Most columns that a block keeps of what stands before it; from four on it would be code."""
+"""Most columns of a block's own indentation; four would mean code."""
 
 
 def markdown_lines(source: str, width: int, theme: Theme) -> list[str]:
-    """The logical lines of a block of Markdown; blank ones only inside it."""
+    """Return the lines of a block, without blank ones at its beginning and end."""
     text = harmless(source)
     nodes = _parsed(text)
     if nodes is None:
@@ -48,13 +48,13 @@ def markdown_lines(source: str, width: int, theme: Theme) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _parser() -> MarkdownIt:
-    """CommonMark and tables; HTML and definitions of links are text, so that nothing of them is lost."""
+    """Return a parser for CommonMark with tables. HTML and link definitions stay text, so that nothing is lost."""
     options = {"html": False, "maxNesting": NESTED}
     return MarkdownIt("commonmark", options).enable(["table", "strikethrough"]).disable("reference")
 
 
 def _parsed(text: str) -> list[SyntaxTreeNode] | None:
-    """None: better shown as it is."""
+    """Parse text; None if it should be shown as source."""
     if len(text) > PARSED_CHARS:
         return None
     tokens = _parser().parse(text)
@@ -65,19 +65,19 @@ def _parsed(text: str) -> list[SyntaxTreeNode] | None:
 
 @dataclass(frozen=True, slots=True)
 class Emitter:
-    """Makes lines of nodes."""
+    """Renders syntax tree nodes as lines."""
 
     theme: Theme
     source: Sequence[str]
-    """The lines that were parsed."""
+    """The parsed lines."""
     width: int
     depth: int = 0
-    """In so many lists."""
+    """Number of lists around it."""
     under: tuple[TextRole, ...] = ()
-    """Roles that all text has here."""
+    """Roles of all text here."""
 
     def blocks(self, nodes: Iterable[SyntaxTreeNode], *, is_tight: bool = False) -> list[str]:
-        """The lines of all nodes, with a blank line between two of them unless they are in a tight list."""
+        """Return the lines of all nodes, with a blank line between two of them unless `is_tight`."""
         lines: list[str] = []
         for node in nodes:
             if lines and not is_tight:
@@ -108,7 +108,7 @@ class Emitter:
         return [painted(row, self.theme, *self.under) for row in self._rows(lines)]
 
     def _rows(self, lines: Sequence[Line], taken: int = 0) -> list[Line]:
-        """The lines broken between words, with `taken` columns left free."""
+        """Break lines between words, leaving `taken` columns free."""
         if not self.theme.wraps_words:
             return list(lines)
         return [row for line in lines for row in wrapped(line, max(self.width - taken, NARROWEST))]
@@ -159,7 +159,7 @@ class Emitter:
             for row in part.children
         ]
         if any(bars(line.strip(" >")) >= len(rows[0]) for line in raw):
-            return [*raw]  # there are cells without a head, which the parser has dropped
+            return [*raw]  # the parser drops cells beyond the number of columns, so show the source
         head = node.children[0].children[0].children
         sides = [str(cell.attrs.get("style", "")).removeprefix("text-align:") for cell in head]
         return table_lines(rows, sides, self.width, self.theme)

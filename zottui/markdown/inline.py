@@ -1,4 +1,4 @@
-"""What is inside a line of Markdown: words that are strong, code or links."""
+"""Renders the inline content of Markdown: emphasis, code, links."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -12,7 +12,7 @@ from zottui.sanitize import harmless
 from zottui.theme import TextRole, Theme
 
 _LINKABLE = re.compile(r"(?:https?://|mailto:)[!-~]+")
-"""Addresses that a terminal may be told to open with a click. Other schemes start programs."""
+"""Addresses that may become clickable links. Other schemes may start programs."""
 
 _LIKE_AN_ADDRESS = re.compile(r"\s*(?:\w+://|(?:[\w-]+\.)+[a-z]{2,}(?:/|\s*$))", re.IGNORECASE)
 
@@ -25,26 +25,26 @@ _ROLES = {
 }
 
 _HARD_BREAK, _SOFT_BREAK = "\n", "\r"
-"""Texts that no other piece has: what they stand for is decided at the end."""
+"""Markers that no other text equals; `lines_of` turns them into a newline or a space."""
 
 
 @dataclass(frozen=True, slots=True)
 class StyledText:
-    """Some text without a newline, all of which looks the same."""
+    """Text without newlines in one style."""
 
     text: str
     roles: tuple[TextRole, ...] = ()
     address: str = ""
-    """Where a click leads; empty: nowhere."""
+    """Target of a click; empty: none."""
 
 
 Line = list[StyledText]
 
 
 def lines_of(inline: SyntaxTreeNode, theme: Theme, *, keeps_newlines: bool = False) -> list[Line]:
-    """The lines of a node `inline`: one, and one more behind each hard break.
+    """Return the lines of an `inline` node; each hard break begins a new one.
 
-    `keeps_newlines`: where the source begins a new line there is one, and not a space.
+    With `keeps_newlines`, so does each newline of the source, which otherwise is a space.
     """
     lines: list[Line] = [[]]
     for piece in _pieces(inline.children, StyledText(""), theme):
@@ -56,7 +56,7 @@ def lines_of(inline: SyntaxTreeNode, theme: Theme, *, keeps_newlines: bool = Fal
 
 
 def wrapped(line: Line, width: int, *, breaks_words: bool = False) -> list[Line]:
-    """The rows of a line, broken between words; at least one. See `zottui.columns.word_spans`."""
+    """Break a line between words into at least one row. See `zottui.columns.word_spans`."""
     spans = word_spans("".join(piece.text for piece in line), width, breaks_words=breaks_words)
     return [line] if len(spans) == 1 else [list(_part(line, start, end)) for start, end in spans]
 
@@ -71,17 +71,17 @@ def _part(line: Line, start: int, end: int) -> Iterator[StyledText]:
 
 
 def columns(line: Iterable[StyledText]) -> int:
-    """How wide it is on a terminal."""
+    """Return the width of a line on a terminal."""
     return sum(width_of(piece.text) for piece in line)
 
 
 def painted(line: Iterable[StyledText], theme: Theme, *under: TextRole) -> str:
-    """The line for the terminal; `under` are roles that all of it has."""
+    """Return a line with SGR and OSC 8; `under` are roles of the whole line."""
     return "".join(_linked(piece.address, theme.paint_all((*under, *piece.roles), piece.text)) for piece in line)
 
 
 def _linked(address: str, text: str) -> str:
-    """OSC 8; see the specification of hyperlinks in terminal emulators by Egmont Koblinger."""
+    """Return a link (OSC 8); see Egmont Koblinger's specification of hyperlinks in terminal emulators."""
     return f"\x1b]8;;{address}\x1b\\{text}\x1b]8;;\x1b\\" if address else text
 
 
@@ -89,7 +89,7 @@ def _linked(address: str, text: str) -> str:
 
 
 def _pieces(nodes: Iterable[SyntaxTreeNode], outer: StyledText, theme: Theme) -> Iterator[StyledText]:
-    """The pieces of these nodes; `outer` is a piece without text, of what they are in."""
+    """Yield the styled texts of nodes; `outer` has the style that they inherit."""
     for node in nodes:
         roles = (*outer.roles, _ROLES[node.type]) if node.type in _ROLES else outer.roles
         match node.type:
@@ -116,7 +116,7 @@ def _pieces(nodes: Iterable[SyntaxTreeNode], outer: StyledText, theme: Theme) ->
 
 
 def _link(node: SyntaxTreeNode, link: StyledText, theme: Theme) -> Iterator[StyledText]:
-    """A click leads there where it can; and the address is shown where it cannot, or where the text says another."""
+    """Yield a link's text. The address follows it if it cannot be clicked, or if the text looks like another address."""
     can_be_clicked = theme.has_links and _LINKABLE.fullmatch(link.address) is not None
     shown = list(_pieces(node.children, StyledText("", link.roles, link.address if can_be_clicked else ""), theme))
     yield from shown

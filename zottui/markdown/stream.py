@@ -1,4 +1,4 @@
-"""Takes Markdown apart as it comes: what is finished is printed, what is not is shown below."""
+"""Splits streamed Markdown into finished blocks, which are printed, and a pending rest for the live area."""
 
 import re
 import unicodedata
@@ -13,32 +13,31 @@ from zottui.markdown.rope import EMPTY, Rope
 from zottui.sanitize import harmless
 
 _CHARS_PER_CELL = 4
-"""How many characters are looked at for each cell of the tail; an emoji that is made of more is rare."""
+"""Code points examined for each column of the tail; emoji with more are rare."""
 
 _BEGUN_SEQUENCE = re.compile(r"\x1b(?:\[[\d;:?]*|[\]PX^_][^\x07\x1b\n]*)?\Z")
 _GROWING = {"So", "Sk", "Mn", "Me", "Cf"}
-"""Categories of characters that what comes next may still change the width of: emoji, flags, marks, joiners."""
+"""Categories of characters whose width the next one may still change: emoji, flags, marks, joiners."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """The end of a text whose beginning has been printed. A value: `feed` gives the next one."""
+    """The pending end of a text whose beginning is printed. Immutable: `feed` returns the next one."""
 
     begun: Open = NOTHING
-    """The block that is not finished."""
+    """The unfinished block."""
     line: Rope = EMPTY
-    """The line that has not ended."""
+    """The unfinished line."""
 
     @property
     def pending(self) -> str:
-        """What is not printed, raw; takes time in proportion to it."""
+        """The unprinted source; takes time proportional to its length."""
         return f"{source(self.begun)}{self.line}"
 
     def feed(self, delta: str) -> tuple[tuple[Block, ...], "Stream"]:
-        """The blocks that are finished now, and what is left.
+        """Return the blocks that are finished now, and the next stream.
 
-        However a text is cut into deltas, the same lines are printed; work is done where a line ends, and is in
-        proportion to the delta.
+        The result does not depend on how the text is split into deltas. The work is proportional to the delta.
         """
         if "\n" not in delta:
             return (), replace(self, line=self.line.add(delta))
@@ -48,16 +47,16 @@ class Stream:
         return tuple(blocks), Stream(begun, EMPTY.add(lines[-1]))
 
     def end(self) -> tuple[Block, ...]:
-        """The blocks of what is left."""
+        """Return the blocks of the pending rest."""
         blocks, begun = cut(self.begun, [str(self.line).removesuffix("\r")] if self.line else [])
         return (*blocks, *finish(begun))
 
 
 def tail(stream: Stream, rows: int, width: int) -> list[str]:
-    """The last lines of what is not printed, raw, for the live area: at most `rows`, of at most `width` columns each.
+    """Return the last lines of the pending source for the live area: at most `rows`, each at most `width` columns.
 
-    Held back is a character or an escape sequence at the very end that what comes next could still change: lines that
-    become narrower by a character would be drawn wrongly by many terminals.
+    A final character or escape sequence that the next delta could change is held back: many terminals draw a line
+    wrongly when a character in it becomes narrower.
     """
     wanted = rows * width * _CHARS_PER_CELL
     text = stream.line.end(wanted)
@@ -78,7 +77,7 @@ def tail(stream: Stream, rows: int, width: int) -> list[str]:
 
 
 def _settled(text: str) -> str:
-    """Without what is not complete at its end."""
+    """Remove an incomplete sequence or character at the end."""
     text = _BEGUN_SEQUENCE.sub("", text)
     if not text or unicodedata.category(text[-1]) not in _GROWING:
         return text

@@ -1,4 +1,4 @@
-"""Tables as columns, the cells of which wrap; as records where not even that fits."""
+"""Renders tables as columns with wrapped cells, or as records where the terminal is too narrow."""
 
 from collections.abc import Sequence
 from itertools import zip_longest
@@ -7,26 +7,26 @@ from zottui.markdown.inline import Line, columns, painted, wrapped
 from zottui.theme import TextRole, Theme
 
 _GAP = "  "
-"""Between two columns. There are no vertical lines: they would be copied with the text."""
+"""Between two columns. There are no vertical lines, which would be copied with the text."""
 
 _WORD_COLUMNS = 16
-"""A column is not made narrower than its longest word up to this; longer words are cut."""
+"""A column is at least as wide as its longest word, up to this width; longer words are cut."""
 
 _NARROWEST = 6
-"""Columns that a wrapped cell needs to be readable. Where the terminal has less, the table becomes records."""
+"""Least width of a readable column. If the terminal has less room, the table becomes records."""
 
 
 def table_lines(rows: Sequence[Sequence[Line]], aligned: Sequence[str], width: int, theme: Theme) -> list[str]:
-    """The lines of a table, the first row of which is its head.
+    """Return the lines of a table whose first row is its head.
 
-    `aligned`: `left`, `center` or `right` for each column; each row has as many cells.
+    `aligned` is `left`, `center` or `right` for each column; each row has as many cells.
     """
     widths = _widths(rows, width - len(_GAP) * (len(aligned) - 1))
     if widths is None:
         return _records(rows, theme)
     head, *body = rows
     lines = [*_row(head, widths, aligned, theme, TextRole.STRONG), _rule(widths, "-" if theme.is_plain else "─", theme)]
-    # Rows of several lines run into each other without a line between them.
+    # With wrapped cells, a rule between rows is needed to see where a row ends.
     parts = [_row(row, widths, aligned, theme) for row in body]
     is_open = all(len(part) == 1 for part in parts)
     for number, part in enumerate(parts):
@@ -37,7 +37,7 @@ def table_lines(rows: Sequence[Sequence[Line]], aligned: Sequence[str], width: i
 
 
 def _widths(rows: Sequence[Sequence[Line]], room: int) -> list[int] | None:
-    """Columns of each column; None: they cannot all be readable in that room."""
+    """Return the width of each column; None if they cannot all be readable."""
     cells = list(zip(*rows, strict=True))
     natural = [max(map(columns, column)) for column in cells]
     if sum(natural) <= room:
@@ -54,7 +54,7 @@ def _longest_word(column: Sequence[Line]) -> int:
 
 
 def _shared(widths: Sequence[int], natural: Sequence[int], free: int) -> list[int]:
-    """The widths with the free columns given to those that want more, in equal parts."""
+    """Distribute free columns equally among the columns that need more."""
     shared = list(widths)
     while free > 0:
         hungry = [i for i, width in enumerate(shared) if width < natural[i]]
@@ -86,7 +86,7 @@ def _rule(widths: Sequence[int], mark: str, theme: Theme) -> str:
 
 
 def _records(rows: Sequence[Sequence[Line]], theme: Theme) -> list[str]:
-    """`key: value` for each cell, and a blank line between two rows."""
+    """Return `key: value` for each cell, and a blank line between two rows."""
     head, *body = rows
     keys = [painted(cell, theme, TextRole.STRONG) for cell in head]
     if not body:
