@@ -79,8 +79,8 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         self._beside = BackgroundTasks(self.fail)
         self._following = SessionFollower(self, self._link)
         self._failure: Exception | None = None
+        # Set during a run, when the spinner and elapsed times change.
         self._works = asyncio.Event()
-        """Set during a run, when the spinner and elapsed times change."""
         self._questions = ApprovalDialogs(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)

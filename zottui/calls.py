@@ -11,8 +11,8 @@ SUBJECT_CHARS = 500
 """Most characters of an argument that are examined: more than fits on a line. A script may be a thousand times longer,
 and live rows are built again for each frame."""
 
+# The argument that describes a call best, by tool.
 _SUBJECTS = {"bash": "command", "read": "path", "write": "path", "edit": "path", "grep": "pattern", "glob": "pattern"}
-"""The argument that describes a call best, by tool."""
 
 
 def subject(name: str, args: Mapping[str, object]) -> str:

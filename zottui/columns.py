@@ -8,8 +8,8 @@ from wcwidth import wcwidth
 
 from zotd.client.columns import CHARS_PER_COLUMN, fitting
 
+# Closing punctuation of East Asian text that must not begin a row (a short form of JIS X 4051).
 _NO_ROW_START = frozenset("、。，．！？；：）」』】》〉”’…")  # noqa: RUF001
-"""Closing punctuation of East Asian text that must not begin a row (a short form of JIS X 4051)."""
 
 
 def wrapped(text: str, width: int) -> list[str]:

@@ -54,10 +54,10 @@ class SessionFollower:
         self._link = link
         self._task: asyncio.Task[None] | None = None
         self._reading: Reading | None = None
+        # Connection that keeps an ephemeral session alive until this client is attached to it.
         self._holding: Connection | None = None
-        """Connection that keeps an ephemeral session alive until this client is attached to it."""
+        # Failed attempts to connect since the connection was lost.
         self._failures = 0
-        """Failed attempts to connect since the connection was lost."""
 
     def open(self, opening: "asyncio.Future[Startup]", *, goes_on: bool) -> None:
         """Follow the session that `opening` finds; with `goes_on`, continue it if it is held."""

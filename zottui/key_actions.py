@@ -52,10 +52,10 @@ class KeyActions:
         self._place = place
         self.hint = ""
         """Replaces the status bar after ctrl+c: that a second ctrl+c leaves."""
+        # Number of ctrl+c presses so far.
         self._presses = 0
-        """Number of ctrl+c presses so far."""
+        # Number of all key presses so far, and at the last ctrl+c. Both are needed to see that no key came in between.
         self._keys = self._keys_before = 0
-        """Number of all key presses so far, and at the last ctrl+c. Both are needed to see that no key came in between."""
         self.dialogs = DialogKeys(self._take, lambda: place.dialog is not None, self._count)
         self.bindings: KeyBindings = bindings(self.dialogs, self._actions())
 

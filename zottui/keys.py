@@ -58,10 +58,10 @@ class DialogKeys:
         self._take = take
         self._pressed = pressed
         self._is_open = is_open
+        # The next key in the processor is one that the dialog has refused.
         self._refused = False
-        """The next key in the processor is one that the dialog has refused."""
+        # The current key is such a key: do not offer it again.
         self._passes = False
-        """The current key is such a key: do not offer it again."""
 
     def add_to(self, made: KeyBindings) -> None:
         """Bind every key. Escape also by name: prompt_toolkit's binding for vi would take precedence over `Any`."""

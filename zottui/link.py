@@ -35,8 +35,8 @@ class SessionLink:
         self._follower: Follower | None = None
         self.remedy = "" if place.of(env).is_remote else " (zotctl start)"
         """Advice for the user when the daemon is gone; empty for a remote daemon, which cannot be started from here."""
+        # API keys that this client gave to sessions (`--api-key`), by session id. The daemon keeps them only in memory.
         self._secrets: dict[str, api.Secrets] = {}
-        """API keys that this client gave to sessions (`--api-key`), by session id. The daemon keeps them only in memory."""
         self.trouble = ""
         """Why the last attempt to restart the daemon failed; empty if it did not."""
 

@@ -36,8 +36,8 @@ class Pace:
         self._expect = expect
         self._asked_at: float | None = None
         self._answered = asyncio.Event()
+        # Seconds that the last answer took; None: the terminal has never answered, so frames do not wait for it.
         self._lag_s: float | None = None
-        """Seconds that the last answer took; None: the terminal has never answered, so frames do not wait for it."""
 
     @property
     def held_until(self) -> float:

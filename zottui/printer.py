@@ -301,10 +301,10 @@ class Inline(Application[Result], Generic[Result]):
         self._area = _Area(self._merged_style, self.output, reflows=reflows, pace=self._pace)
         self.renderer = self._area
         self._settling: asyncio.TimerHandle | None = None
+        # The scheduled frame, if any.
         self._frame: asyncio.Handle | None = None
-        """The scheduled frame, if any."""
+        # Loop time of the last frame.
         self._drawn_at = -FRAME_S
-        """Loop time of the last frame."""
         self.key_processor.after_key_press += lambda _: self._draw_soon()
 
     def invalidate(self) -> None:

@@ -37,8 +37,8 @@ class Reading:
         self._seen, when = _read(self._path)
         """`seq` of the newest event that is stored as shown; 0: the session was never shown."""
         self._away_s = time.time() - when
+        # `seq` of the newest event on the screen.
         self._shown = 0
-        """`seq` of the newest event on the screen."""
         self._is_writing = False
 
     def attached(self, snapshot: Attached) -> None:

@@ -29,8 +29,8 @@ NARROWEST = 20
 """Least columns for text after a long name."""
 
 _LEVELS = {"success": TextRole.SUCCESS, "warn": TextRole.WARNING, "error": TextRole.ERROR}
+# Prefixes of notes by level. In words too, since colours may be off or invisible to the reader.
 _WORDS = {"success": "done: ", "warn": "warning: ", "error": "error: "}
-"""Prefixes of notes by level. In words too, since colours may be off or invisible to the reader."""
 
 
 def render(block: Block, width: int, theme: Theme, after: Block | None = None, *, is_whole: bool = False) -> list[str]:

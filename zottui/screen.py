@@ -57,8 +57,8 @@ class Screen:
         self._live: list[Row] = []
         self._dialog: list[Row] = []
         self._status: list[Row] = []
+        # Gets the focus while a dialog hides the editor; prompt_toolkit needs a focused control to handle keys.
         self._keys = FormattedTextControl(lambda: "", focusable=True, show_cursor=False)
-        """Gets the focus while a dialog hides the editor; prompt_toolkit needs a focused control to handle keys."""
         self.layout = Layout(
             HSplit(
                 [

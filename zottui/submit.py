@@ -44,13 +44,13 @@ class Submitter:
         self._own = own
         self._editor = editor
         self._live = asyncio.Event()
+        # Prompts that the daemon has not accepted yet.
         self._unsent: list[Submission] = []
-        """Prompts that the daemon has not accepted yet."""
         self._all_sent = asyncio.Event()
         self._all_sent.set()
         self._has_session = asyncio.Event()
+        # Drafts of accepted inputs that may still be queued, by input id, for `recall`.
         self._drafts: dict[str, EditorDraft] = {}
-        """Drafts of accepted inputs that may still be queued, by input id, for `recall`."""
         self._learning = Refreshing(desk, self._learn)
         self.learnt: tuple[ListChoice, ...] = ()
         """Slash commands of the daemon, extensions and skills."""

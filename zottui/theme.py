@@ -94,6 +94,7 @@ def painted(parameters: str, text: str) -> str:
 PLAIN = Theme("plain", {})
 """No colours: for `NO_COLOR`, `--no-color` and terminals without capabilities."""
 
+# Attributes other than colours, the same in all themes.
 _SHAPES = {
     TextRole.STRONG: "1",
     TextRole.EMPHASIS: "3",
@@ -101,7 +102,6 @@ _SHAPES = {
     TextRole.USER: "1",
     TextRole.SELECTED: "7",
 }
-"""Attributes other than colours, the same in all themes."""
 
 DEFAULT = Theme(
     "default",
@@ -247,8 +247,8 @@ def _has_links(env: Mapping[str, str]) -> bool:
 
 _SHAPE_WORDS = {"1": "bold", "2": "dim", "3": "italic", "4": "underline", "7": "reverse", "9": "strike"}
 _HUES = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray")
+# Intensities of the 6 x 6 x 6 colour cube, colours 16 to 231.
 _CUBE = (0, 95, 135, 175, 215, 255)
-"""Intensities of the 6 x 6 x 6 colour cube, colours 16 to 231."""
 
 
 def _style(parameters: str) -> str:

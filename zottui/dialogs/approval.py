@@ -36,8 +36,8 @@ less than this between letters while typing, and take longer than this to read a
 
 _ROLES = {ADDED: TextRole.ADDED, REMOVED: TextRole.REMOVED, GAP: TextRole.MUTED}
 
+# Prefixes of a diff's header lines, which are not lines of the file.
 _HEADS = ("--- ", "+++ ", "@@ ")
-"""Prefixes of a diff's header lines, which are not lines of the file."""
 
 DECISIONS = frozenset("ysanfe")
 
@@ -66,13 +66,13 @@ class Approval:
         self._over = over
         self._stage = Stage.ASKING
         self._reason = Line()
+        # Arguments that the user has edited; None while they are the model's.
         self._args: dict[str, object] | None = None
-        """Arguments that the user has edited; None while they are the model's."""
         self._offers = lasting(question)
+        # Index of the selected offer in `_wider`.
         self._chosen = 0
-        """Index of the selected offer in `_wider`."""
+        # First line of the preview that is shown.
         self._offset = 0
-        """First line of the preview that is shown."""
         self._trouble = ""
         self._drawn: tuple[tuple[int, str], list[Row]] | None = None
         self._last_key = desk.now()

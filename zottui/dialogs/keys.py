@@ -1,7 +1,7 @@
 """One name for each key. prompt_toolkit has two for keys that terminals send as ctrl and a letter."""
 
+# Our names by prompt_toolkit's: terminals send Enter as ctrl+m, Tab as ctrl+i and Backspace as ctrl+h.
 _NAMES = {"c-m": "enter", "c-i": "tab", "c-h": "backspace", "s-tab": "backtab"}
-"""Our names by prompt_toolkit's: terminals send Enter as ctrl+m, Tab as ctrl+i and Backspace as ctrl+h."""
 
 TYPED = "<any>"
 """The name of a key that types a character."""

@@ -35,14 +35,14 @@ class Overview:
         self._sessions = SessionsDialog(desk, clock)
         self._sessions.cwd = None
         self._listing = Listing()
+        # Pending approvals by session, oldest first.
         self._questions: dict[str, list[ApprovalRequested]] = {}
-        """Pending approvals by session, oldest first."""
+        # Last line of the newest message by session, loaded when a session is selected.
         self._lines: dict[str, str] = {}
-        """Last line of the newest message by session, loaded when a session is selected."""
+        # The approval on the screen, which `y` and `n` decide.
         self._question: ApprovalRequested | None = None
-        """The approval on the screen, which `y` and `n` decide."""
+        # Whether its whole preview is on the screen: only then may `y` allow it.
         self._is_whole = False
-        """Whether its whole preview is on the screen: only then may `y` allow it."""
         self._asking = Refreshing(desk, self._ask)
         self._peeking = Refreshing(desk, self._peek)
         self._sessions.want()

@@ -11,8 +11,8 @@ class ApprovalDialogs:
         """Open nothing before the first `look`."""
         self._desk = desk
         self._open: Approval | None = None
+        # Approvals that this client has decided or postponed. The state may still contain them.
         self._left: set[str] = set()
-        """Approvals that this client has decided or postponed. The state may still contain them."""
 
     def look(self) -> None:
         """Open or close the dialog to match the state; call it after each change. Decisions of other clients close it."""

@@ -47,11 +47,11 @@ class SessionsDialog:
         self.is_loaded = False
         self._desk = desk
         self._clock = clock
+        # Newest first.
         self._known: dict[str, SessionInfo] = {}
-        """Newest first."""
         self._costs: dict[str, float] = {}
+        # Ids of new sessions whose details are still to be requested.
         self._unknown: set[str] = set()
-        """Ids of new sessions whose details are still to be requested."""
         self._loading = Refreshing(desk, self._load)
         self._asking = Refreshing(desk, self._ask)
 

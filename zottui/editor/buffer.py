@@ -19,8 +19,8 @@ from zottui.editor.whole import Span, edit, mended, outside
 GRAPHEME_CHARS = 64
 """Most code points that are treated as one character; Unicode allows any number of accents."""
 
+# Surrogates, which stand for input bytes that are not UTF-8. JSON frames cannot carry them.
 _HALVES = re.compile("[\ud800-\udfff]")
-"""Surrogates, which stand for input bytes that are not UTF-8. JSON frames cannot carry them."""
 
 
 class PromptBuffer(Buffer):
@@ -33,8 +33,8 @@ class PromptBuffer(Buffer):
         self._seen = ""
         self._at = 0
         self._is_edit = True
+        # Text and cursor right after `give_back`, to detect whether the user has done anything since.
         self._given_back: tuple[str, int] | None = None
-        """Text and cursor right after `give_back`, to detect whether the user has done anything since."""
         self.on_text_changed += self._keep_whole
         self.on_cursor_position_changed += self._keep_outside
 

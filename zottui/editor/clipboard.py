@@ -16,8 +16,8 @@ READ_S = 5.0
 END_S = 1.0
 """Seconds to wait for the end of a killed program."""
 
+# Read size for draining: the capacity of a pipe.
 _DRAINED_BYTES = 64 * 1024
-"""Read size for draining: the capacity of a pipe."""
 
 _WAYLAND = ("wl-paste", "--no-newline", "--type", "image/png")
 _X11 = ("xclip", "-selection", "clipboard", "-target", "image/png", "-out")

@@ -93,13 +93,13 @@ class Popup:
         self._arguments = arguments
         self._run = run
         self._token: CompletionToken | None = None
+        # The source's last answer for this token.
         self._choices: Sequence[ListChoice] = ()
-        """The source's last answer for this token."""
         self._shown: list[ListChoice] = []
+        # Name that the user has moved to; None: the best match is highlighted.
         self._chosen: str | None = None
-        """Name that the user has moved to; None: the best match is highlighted."""
+        # Kind and start of the token whose popup the user has closed with escape.
         self._dismissed: tuple[Kind, int] | None = None
-        """Kind and start of the token whose popup the user has closed with escape."""
         self._asking = Newest(desk.spawn, self._ask, self._take)
         buffer.on_text_changed += self._follow
         buffer.on_cursor_position_changed += self._follow

@@ -45,12 +45,13 @@ class Drafts:
         self._folder = Path(zot_home(desk.env), "drafts")
         self._owner = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._lock: int | None = None
+        # Drafts to write, by session. The writing thread takes them with `popitem`, which is atomic.
         self._waiting: dict[str, EditorDraft] = {}
-        """Drafts to write, by session. The writing thread takes them with `popitem`, which is atomic."""
+        # Sessions that may have a file of this client.
         self._stored: set[str] = set()
-        """Sessions that may have a file of this client."""
+        # Held while files are written: at exit the event loop's thread writes too, while another thread may still do
+        # so.
         self._writer = threading.Lock()
-        """Held while files are written: at exit the event loop's thread writes too, while another thread may still do so."""
         self._is_writing = False
         self._is_closed = False
         self._sent = asyncio.Event()

@@ -83,8 +83,8 @@ class PromptEditor:
         self._last_reply = last_reply
         self._recall = recall
         self._session = ""
+        # Whether the session's draft is still being read; changes must not overwrite it before.
         self._is_restoring = False
-        """Whether the session's draft is still being read; changes must not overwrite it before."""
         self._placeholders = Placeholders()
         self.editing_mode = EditingMode.VI if is_vi else EditingMode.EMACS
         """For `Application(editing_mode=…)`."""

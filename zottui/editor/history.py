@@ -45,8 +45,8 @@ class Prompts:
         """Begin without prompts."""
         self._stored: list[str] = []
         self._own: list[str] = []
+        # While the user moves through them: the prompts and after them the draft, each with its changes.
         self._pages: list[str] = []
-        """While the user moves through them: the prompts and after them the draft, each with its changes."""
         self._at = 0
 
     def load(self, stored: Sequence[str]) -> None:

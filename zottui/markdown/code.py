@@ -40,10 +40,11 @@ REMEMBERED = 8
 MOVES_AT_ONE_PLACE = 100
 """Most state changes without progress; some lexers would loop for ever."""
 
+# Ends of comments in most languages. They are appended to each line while it is lexed: many lexers match a whole
+# comment by one rule, which does not match before its end is there.
 _CLOSERS = "*/-->"
-"""Ends of comments in most languages. They are appended to each line while it is lexed: many lexers match a whole comment
-by one rule, which does not match before its end is there."""
 
+# Our kinds by Pygments token type; a type that is missing here has the kind of its parent.
 _SYNTAX = {
     "Comment": Syntax.COMMENT,
     "Comment.Preproc": Syntax.KEYWORD,
@@ -71,7 +72,6 @@ _SYNTAX = {
     "Generic.Subheading": Syntax.NAME,
     "Generic.Prompt": Syntax.COMMENT,
 }
-"""Our kinds by Pygments token type; a type that is missing here has the kind of its parent."""
 
 Piece = tuple[Syntax | None, str]
 
@@ -96,8 +96,8 @@ class Lexed:
     """Text of a token that did not end with the line."""
 
 
+# Cache of states by lexer and lines, newest last. A lost entry only costs time.
 _after: dict[tuple[str, tuple[str, ...]], Lexed] = {}
-"""Cache of states by lexer and lines, newest last. A lost entry only costs time."""
 
 
 def fenced(code: CodeLines, width: int, theme: Theme) -> list[str]:

@@ -27,8 +27,8 @@ _ITEM = re.compile(r"( {0,3})([-+*]|\d{1,9}[.)])( +|$)(.*)")
 _FENCE = re.compile(r"( *)(?:(`{3,})([^`]*)|(~{3,})(.*))$")
 _DASHES = re.compile(r" *:?-+:? *")
 
+# Indentation from which on a line is code and cannot begin another block.
 _CODE_INDENT = 4
-"""Indentation from which on a line is code and cannot begin another block."""
 
 
 @dataclass(frozen=True, slots=True)

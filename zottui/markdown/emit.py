@@ -27,11 +27,11 @@ COLOURED_HEADINGS = 2
 NARROWEST = 20
 """Least columns of prose, however deep it is nested; the terminal wraps what does not fit."""
 
+# Check boxes of task lists.
 _BOXES = {"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "}
-"""Check boxes of task lists."""
 
+# Most columns of a block's own indentation; four would mean code.
 _INDENT = 3
-"""Most columns of a block's own indentation; four would mean code."""
 
 
 def markdown_lines(source: str, width: int, theme: Theme) -> list[str]:

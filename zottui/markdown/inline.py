@@ -11,8 +11,8 @@ from zottui.columns import word_spans
 from zottui.sanitize import harmless
 from zottui.theme import TextRole, Theme
 
+# Addresses that may become clickable links. Other schemes may start programs.
 _LINKABLE = re.compile(r"(?:https?://|mailto:)[!-~]+")
-"""Addresses that may become clickable links. Other schemes may start programs."""
 
 _LIKE_AN_ADDRESS = re.compile(r"\s*(?:\w+://|(?:[\w-]+\.)+[a-z]{2,}(?:/|\s*$))", re.IGNORECASE)
 

@@ -12,12 +12,12 @@ from zottui.markdown.cutting import NOTHING, Open, cut, finish, source
 from zottui.markdown.rope import EMPTY, Rope
 from zottui.sanitize import harmless
 
+# Code points examined for each column of the tail; emoji with more are rare.
 _CHARS_PER_CELL = 4
-"""Code points examined for each column of the tail; emoji with more are rare."""
 
 _BEGUN_SEQUENCE = re.compile(r"\x1b(?:\[[\d;:?]*|[\]PX^_][^\x07\x1b\n]*)?\Z")
+# Categories of characters whose width the next one may still change: emoji, flags, marks, joiners.
 _GROWING = {"So", "Sk", "Mn", "Me", "Cf"}
-"""Categories of characters whose width the next one may still change: emoji, flags, marks, joiners."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,14 +6,14 @@ from itertools import zip_longest
 from zottui.markdown.inline import Line, columns, painted, wrapped
 from zottui.theme import TextRole, Theme
 
+# Between two columns. There are no vertical lines, which would be copied with the text.
 _GAP = "  "
-"""Between two columns. There are no vertical lines, which would be copied with the text."""
 
+# A column is at least as wide as its longest word, up to this width; longer words are cut.
 _WORD_COLUMNS = 16
-"""A column is at least as wide as its longest word, up to this width; longer words are cut."""
 
+# Least width of a readable column. If the terminal has less room, the table becomes records.
 _NARROWEST = 6
-"""Least width of a readable column. If the terminal has less room, the table becomes records."""
 
 
 def table_lines(rows: Sequence[Sequence[Line]], aligned: Sequence[str], width: int, theme: Theme) -> list[str]:

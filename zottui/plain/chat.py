@@ -78,8 +78,8 @@ class PlainChat:
         self._typed = b""
         self._session = session
         self._segments = Segments()
+        # Text that an extension wanted to put into an editor; an empty line sends it.
         self._suggestion = ""
-        """Text that an extension wanted to put into an editor; an empty line sends it."""
         self._asked_for_trust = False
         self._use(connection)
 
@@ -380,8 +380,8 @@ class PlainChat:
         self._output.write(words)
 
 
+# Events to wait for, by the action of an extension's command. A panel may also be refused with a note.
 _SHOWS = {"display": ("ext_display",), "insert": ("ext_insert",), "open_panel": ("ext_panel", "ext_notify")}
-"""Events to wait for, by the action of an extension's command. A panel may also be refused with a note."""
 
 COMMANDS: dict[str, tuple[str, Callable[[PlainChat, str], None]]] = {
     "/help": ("list the commands", PlainChat.help),

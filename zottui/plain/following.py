@@ -46,8 +46,8 @@ class RunPrinter:
         self._typed = typed
         self._show = show
         self._say = say
+        # Ids of inputs from this client that no run has taken yet.
         self._own: list[str] = []
-        """Ids of inputs from this client that no run has taken yet."""
 
     def prompt(self, session: str, line: str, when_busy: str | None = None) -> None:
         """Submit a prompt to an attached session and show its run."""

@@ -48,8 +48,8 @@ class Terminal:
         self._understands = understands_osc(env)
         self._title = self._shown = ""
         self._pause: asyncio.TimerHandle | None = None
+        # Set when this job continues after it was stopped while the terminal was lent.
         self._continued = asyncio.Event()
-        """Set when this job continues after it was stopped while the terminal was lent."""
 
     @contextmanager
     def prepared(self, continued: Callable[[], None] = lambda: None) -> Iterator[None]:

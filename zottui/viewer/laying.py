@@ -66,13 +66,13 @@ class Laying:
         self._theme = replace(theme, has_links=False, wraps_words=False)
         self._width = width
         self._expands = False
+        # Calls as (seq, block) whose state is the opposite of `_expands`.
         self._others: set[tuple[int, int]] = set()
-        """Calls as (seq, block) whose state is the opposite of `_expands`."""
+        # LRU cache by the message's seq, the number of its results, and the kind of the block above it: all three
+        # change how it looks.
         self._laid: OrderedDict[tuple[int, int, type[Block] | None], Laid] = OrderedDict()
-        """LRU cache by the message's seq, the number of its results, and the kind of the block above it: all three change how
-        it looks."""
+        # Total rows in the cache.
         self._rows = 0
-        """Total rows in the cache."""
 
     @property
     def width(self) -> int:

@@ -53,8 +53,8 @@ class Numbers:
     def __init__(self) -> None:
         """Begin without any prompt."""
         self.is_complete = False
+        # Ascending; before the count is complete, only the newest ones.
         self._seqs: list[int] = []
-        """Ascending; before the count is complete, only the newest ones."""
 
     def __len__(self) -> int:
         return len(self._seqs)

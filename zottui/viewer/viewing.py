@@ -47,14 +47,14 @@ class Viewer:
         self._leave = leave
         self._redraw = redraw
         self._note = visit.note
+        # The search that is being typed; None if none is.
         self._line: Line | None = None
-        """The search that is being typed; None if none is."""
         self._search: TextSearch | None = None
+        # The direction of the last match, in which `n` continues.
         self._goes_down = True
-        """The direction of the last match, in which `n` continues."""
         self._tasks: asyncio.TaskGroup | None = None
+        # The task that the user waits for; escape cancels it.
         self._work: asyncio.Task[None] | None = None
-        """The task that the user waits for; escape cancels it."""
         self._filling: asyncio.Task[None] | None = None
         self._actions = self._made_actions()
 
