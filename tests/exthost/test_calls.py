@@ -53,9 +53,9 @@ async def test_an_answer_and_a_cancellation_may_meet(calls):
     assert (len(calls), given_up) == (0, [])
 
 
-async def test_progress_sets_the_limit_of_a_patient_call_back(calls):
-    calls, sent, _ = calls
-    calls.is_patient = True
+async def test_progress_sets_the_limit_of_a_patient_call_back():
+    sent: list[str] = []
+    calls = Calls("x", idle=lambda: None, given_up=lambda *_: None, is_patient=True)
     loop = asyncio.get_running_loop()
     seen: list[str] = []
 

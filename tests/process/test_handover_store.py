@@ -37,9 +37,9 @@ class Life:
         self.reaper = reaper
         self.handover_store = handover_store
 
-    def begin(self, script=ECHO, label=LABEL):
+    def begin(self, script=ECHO, label=LABEL, condensed=list):
         """A service, new or adopted, with its listener and its handover."""
-        told, handover = Told(), self.handover_store.handover(label)
+        told, handover = Told(), self.handover_store.handover(label, condensed=condensed)
         claim = self.reaper.claim("a test", (), handover)
         return start_service(["sh", "-c", script], cwd="/", env=ENV, listener=told, claim=claim), told, handover
 
@@ -207,9 +207,8 @@ async def test_a_word_that_was_torn_by_the_death_of_its_writer_is_not_taken_for_
 
 async def test_what_has_grown_too_long_is_written_anew_without_what_does_not_count(life, store):
     async with life(jobs=RESTARTING) as one:
-        service, told, handover = one.begin()
+        service, told, handover = one.begin(condensed=lambda: [b"all that counts"])
         pid = await told.pid()
-        handover.condensed = lambda: [b"all that counts"]
         handover.ready()
         for _ in range(2):
             handover.record(b"x" * (MIN_BYTES // 2))

@@ -45,18 +45,25 @@ class PendingCall:
 class Calls:
     """The pending calls of one process, with their time limits."""
 
-    def __init__(self, label: str, *, idle: Callable[[], None], given_up: Callable[[str, PendingCall], None]) -> None:
+    def __init__(
+        self,
+        label: str,
+        *,
+        idle: Callable[[], None],
+        given_up: Callable[[str, PendingCall], None],
+        is_patient: bool = False,
+    ) -> None:
         """Create the calls of a process without any pending call.
 
         Args:
             label: prefix of call ids, unique among all processes.
             idle: called when the last pending call has ended.
             given_up: called when a call has timed out or its caller was cancelled.
+            is_patient: progress restarts the limit of a call.
         """
         self.guard_timeouts = 0
         """Consecutive interceptions without an answer in time. Any answer resets it, even a late one."""
-        self.is_patient = False
-        """Whether progress restarts the limit of a call."""
+        self._is_patient = is_patient
         self._open: Correlation[PendingCall] = Correlation(label)
         self._idle = idle
         self._given_up = given_up
@@ -102,7 +109,7 @@ class Calls:
             CallTimeoutError: no answer within `limit_s` seconds (None: no limit); if `is_patient`, neither an
                 answer nor progress within them, or no answer within `PATIENCE_S`.
         """
-        until = self._loop.time() + PATIENCE_S if self.is_patient else None
+        until = self._loop.time() + PATIENCE_S if self._is_patient else None
         call = PendingCall(kind, self._loop.create_future(), limit_s, session, progress, lineage, until, cwd)
         # Opening the call creates the id that its frame contains.
         key = self._open.open(call, None if limit_s is None else self._loop.time() + limit_s)

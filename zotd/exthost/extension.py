@@ -138,14 +138,19 @@ class SupervisedExtension:
             self._watchers.append(change)
             await change
 
-    async def available(self, within_s: float = SWAP_S) -> ExtensionPeer | None:
-        """Return the process for a new call, or None. Waits while a process is being replaced."""
+    async def available(self, within_s: float = SWAP_S, *, session: str | None = None) -> ExtensionPeer | None:
+        """Return the process for a new call, or None. Waits while a process is being replaced.
+
+        A `submit` that the process then sends without a session belongs to `session`.
+        """
         if self.serving is None and self.offered is not None:
             try:
                 async with asyncio.timeout(within_s):
                     await self.until(lambda: self.serving is not None or self.offered is None)
             except TimeoutError:
                 return None
+        if self.serving is not None and session is not None:
+            self.last_session = session
         return self.serving
 
     def hears(self, event: str) -> bool:
@@ -326,8 +331,8 @@ class SupervisedExtension:
                     claim=reaper.claim(f"extension {self.name}", surroundings.sessions, handover) if reaper else None,
                 ),
                 handover=handover,
+                is_patient=manifest.is_patient,
             )
-            peer.calls.is_patient = manifest.is_patient
         except (OSError, ValueError) as error:
             reason = why_not_started(error, manifest.argv)
             self.log.say(reason)
@@ -344,10 +349,8 @@ class SupervisedExtension:
         if where.handover_store is None:
             return None
         label = Label(where.place, self.name, fingerprint(self.manifest, env, where.version))
-        handover = where.handover_store.handover(label)
         # Called when the recorded frames grow too long: only those that still matter are kept.
-        handover.condensed = partial(self._condensed, number)
-        return handover
+        return where.handover_store.handover(label, condensed=partial(self._condensed, number))
 
     def _condensed(self, number: int) -> list[bytes]:
         """Return the frames of a process that are still in effect."""

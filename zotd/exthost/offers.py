@@ -98,11 +98,9 @@ class Offers:
         if claim is None:
             raise UnknownCommandError(f"no extension has the command /{name}")
         extension = next(one for one in self._extensions() if one.name == claim.owner)
-        peer = await extension.available()
+        peer = await extension.available(session=about.session)
         if peer is None:
             return extension.name, ext.CommandResponse("", error=f"{extension.condition}; try /{name} again later")
-        # A `submit` that the extension sends after its answer belongs to this session.
-        extension.last_session = about.session
 
         def frame(key: str) -> ext.CommandInvoked:
             return ext.CommandInvoked(

@@ -76,16 +76,17 @@ class ExtensionPeer:
         owner: PeerListener,
         start: Callable[[ProcessListener], ExtensionProcess],
         handover: FdHandover | None = None,
+        is_patient: bool = False,
     ) -> None:
         """Start the process numbered `number` in `core.supervision`; raises what `start` raises.
 
         `label` makes the ids of its calls unique among all processes. `handover` records frames for the next daemon. If it
-        has a survivor, call `relive` first.
+        has a survivor, call `relive` first. `is_patient`: progress restarts the time limit of a call.
         """
         self.number = number
         self.hello: ext.Hello | None = None
         self.counts = SkippedLines()
-        self.calls = Calls(label, idle=self._idle, given_up=self._given_up)
+        self.calls = Calls(label, idle=self._idle, given_up=self._given_up, is_patient=is_patient)
         self.requests = Requests(self.calls, self._reply)
         self._label = label
         self._owner = owner

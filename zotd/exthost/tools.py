@@ -43,11 +43,10 @@ class ExtensionTool:
 
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         """Call the extension. If cancelled, it is notified, provided that it announced `tool_cancel`."""
-        peer = await self._extension.available()
+        peer = await self._extension.available(session=context.session)
         if peer is None:
             return ToolOutcome.error(f"{self._extension.condition}; {self.spec.name} cannot be called now")
         # A `submit` without a session, even after the result, belongs to the session of the latest call.
-        self._extension.last_session = context.session
 
         cwd = About(context.session, context.cwd).cwd_for(self._extension.manifest)
 

@@ -99,10 +99,19 @@ class Survivor:
 class FdHandover:
     """Keeps the state of one process that the next daemon needs to adopt it."""
 
-    def __init__(self, store: DescriptorStore, label: Label, survivor: Survivor | None = None) -> None:
-        """Prepare for a process that is about to start, or continue the file of a `survivor`."""
-        self.condensed: Callable[[], Sequence[bytes]] = list
-        """Returns the recorded lines that are still valid, for a rewrite of the file; set by the owner."""
+    def __init__(
+        self,
+        store: DescriptorStore,
+        label: Label,
+        survivor: Survivor | None = None,
+        *,
+        condensed: Callable[[], Sequence[bytes]] = list,
+    ) -> None:
+        """Prepare for a process that is about to start, or continue the file of a `survivor`.
+
+        `condensed` returns the recorded lines that are still valid, for a rewrite of the file.
+        """
+        self._condensed = condensed
         self.survivor = survivor
         self.is_ready = survivor is not None
         self._store = store
@@ -130,7 +139,7 @@ class FdHandover:
         Call it before the line takes effect: `condensed` need not include it yet.
         """
         if self._file >= 0 and self._size + len(line) > self._limit:
-            self._write_anew([*self.condensed(), *([READY] if self.is_ready else [])])
+            self._write_anew([*self._condensed(), *([READY] if self.is_ready else [])])
             self._limit = max(MIN_BYTES, 2 * self._size)
         if self._file >= 0:
             self._add(line)

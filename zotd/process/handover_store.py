@@ -7,7 +7,7 @@ started ────────────────────────
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from zotd.process import descent
 from zotd.process.census import is_alive
@@ -49,9 +49,10 @@ class HandoverStore:
         if self._waiting:
             log.info("%d processes of an earlier daemon are still running", len(self._waiting))
 
-    def handover(self, label: Label) -> FdHandover:
+    def handover(self, label: Label, *, condensed: Callable[[], Sequence[bytes]] = list) -> FdHandover:
         """Return the handover for a process about to start; its `survivor` is set if one can be adopted instead.
 
+        `condensed` returns the recorded lines that are still valid, for a rewrite of the file that has grown too long.
         Ends other survivors with the same place and name, since their configuration or program has changed.
         """
         survivor: Survivor | None = None
@@ -61,7 +62,7 @@ class HandoverStore:
                 survivor = one
             else:
                 self._end(one)
-        return FdHandover(self._store, label, survivor)
+        return FdHandover(self._store, label, survivor, condensed=condensed)
 
     def settle(self, place: str) -> None:
         """End the remaining survivors of `place`: all its extensions have started."""

@@ -99,7 +99,7 @@ async def test_a_line_of_any_bad_shape_is_answered_once(world):
 
 async def test_who_asks_and_does_not_read_is_read_no_further():
     written: list[bytes] = []
-    output = SimpleNamespace(transport=SimpleNamespace(write=written.append), flow=None)
+    output = SimpleNamespace(transport=SimpleNamespace(write=written.append), control=lambda _: None)
 
     async def serve(request, respond):
         respond(frames.Empty())
@@ -110,7 +110,7 @@ async def test_who_asks_and_does_not_read_is_read_no_further():
     async with asyncio.TaskGroup() as group:
         spawn = lambda name, work: group.create_task(work, name=name).cancel  # noqa: E731
         editor = Editor(output, spawn)  # type: ignore[arg-type]  # the little of it that is needed
-        editor.serve, editor.hear = serve, hear
+        editor.start(serve=serve, hear=hear)
         request = b'{"jsonrpc":"2.0","id":1,"method":"x"}\n'
         for line in (request, b"no JSON\n", b'{"jsonrpc":"2.0","method":"x"}\n'):
             editor.paused()

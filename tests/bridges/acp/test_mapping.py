@@ -245,7 +245,7 @@ def test_what_a_model_cannot_read_is_refused():
 
 async def outcome(*told, cancelled=False):
     turn = PromptTurn()
-    turn.run = Run("i", None)
+    turn.accepted(Run("i", None))
     for event in (events.UserMessage(content=[], time="", input="i", run="r"), *told, events.Done(run="r")):
         turn.on(event)
         turn.is_cancelled = cancelled
@@ -282,7 +282,7 @@ async def test_a_run_that_failed_or_was_cut_is_an_error_unless_it_was_cancelled(
 
 async def test_events_of_other_runs_do_not_end_a_prompt():
     turn = PromptTurn()
-    turn.run = Run("i", None)
+    turn.accepted(Run("i", None))
     turn.on(events.Done(run="another"))
     assert not turn.outcome.done()
     turn.on(events.QueueChanged(items=[], held=True))  # from before it was accepted
@@ -295,7 +295,7 @@ async def test_events_of_other_runs_do_not_end_a_prompt():
 
 async def test_a_prompt_that_a_failed_run_leaves_in_the_queue_is_answered_with_the_way_out():
     turn = PromptTurn()
-    turn.run = Run("i", None)
+    turn.accepted(Run("i", None))
     waiting = events.QueueItem("i", "go on", "ann", "queue")
     turn.on(events.QueueChanged(items=[waiting], held=False))
     turn.on(events.QueueChanged(items=[waiting], held=True))

@@ -55,8 +55,7 @@ class Agent:
         self._spawn = spawn
         self._shows_notices = False
         self._sessions: dict[str, _Open] = {}
-        editor.serve = self.serve
-        editor.hear = self.hear
+        editor.start(serve=self.serve, hear=self.hear)
 
     async def serve(self, request: RpcRequest, respond: Respond) -> None:
         """Carry out a request and pass its result to `respond`. Raises RpcError."""
@@ -91,7 +90,7 @@ class Agent:
         session = params.client_capabilities.session if params.client_capabilities else None
         self._shows_notices = session is not None and session.notices is not None
         if params.client_info is not None:
-            self._daemon.name = (params.client_info.title or params.client_info.name)[:NAME_CHARS] or "acp"
+            self._daemon.introduce((params.client_info.title or params.client_info.name)[:NAME_CHARS])
         respond(_INITIALIZED)
 
     async def authenticate(self, params: frames.Authenticate, respond: Respond) -> None:
@@ -149,7 +148,7 @@ class Agent:
         change = options.change_of(session.info.id, params.config_id, params.value)
         await self._daemon.ask(change, Frozen)
         # Read again, because the answer has to contain all options with their current values.
-        session.info = await self._info(session.info.id)
+        session.refresh(await self._info(session.info.id))
         respond(frames.ConfigOptions(session.config_options))
 
     async def prompt(self, params: frames.PromptRequest, respond: Respond) -> None:
@@ -184,9 +183,14 @@ class Agent:
 
     async def _open(self, info: api.SessionInfo) -> OpenSession:
         models = await self._daemon.ask(api.GetModels(session=info.id, all=True), api.Models)
-        session = OpenSession(info, models.models, daemon=self._daemon, editor=self._editor, spawn=self._spawn)
-        session.shows_notices = self._shows_notices
-        return session
+        return OpenSession(
+            info,
+            models.models,
+            daemon=self._daemon,
+            editor=self._editor,
+            spawn=self._spawn,
+            shows_notices=self._shows_notices,
+        )
 
     def _begin(self, session: OpenSession, after: api.Cursor | None, *, replays: bool = False) -> _Open:
         before = self._sessions.get(session.info.id)

@@ -36,6 +36,10 @@ class DaemonLink:
         self._client: Client | None = None
         self._connecting = asyncio.Lock()
 
+    def introduce(self, name: str) -> None:
+        """Call this client `name` for others from the next connection on; an empty name changes nothing."""
+        self.name = name or self.name
+
     async def ask(self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float = CALL_S) -> T:
         """Send a command like `Client.ask`, connecting first if necessary. Raises ClientError."""
         client = await self._connected()

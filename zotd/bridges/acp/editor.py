@@ -32,10 +32,8 @@ class Editor:
 
     def __init__(self, output: StdoutWriter, spawn: Spawn) -> None:
         """Use `output`, which the caller closes, and start tasks with `spawn`."""
-        self.serve: Callable[[RpcRequest, Callable[[Frozen], None]], Coroutine[object, object, None]] | None = None
-        """Carries out a request: calls its second argument with the result, or raises RpcError."""
-        self.hear: Callable[[Notification], Coroutine[object, object, None]] | None = None
-        """Carries out a notification."""
+        self._serve: Callable[[RpcRequest, Callable[[Frozen], None]], Coroutine[object, object, None]] | None = None
+        self._hear: Callable[[Notification], Coroutine[object, object, None]] | None = None
         self.may_read = threading.Event()
         """Cleared while too many requests are active."""
         self.may_read.set()
@@ -53,6 +51,19 @@ class Editor:
         self._asked: dict[int, asyncio.Future[RpcResponse]] = {}
         self._last_id = 0
         output.control(self)
+
+    def start(
+        self,
+        *,
+        serve: Callable[[RpcRequest, Callable[[Frozen], None]], Coroutine[object, object, None]],
+        hear: Callable[[Notification], Coroutine[object, object, None]],
+    ) -> None:
+        """Pass on what the editor sends from now on.
+
+        `serve` carries out a request and calls its second argument with the result, or raises; `hear` carries out a
+        notification.
+        """
+        self._serve, self._hear = serve, hear
 
     # --- what comes in ----------------------------------------------------------------------------------------------
 
@@ -134,8 +145,8 @@ class Editor:
             case RpcRequest():
                 self._begin(message.method, self._carry_out(message))
             case Notification():
-                assert self.hear is not None, "nobody hears notifications"
-                self._begin(message.method, self.hear(message))
+                assert self._hear is not None, "nobody hears notifications"
+                self._begin(message.method, self._hear(message))
             case RpcResponse(id=request):
                 # Our ids are integers; any other id cannot belong to one of our requests.
                 waiting = self._asked.get(request) if isinstance(request, int) else None
@@ -167,9 +178,9 @@ class Editor:
         def respond(result: Frozen) -> None:
             self._write(jsonrpc.result_line(request.id, result))
 
-        assert self.serve is not None, "nobody serves requests"
+        assert self._serve is not None, "nobody serves requests"
         try:
-            await self.serve(request, respond)
+            await self._serve(request, respond)
         except RpcError as error:
             self._write(jsonrpc.failure_line(request.id, error.code, error.sentence))
         except Exception:

@@ -49,14 +49,14 @@ class Prompting:
         """Cancel the editor's own prompts; without any, the current run of the session."""
         own = [turn for turn in self._session.turns if not turn.outcome.done()]
         for turn in own:
-            turn.is_cancelled = True
+            turn.cancel()
         await self._stop(own)
 
     async def _submit(self, turn: PromptTurn, entered: Entered) -> None:
         command = entered.command
         if command is None:
             started = await self._daemon.prompt(self._session.info.id, entered.message, list(entered.images))
-            turn.run = Run(started.input, started.run)
+            turn.accepted(Run(started.input, started.run))
             return
         try:
             await self._run_command(turn, *command)
@@ -71,14 +71,15 @@ class Prompting:
         if done.text is not None:
             await self._say(done.text)
             # The daemon also sends this text as an event, which must not show it a second time.
-            self._session.displayed = done.text if done.extension is not None and done.action == "display" else None
+            is_repeated = done.extension is not None and done.action == "display"
+            self._session.displayed_by_command(done.text if is_repeated else None)
         if done.input is None and done.run is None:
             # A command may have loaded or removed extensions, and with them other commands.
             with suppress(ClientError):
                 await self._session.tell_commands()
             turn.end("end_turn")
         else:
-            turn.run = Run(done.input, done.run, starts_now=done.input is None)
+            turn.accepted(Run(done.input, done.run, starts_now=done.input is None))
 
     async def _stop(self, turns: list[PromptTurn]) -> None:
         """Stop these prompts. One that is not accepted yet is stopped by `prompt` when it is."""

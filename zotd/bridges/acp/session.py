@@ -63,11 +63,14 @@ class OpenSession:
         daemon: DaemonLink,
         editor: Editor,
         spawn: Spawn,
+        shows_notices: bool = False,
     ) -> None:
-        """Prepare a session; `models` are those to choose from. Events are followed once `follow` runs."""
+        """Prepare a session; `models` are those to choose from. Events are followed once `follow` runs.
+
+        `shows_notices`: whether the editor can show notices.
+        """
         self.info = info
-        self.shows_notices = False
-        """Whether the editor can show notices."""
+        self._shows_notices = shows_notices
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the editor has the history; fails with ClientError or RpcError."""
         self.over: RpcError | None = None
@@ -92,6 +95,14 @@ class OpenSession:
         self._partial = ""
         """The part of a reply in progress that came with the snapshot."""
         self._failures = 0
+
+    def refresh(self, info: api.SessionInfo) -> None:
+        """Take new settings of the session."""
+        self.info = info
+
+    def displayed_by_command(self, text: str | None) -> None:
+        """Remember what the answer to a command has shown, so that the event that repeats it is not shown; None: nothing."""
+        self.displayed = text
 
     @property
     def config_options(self) -> list[ConfigOption]:
@@ -291,7 +302,7 @@ class OpenSession:
             await self.show(UsageUpdate(used, size, Cost(total.cost_usd, "USD")))
 
     async def _remark(self, remark: Remark) -> None:
-        if self.shows_notices:
+        if self._shows_notices:
             await self.show(NoticeUpdate(remark.severity, remark.text))
         elif remark.severity != "info":
             await self.show(AgentMessageChunk(TextBlock(f"\n\n[{remark.severity}: {remark.text}]\n\n")))

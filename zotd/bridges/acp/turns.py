@@ -35,6 +35,14 @@ class PromptTurn:
         self._error = ""
         self._cut = ""
 
+    def accepted(self, run: Run) -> None:
+        """The daemon has accepted the prompt as this run."""
+        self.run = run
+
+    def cancel(self) -> None:
+        """Whatever becomes of the run, the answer is `cancelled`."""
+        self.is_cancelled = True
+
     @property
     def is_running(self) -> bool:
         """True from the start to the end of its run."""
