@@ -121,7 +121,7 @@ def of_workspace(
     """What the sessions of a directory share. `trusting`: what it has found is noted in the manifests to be started."""
     found = discover(explicit=(), cwd=cwd, home=places.home, is_trusted=lambda _: is_trusted)
     if places.has_daemon:
-        found.manifests = [one for one in found.manifests if not _is_for_all(one, places.home)]
+        found = replace(found, manifests=[one for one in found.manifests if not _is_for_all(one, places.home)])
     user, project = places.home / "extensions", project_extensions(cwd)
     digests = trusting.code.digests if trusting is not None and trusting.code is not None else None
     modules = tools_host(
@@ -139,9 +139,10 @@ def of_workspace(
         found.errors.update({file / str(about): sentence for about, sentence in faults.items()})
     found.manifests.sort(key=lambda manifest: manifest.directory.is_relative_to(user))  # as sessions rank them
     if trusting is not None:
-        found.manifests = [_marked(one, trusting, cwd, user) for one in found.manifests]
-        data.prepare(found.manifests, home=places.home, cwd=cwd)
-        found.keeps = (lambda manifest: bool(manifest.granted)) if trusting.is_changed else _keeps_none
+        marked = [_marked(one, trusting, cwd, user) for one in found.manifests]
+        data.prepare(marked, home=places.home, cwd=cwd)
+        keeps = (lambda manifest: bool(manifest.granted)) if trusting.is_changed else _keeps_none
+        return replace(found, manifests=marked, keeps=keeps)
     return found
 
 

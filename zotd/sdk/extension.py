@@ -145,7 +145,7 @@ class Extension:  # noqa: PLR0904  one object with everything is easiest for aut
 
         Its registrations are available from the start, and no call is handled before it has returned.
         """
-        self._peer.registry.on_hello = function
+        self._peer.registry.run_on_hello(function)
         return function
 
     def unregister(self, kind: str, name: str) -> None:

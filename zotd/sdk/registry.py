@@ -71,6 +71,10 @@ class Registry:
         self.panels: dict[str, Panel] = {}
         self.on_hello: Function | None = None
 
+    def run_on_hello(self, function: Function) -> None:
+        """Run `function` after `hello_ack`."""
+        self.on_hello = function
+
     def capabilities(self) -> list[str]:
         """Return the capabilities for the frame `hello`."""
         offered = {
