@@ -15,20 +15,20 @@ from zotd.wire.content import Tokens
 from zotd.wire.reports import PastPrompt, PromptPage, SearchPage, UsageSum
 
 CATCH_UP_S = 5.0
-"""Longest wait of a search for the index, which takes about 20 MB of text in a second: only the first search after an
-update of the program has to wait at all. What is in the index by then is searched."""
+"""Longest time that a search waits for the index, which grows by about 20 MB of text per second. Only the first search
+after an update of the program usually has to wait. Afterwards the search uses what is indexed."""
 
 PROMPT_SLICES = 10
-"""Parts of the prompts, 500 each, that one answer looks at: 20 ms. A client that wants to look further back asks again."""
+"""Slices of 500 prompts that one request examines, in 20 ms. A client that wants older ones sends another request."""
 
 PAGE_BYTES = 4 * 1024 * 1024 - 4096
-"""Of prompts in one answer: what fits into a frame."""
+"""Size of the prompts in one response, so that it fits into a frame."""
 
 log = logging.getLogger(__name__)
 
 
 class Archive:
-    """The stored sessions of a database, which the caller opens and closes."""
+    """The stored sessions of a database that the caller opens and closes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -40,10 +40,10 @@ class Archive:
         return self._database.counts
 
     async def search(self, query: str, *, before: int | None = None, limit: int = 50) -> SearchPage:
-        """Messages of all sessions with all the words of `query`, newest first, `limit` at a time.
+        """Return messages of all sessions with all the words of `query`, newest first, `limit` at a time.
 
-        No query is an error: `"several words in quotes"` are a phrase, everything else is a word. `before` is the
-        cursor of the page before; pages do not shift when messages are added.
+        Every query is valid: `"several words in quotes"` are a phrase, everything else is a word. `before` is the
+        cursor of the previous page; pages do not shift when messages are added.
 
         Raises:
             StorageError: the database cannot be read.
@@ -55,7 +55,7 @@ class Archive:
         except StorageError as error:
             if not is_damage(error.__cause__) or self._has_begun_anew:
                 raise
-            self._has_begun_anew = True  # only once: if a new index does not help, the fault is elsewhere
+            self._has_begun_anew = True  # only once: if rebuilding does not help, the damage is elsewhere
             await self._database.perform(search.begin_anew)
             complete = await self._catch_up()
             found = await self._database.read(find)
@@ -63,10 +63,10 @@ class Archive:
         return SearchPage([hit for _, hit in found[:limit]], cursor, complete)
 
     async def prompts(self, query: str, *, before: int | None = None, limit: int = 50) -> PromptPage:
-        """What people have asked in all sessions, newest first; with `query` what holds it, upper or lower case.
+        """Return the prompts of all sessions that contain `query` in any case, newest first, without duplicates.
 
-        `before` is the cursor of the page before. `PROMPT_SLICES` are looked at, other reads in between; so a page may
-        have a cursor and fewer than `limit` prompts.
+        `before` is the cursor of the previous page. A call examines at most `PROMPT_SLICES`, with other reads in between;
+        a page may therefore have fewer than `limit` prompts and still a cursor.
 
         Raises:
             StorageError: the database cannot be read.
@@ -90,7 +90,7 @@ class Archive:
         return PromptPage(list(found.values()), str(end))
 
     async def usage(self, *, since: str = "", by: str = "model") -> list[UsageSum]:
-        """What model requests took since then; see `zotd.store.usage.sums`.
+        """Return the usage of models since then; see `zotd.store.usage.sums`.
 
         Raises:
             StorageError: the database cannot be read.
@@ -98,7 +98,7 @@ class Archive:
         return await self._database.read(partial(usage.sums, since=since, by=by))
 
     async def spent(self, since: str) -> Tokens:
-        """What budgets count since then; see `zotd.store.usage.spent`.
+        """Return the usage that budgets count since then; see `zotd.store.usage.spent`.
 
         Raises:
             StorageError: the database cannot be read.
@@ -115,7 +115,7 @@ class Archive:
         return await self._database.compact()
 
     async def branches(self, session: str, last: int) -> Branches:
-        """The parts of a session, whose last event is `last`, and its forks.
+        """Return the branches of a session, whose last event is `last`, and its forks.
 
         Raises:
             StorageError: the database cannot be read.
@@ -123,7 +123,8 @@ class Archive:
         return await self._database.read(partial(branches.branches, session=session, last=last))
 
     async def _catch_up(self) -> bool:
-        """Bring the index up to what is committed; False when that takes too long, or the disk is full."""
+        """Bring the index up to date with the commits; False if that takes too long, or the disk is full."""
+        # A search with an incomplete index is more useful than an error; the response says `complete: false`.
         try:
             async with asyncio.timeout(CATCH_UP_S):
                 while await self._database.read(search.is_behind):

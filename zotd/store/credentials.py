@@ -1,8 +1,8 @@
-"""`$ZOT_HOME/auth.json`: the vendors' keys, in a file that only its user can read.
+"""`$ZOT_HOME/auth.json`: API keys of vendors, in a file that only its owner can read.
 
     {"anthropic": {"api_key": "sk-…"}, "openai": {"api_key": "sk-…"}}
 
-Other fields are ignored; `change` keeps them, `save` does not. Whatever is loaded or saved is hidden from the log.
+Other fields are ignored; `change` keeps them, `save` does not. Loaded and saved keys are masked in the log.
 """
 
 import errno
@@ -18,11 +18,11 @@ from zotd import logs, private_file
 from zotd.core.ports import StorageError
 
 OTHERS = 0o077
-"""Permissions that nobody but the user may have."""
+"""Permission bits that must not be set: group and others."""
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """What is stored for one vendor."""
+    """The entry of one vendor."""
 
     api_key: str
 
@@ -30,37 +30,35 @@ class Credential(msgspec.Struct, frozen=True):
 _FILE = msgspec.json.Decoder(dict[str, Credential])
 
 _WHOLE = msgspec.json.Decoder(dict[str, dict[str, msgspec.Raw]])
-"""The same with the fields that mean nothing to us, as they stand there."""
+"""Decodes unknown fields as well, unchanged, so that `change` can write them back."""
 
 
 def load(path: Path) -> Mapping[str, str]:
-    """Vendor to key; empty when there is no such file.
+    """Return a mapping of vendor to key; empty if the file does not exist.
 
     Raises:
-        StorageError: it cannot be read, others may read it, or it is not of that form; no key is in the message.
+        StorageError: the file cannot be read, is readable by others, or is malformed. The message contains no key.
     """
     return _keys(path, _read(path))
 
 
 def save(path: Path, keys: Mapping[str, str]) -> None:
-    """Replace the file: afterwards it holds these keys, or after a crash either these or those before.
-
-    The directory must exist.
+    """Replace the file atomically: after a crash it contains the old or the new keys. The directory must exist.
 
     Raises:
-        StorageError: it could not be written; the file is as it was.
+        StorageError: the file could not be written and is unchanged.
     """
     _hidden(keys)
     _write(path, {vendor: Credential(key) for vendor, key in keys.items()})
 
 
 def change(path: Path, vendor: str, key: str | None) -> bool:
-    """Store the vendor's key, or with None forget it, and leave everything else as it is. Blocks, for file operations.
+    """Store the vendor's key, or remove it if `key` is None; keep everything else. Blocks for file operations.
 
-    False: there was none to forget, and nothing was written. The directory must exist.
+    Returns False if there was no key to remove; the file is then unchanged. The directory must exist.
 
     Raises:
-        StorageError: the file cannot be used (see `load`) or not be written; it is as it was.
+        StorageError: the file cannot be read (see `load`) or written, and is unchanged.
     """
     try:
         with private_file.locked(path):

@@ -1,4 +1,4 @@
-"""What tells one database from another."""
+"""Identity of a database: a random epoch, stored in it when it is created."""
 
 import sqlite3
 
@@ -7,6 +7,6 @@ EPOCH_BYTES = 16
 
 
 def read_epoch(connection: sqlite3.Connection) -> str:
-    """The database's epoch, 32 hexadecimal digits."""
+    """Return the database's epoch, 32 hexadecimal digits."""
     (epoch,) = connection.execute("SELECT value FROM meta WHERE key = 'epoch'").fetchone()
     return str(epoch)

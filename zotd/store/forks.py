@@ -1,37 +1,35 @@
-"""Which records of a session are a copy of another one's.
+"""Tracks which records of a session are copies of another session's records.
 
-A fork is a copy: it has the first `shared` records of its `origin`, with the same numbers and the same `seq`. What
-two sessions share is counted and found once, in the one that others were made of; when that one is deleted, the fork
-that shares most of it takes its place.
+A fork copies the first `shared` records of its `origin`, with the same numbers and the same `seq`. Searches and reports
+attribute shared records to the origin only. When the origin is deleted, the fork that shares most with it becomes the
+new origin of the other forks.
 """
 
 import sqlite3
 from dataclasses import dataclass
 
 OWN = "NOT EXISTS (SELECT 1 FROM forks WHERE forks.session = records.session AND records.number <= forks.shared)"
-"""Condition on `records`: not a copy of what is in another session, too."""
+"""SQL condition on `records`: the record is not a copy from another session."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inheritance:
-    """The records of a fork that are no longer those of another session, too."""
+    """The records that a fork no longer shares with another session: those after `above`, up to `last`."""
 
     heir: int
-    """The key of the fork."""
+    """Key of the fork."""
     above: int
-    """The records after this number..."""
     last: int
-    """...up to this one."""
 
 
 def add_fork(connection: sqlite3.Connection, session: str, origin: str, *, shared: int, at: int) -> None:
-    """Note that a session has the first `shared` records of another one, of which message `at` is the last."""
+    """Store that a session shares the first `shared` records of another one; `at` is the `seq` of the last message."""
     query = "INSERT INTO forks SELECT fork.key, origin.key, ?, ? FROM sessions fork, sessions origin"
     connection.execute(query + " WHERE fork.id = ? AND origin.id = ?", (shared, at, session, origin))
 
 
 def pass_on(connection: sqlite3.Connection, key: int) -> Inheritance | None:
-    """The session with this key is about to be deleted: the fork that shares most with it takes its place."""
+    """Prepare the deletion of the session with this key: the fork that shares most with it takes its place."""
     heirs = connection.execute(
         "SELECT session, shared FROM forks WHERE origin = ? ORDER BY shared DESC, session LIMIT 1", (key,)
     )
@@ -42,6 +40,7 @@ def pass_on(connection: sqlite3.Connection, key: int) -> Inheritance | None:
         if own is None:
             connection.execute("DELETE FROM forks WHERE session = ?", (heir,))
         else:
+            # The deleted session was a fork itself: the heir shares with that origin at most what both of them had.
             query = "UPDATE forks SET origin = ?, shared = min(shared, ?), at = min(at, ?) WHERE session = ?"
             connection.execute(query, (*own, heir))
     connection.execute("DELETE FROM forks WHERE session = ?", (key,))

@@ -1,4 +1,4 @@
-"""Keys from a program of the user's, such as a password manager (`api_key_command`)."""
+"""API keys from a program of the user, such as a password manager (`api_key_command`)."""
 
 import asyncio
 import subprocess
@@ -11,14 +11,14 @@ from zotd.core.retry import Failure, ModelError
 from zotd.process import spawn
 
 TIMEOUT_S = 120.0
-"""Longest run: the program may ask its user for a password first."""
+"""Time limit of the program; long, because it may ask its user for a password."""
 
 OUTPUT_BYTES = 64 * 1024
-"""Longest output; a key has a hundred bytes, a token with claims a few thousand."""
+"""Limit of its output; a key has about a hundred bytes, a token with claims a few thousand."""
 
 
 class KeyCommand:
-    """Runs the program once per vendor and remembers what it said, in memory only."""
+    """Runs the program once per vendor and caches the keys in memory."""
 
     def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], timeout_s: float = TIMEOUT_S) -> None:
         """`argv` as configured, with `{provider}` for the vendor's name; `env` is the whole environment."""
@@ -30,12 +30,12 @@ class KeyCommand:
         self._running = asyncio.Lock()
 
     async def key(self, provider: str) -> str | None:
-        """The vendor's key; None when the program ends well and prints nothing.
+        """Return the vendor's key; None if the program succeeds and prints nothing.
 
-        Safe to cancel: the program is then ended. A failure is not remembered, the next call tries again.
+        Cancelling the call ends the program. Failures are not cached: the next call tries again.
 
         Raises:
-            ModelError: `no_key`: it could not be started, failed, took too long, or printed something else.
+            ModelError: `no_key`: the program could not be started, failed, took too long, or printed no valid key.
         """
         async with self._running:
             if provider in self._keys:
@@ -56,7 +56,7 @@ class KeyCommand:
                 child.signal_group(SIGKILL)
 
         try:
-            # Its errors are not kept: nobody knows what a password manager says there.
+            # Discard its stderr: the messages of a password manager might contain a secret.
             child = spawn(argv, cwd="/", env=self._env, on_output=collect, stderr=subprocess.DEVNULL)
         except (OSError, ValueError) as error:
             raise _failure(argv[0], f"cannot be started: {error}") from error
@@ -77,6 +77,7 @@ def _key_in(output: bytes, program: str) -> str:
         key = output.decode().strip()
     except UnicodeDecodeError as error:
         raise _failure(program, "printed something that is not text") from error
+    # A key goes into an HTTP header: a second line or a blank is a warning or a prompt printed along with it.
     if not key.isprintable() or " " in key:
         raise _failure(program, "printed more than a key")
     return key

@@ -1,8 +1,8 @@
-"""Tells when the end of a write-ahead log is gone: SQLite goes on with what is left of a log, and says nothing.
+"""Detects a truncated or damaged write-ahead log; SQLite uses the intact beginning of such a log without an error.
 
-The index of the log (`zot.db-shm`) outlives a daemon that was killed. It says how many frames were committed; the log that
-is found may hold fewer because it was cut or a bit of it changed. What cannot be told: a log and an index that were both
-replaced or removed, and what a power failure took from both.
+The index of the log (`zot.db-shm`) survives a kill of the daemon and has the number of committed frames. The log may hold
+fewer, because it was cut or a bit of it changed. Undetectable: a log and an index that were both replaced or removed, and
+frames that a power failure removed from both.
 """
 
 import struct
@@ -10,36 +10,39 @@ from dataclasses import dataclass
 from pathlib import Path
 
 _INDEX_BYTES = 100
-"""Of the index, whose numbers are in the byte order of this machine, what is looked at."""
+"""Length of the part of the index that is read. Its numbers are in the byte order of this machine."""
 
 _HEADER_BYTES = 32
 _FRAME_BYTES = 24
 
 _MAGIC = 0x377F0682
-"""The last bit of it says in which byte order the checksums are computed."""
+"""Its last bit selects the byte order of the checksums."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedLog:
-    """What the index says of the log."""
+    """State of the log according to its index."""
 
     frames: int
-    """That were committed."""
+    """Number of committed frames."""
     stored: int
-    """How many of them are in the database as well: to lose those from the log costs nothing."""
+    """Number of frames already copied into the database; losing these from the log does no harm."""
     salts: bytes
+    """Random numbers of the log file; frames with other salts belong to an older log."""
 
 
 def known(database: Path) -> IndexedLog | None:
-    """What the index beside the database says; None: there is none, or it is not in use.
+    """Read the index of the database's log; None if there is none, or it is not in use.
 
-    To be asked before this process opens the database: to close the file again would drop SQLite's locks on it.
+    Call it before this process opens the database: closing the file would drop SQLite's locks on it, because POSIX locks
+    belong to the process and not to the descriptor.
     """
     try:
         with Path(f"{database}-shm").open("rb") as file:
             data = file.read(_INDEX_BYTES)
     except OSError:
         return None
+    # Offsets as in the WAL-index format of SQLite: isInit at 12, mxFrame at 16, salts at 32, nBackfill at 96.
     if len(data) < _INDEX_BYTES or data[12] != 1:
         return None
     (frames,) = struct.unpack_from("=I", data, 16)
@@ -48,7 +51,7 @@ def known(database: Path) -> IndexedLog | None:
 
 
 def lost(index: IndexedLog | None, frames: int) -> str | None:
-    """A sentence when the log holds `frames` frames and should hold more; None: nothing is missing."""
+    """Return a message for the user if the log should hold more than `frames` frames; None if nothing is missing."""
     if index is None or frames >= index.frames or index.frames <= index.stored:
         return None
     return (
@@ -58,7 +61,7 @@ def lost(index: IndexedLog | None, frames: int) -> str | None:
 
 
 def frames_in(database: Path, index: IndexedLog) -> int:
-    """How many frames of the log beside the database are whole; a second for some 10 MB."""
+    """Count the intact frames of the database's log; takes about a second per 10 MB."""
     try:
         data = Path(f"{database}-wal").read_bytes()
     except OSError:
@@ -66,6 +69,7 @@ def frames_in(database: Path, index: IndexedLog) -> int:
     if len(data) < _HEADER_BYTES:
         return 0
     magic, _, page = struct.unpack_from(">III", data)
+    # A log with other salts was started after the index was written: none of the indexed frames is in it.
     if magic & ~1 != _MAGIC or data[16:24] != index.salts:
         return 0
     order = ">" if magic & 1 else "<"
@@ -76,6 +80,7 @@ def frames_in(database: Path, index: IndexedLog) -> int:
     count = int((len(data) - _HEADER_BYTES) // size)
     for number in range(count):
         at = _HEADER_BYTES + number * size
+        # Checksums are cumulative, so the first wrong one ends the usable part of the log.
         sums = _summed(data[at : at + 8] + data[at + _FRAME_BYTES : at + size], order, sums)
         if data[at + 8 : at + 16] != index.salts or sums != struct.unpack_from(">II", data, at + 16):
             return number

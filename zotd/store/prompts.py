@@ -1,4 +1,4 @@
-"""What people have asked, in all sessions: the `input` records, newest first."""
+"""Prompt history of all sessions: the `input` records, newest first."""
 
 import sqlite3
 from collections.abc import Generator, Sequence
@@ -12,19 +12,19 @@ from zotd.store.forks import OWN
 from zotd.wire.reports import PastPrompt
 
 TEXT_BYTES = 64 * 1024
-"""Of one prompt; only a pasted file is longer."""
+"""Longest prompt returned; longer ones, usually pasted files, are cut."""
 
 MAX_KEY = 2**63 - 1
 """Above every key: the largest integer of SQLite."""
 
 SLICE = 500
-"""Prompts that are read before others may read: 2 ms."""
+"""Prompts read at a time, which takes 2 ms; other readers get their turn in between."""
 
 SLICE_BYTES = 4 * 1024 * 1024
-"""The same, for prompts with images."""
+"""Bytes read at a time, for prompts with images."""
 
 KEYS = "SELECT key FROM records WHERE kind = 'input' AND key < ? ORDER BY key DESC LIMIT ?"
-"""From the index `records_input` alone: nothing of a record is read, one of which may be damaged."""
+"""Uses only the index `records_input`: no record is read, because one of them may be damaged."""
 
 _PROMPTS = f"""
 SELECT records.key, records.body, sessions.id, sessions.cwd, records.time
@@ -32,7 +32,7 @@ FROM records JOIN sessions ON sessions.key = records.session
 WHERE records.kind = 'input' AND records.key BETWEEN ? AND ? AND sessions.state <> 'staged' AND {OWN}
 ORDER BY records.key DESC
 """  # noqa: S608  (the condition is ours)
-"""What a fork has of another session is found there."""
+"""Prompts that a fork shares with another session are found in that session only."""
 
 
 class _Block(msgspec.Struct):
@@ -52,15 +52,15 @@ _INPUT = msgspec.json.Decoder(_Input)
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """Some prompts, newest first, each with the key of its record."""
+    """Prompts, newest first, each with the key of its record."""
 
     prompts: Sequence[tuple[int, PastPrompt]]
     end: int | None
-    """Where the next ones begin; None: there are none."""
+    """Key below which the next slice begins; None if there are no more."""
 
 
 def before(connection: sqlite3.Connection, key: int) -> Slice:
-    """The newest prompts of records below this key; those without a text, or damaged, are left out."""
+    """Return the newest prompts with keys below `key`, except damaged ones and those without text."""
     keys = [found for (found,) in connection.execute(KEYS, (key, SLICE)).fetchall()]
     prompts: list[tuple[int, PastPrompt]] = []
     size = 0
@@ -75,10 +75,10 @@ def before(connection: sqlite3.Connection, key: int) -> Slice:
 
 
 def _read(connection: sqlite3.Connection, keys: Sequence[int]) -> Generator[_Found, None, None]:
-    """The prompts with these keys, which are all in a row; one by one from where a page of them is damaged."""
+    """Read the prompts with these keys; after a damaged page, read the remaining ones one by one."""
     if not keys:
         return
-    above = MAX_KEY
+    above = MAX_KEY  # the key of the last prompt yielded: the second loop continues below it
     try:
         for prompt in connection.execute(_PROMPTS, (keys[-1], keys[0])):
             yield prompt
@@ -96,7 +96,7 @@ def _read_one(connection: sqlite3.Connection, key: int) -> Sequence[_Found]:
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-        return ()  # its session says so itself when it is opened
+        return ()  # skipped silently: the session reports the damage when it is opened
 
 
 def _text(body: bytes) -> str:

@@ -1,11 +1,11 @@
-"""Finds out when a journal that could not write can write again, and tells everybody who waits for it.
+"""Detects when a journal that could not be written becomes writable again, and notifies the waiting sessions.
 
-    well --(somebody waits)--> a trial after FIRST_S --(it fails)--> another after twice the time, LONGEST_S at most
+    writable --(a session waits)--> trial after FIRST_S --(fails)--> next trial after twice the time, at most LONGEST_S
       ^                                  |
-      +----------(it is on disk)---------+    and those who wait are called
+      +----------(succeeds)--------------+    and the waiting callbacks are called
 
-A trial is a real write through the writer, synced, and large enough that a disk with room for it has room for some
-steps as well. There is one series of trials, however many sessions wait (`docs/decisions/0013-storage-recovery.md`).
+A trial is a real, synced write through the writer. It is large enough that a disk with room for it has room for some
+steps as well. All waiting sessions share one series of trials (`docs/decisions/0013-storage-recovery.md`).
 """
 
 import asyncio
@@ -17,14 +17,15 @@ from zotd.core.ports import StorageError
 from zotd.store.writer import Write
 
 FIRST_S = 0.5
-"""Before the first trial: a disk that was full for a moment costs hardly more than that moment."""
+"""Delay before the first trial: short, because a disk is often full for a moment only."""
 
 LONGEST_S = 5.0
-"""Between two trials, in the end: a person who has made room is not kept waiting, and 12 writes a minute of
-`TRIAL_BYTES` cost nothing."""
+"""Longest delay between two trials: sessions resume soon after the user has made room, and 12 writes of `TRIAL_BYTES`
+a minute are no load."""
 
 TRIAL_BYTES = 256 * 1024
-"""Of a trial: the records of some steps. With less, sessions would go on where there is no room to get anywhere."""
+"""Size of a trial, which is that of the records of some steps. After a smaller trial, sessions might resume only to fail
+again at once."""
 
 _KEY = "trial"
 
@@ -47,25 +48,28 @@ class Recovery:
 
     @property
     def trouble(self) -> str | None:
-        """What keeps the journal from being written now; None: nothing is known to."""
+        """Why the journal cannot be written at present; None if it can, as far as is known."""
         if self._trouble is None and self._waiting:
             return "the journal could not be written"
         return self._trouble
 
     def when_writable(self, callback: Callable[[], None]) -> None:
-        """Call it once, as soon as a trial that begins after now is on disk; it returns at once and never raises."""
+        """Call `callback` once, when a trial that starts after this call has succeeded.
+
+        The callback must return at once and must not raise.
+        """
         self._waiting.append(callback)
         self._plan()
 
     async def attempt(self) -> bool:
-        """Make a trial now; whether it is on disk. Those who wait have been called then."""
+        """Make a trial now; return whether it succeeded. Waiting callbacks have been called by then."""
         answer: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._asked.append(answer)
         self._try()
         return await answer
 
     def close(self) -> None:
-        """Make no more trials; nobody is called any more."""
+        """Make no more trials and drop the waiting callbacks."""
         self._is_closed = True
         self._waiting.clear()
         self._cancel()
@@ -83,6 +87,7 @@ class Recovery:
         self._cancel()
         if not self._is_trying:
             self._is_trying = True
+            # Callbacks registered during a trial have to wait for the next one: their failure may be newer.
             waiting, self._waiting = self._waiting, []
             self._submit(Write(_fill, lambda error: self._tried(error, waiting), durable=True, size_bytes=TRIAL_BYTES))
 
@@ -93,13 +98,13 @@ class Recovery:
             if self._trouble is not None:
                 log.warning("the journal can be written again")
             self._trouble = None
-            self._submit(Write(_empty, _ignore))
+            self._submit(Write(_empty, _ignore))  # give the trial's pages back
             self._delay_s = FIRST_S
             if not self._is_closed:
                 for callback in waiting:
                     callback()
         else:
-            if self._trouble is None:  # once, and not with every trial
+            if self._trouble is None:  # once, not for every trial
                 log.warning("%s; retrying until it succeeds", error)
             self._trouble = str(error)
             self._delay_s = min(2 * self._delay_s, LONGEST_S)
@@ -112,14 +117,14 @@ class Recovery:
 
 
 def _fill(connection: sqlite3.Connection) -> None:
-    # Random: a file system that compresses has room for zeros when it has room for nothing else.
+    # Random bytes: a compressing file system stores zeros even when it has no room for real data.
     connection.execute("INSERT OR REPLACE INTO settings VALUES (?, randomblob(?))", (_KEY, TRIAL_BYTES))
 
 
 def _empty(connection: sqlite3.Connection) -> None:
-    # In a transaction of its own, or nothing would ever be written.
+    # In a separate transaction: an insertion and deletion in one transaction would write nothing.
     connection.execute("DELETE FROM settings WHERE key = ?", (_KEY,))
 
 
 def _ignore(_: StorageError | None) -> None:
-    """What is left of a trial is replaced by the next one."""
+    pass  # the next trial replaces what is left

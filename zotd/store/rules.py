@@ -1,7 +1,7 @@
-"""Rules that people have decided on for good: written behind what stands in `$ZOT_HOME/config.toml`.
+"""Permanent permission rules (scope `always`), appended to `$ZOT_HOME/config.toml`.
 
-The file is the user's: comments and order stay, and nothing is written that would not be read back as that rule and
-everything that was there before. Everything here blocks: use a thread.
+The file belongs to the user: comments and order are kept. The new text is parsed before it is written, and must yield the
+previous settings plus the rule. All functions block for file operations: use a thread.
 """
 
 import os
@@ -13,32 +13,32 @@ from zotd.core.permissions import PermissionRule
 
 
 class NotSavedError(Exception):
-    """The rule cannot be written; the message is one sentence for the person who decided."""
+    """The rule cannot be written; the message is one sentence for the user."""
 
 
 def check(path: Path, rule: PermissionRule) -> None:
-    """Raise NotSavedError when `append` would, as far as that is known without writing."""
+    """Raise NotSavedError if `append` would fail, as far as that can be checked without writing."""
     _with_rule(path, rule)
 
 
 def append(path: Path, rule: PermissionRule) -> None:
-    """Add the rule to the file, which is made when it is missing (0600); does nothing when it is there already.
+    """Append the rule to the file unless it is there already; a missing file is created with mode 0600.
 
     Raises:
-        NotSavedError: the file cannot be read or written, is no configuration, or could not hold the rule.
+        NotSavedError: the file cannot be read or written, is no valid configuration, or the rule cannot be appended.
     """
     try:
         with private_file.locked(path):
             text = _with_rule(path, rule)
             if text is not None:
-                # To where a link leads: a configuration that lives in a repository of dotfiles stays there.
+                # Follow links: a configuration file is often a link into a repository of dotfiles.
                 private_file.write(Path(os.path.realpath(path)), text.encode())
     except OSError as error:
         raise NotSavedError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _with_rule(path: Path, rule: PermissionRule) -> str | None:
-    """The text of the file with the rule; None: it has it."""
+    """Return the text of the file with the rule appended; None if the rule is there already."""
     before = _read(path)
     wanted = config.RuleEntry(tool=rule.tool, action=rule.action.value, match=rule.match)
     try:
@@ -49,13 +49,14 @@ def _with_rule(path: Path, rule: PermissionRule) -> str | None:
         new = config.parse(after, path)
     except (config.ConfigError, ValueError) as error:
         raise NotSavedError(f"the rule cannot be added: {error}; add it by hand") from error
+    # Text at the end of a TOML file may fall into an unfinished table or change what precedes it; compare the results.
     if new.values != {**old.values, "rules": (*old.config.rules, wanted)} or new.warnings != old.warnings:
         raise NotSavedError(f"the rule cannot be appended to {path}; add it by hand")
     return after
 
 
 def _gap(before: str) -> str:
-    """What ends the last line, and leaves one empty."""
+    """Return the newlines that leave one empty line before the rule."""
     if not before:
         return ""
     return "\n" if before.endswith("\n") else "\n\n"

@@ -1,6 +1,6 @@
-"""Lists of sessions when a page of their table is damaged: those on it are named by their ids, all others are whole.
+"""Lists sessions when a page of their table is damaged: for sessions on that page only the id is known.
 
-The ids stand in an index, which is other pages. If those are damaged there is no list.
+The ids come from an index, which is on other pages. If the index is damaged too, there is no list.
 """
 
 import sqlite3
@@ -13,16 +13,17 @@ from zotd.store.errors import is_damage
 from zotd.store.queries import Page
 
 _IDS = "SELECT id FROM sessions ORDER BY id"
-"""Answered by the index alone."""
+"""SQLite answers this from the index alone, without touching the damaged table."""
 
 
 def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, before: str | None, limit: int) -> Page:
-    """`queries.page`, whatever is damaged of the rows."""
+    """Like `queries.page`, but tolerates damaged rows."""
     try:
         return queries.page(connection, cwd=cwd, state=state, before=before, limit=limit)
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
+    # Slow path: the same filter, order and cursor in Python, over rows that were read one by one.
     wanted = [row for row in _rows(connection) if cwd in {None, row.cwd} and state in {None, row.state}]
     wanted.sort(key=_place, reverse=True)
     if before is not None:
@@ -34,7 +35,7 @@ def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, 
 
 
 def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
-    """`queries.find`, whatever is damaged of the rows."""
+    """Like `queries.find`, but tolerates damaged rows."""
     try:
         return queries.find(connection, text)
     except sqlite3.DatabaseError as error:
@@ -56,4 +57,5 @@ def _rows(connection: sqlite3.Connection) -> Iterator[SessionRow]:
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
+            # Listed rather than left out, so that people can see that it exists, and delete it.
             yield SessionRow(session, "", "", "", "", Settings(provider="", model=""), "blocked")

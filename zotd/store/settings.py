@@ -1,4 +1,4 @@
-"""What the daemon remembers for itself, beside the sessions: a text for each of a few keys."""
+"""Key-value store for the daemon's own state, such as what must survive a restart but belongs to no session."""
 
 import sqlite3
 from functools import partial
@@ -7,17 +7,17 @@ from zotd.store.database import Database
 
 
 class StoredSettings:
-    """The table `settings` of a database, which the caller opens and closes. Both methods raise StorageError."""
+    """The table `settings` of a database that the caller opens and closes. Both methods raise StorageError."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def get(self, key: str) -> str | None:
-        """What `set` stored under `key`."""
+        """Return the value stored under `key`, or None."""
         return await self._database.read(partial(_find, key=key))
 
     async def set(self, key: str, value: str) -> None:
-        """Remember `value`; returns when it is committed, but a power failure may undo it."""
+        """Store `value`; returns when it is committed, but a power failure may undo it."""
         await self._database.perform(partial(_replace, key=key, value=value))
 
 

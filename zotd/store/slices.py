@@ -1,6 +1,6 @@
-"""Cuts pages of events out of records: what both journals do with the lines that they stored.
+"""Cuts pages of events out of stored records, for the journal in SQLite and the one in memory.
 
-The events of a record are dense: its line n (from 0) has the `seq` `first_seq + n`. So nothing is decoded to cut.
+The events of a record are dense: its line n (from 0) has the `seq` `first_seq + n`. Cutting therefore needs no decoding.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,20 +29,21 @@ def is_message(line: bytes) -> bool:
 
 
 def check(lines: bytes) -> None:
-    """Raise `MsgspecError` or `UnicodeDecodeError` when one of these lines is no event: SQLite does not notice what a disk has changed in it.
+    """Raise `MsgspecError` or `UnicodeDecodeError` if one of these lines is no event.
 
-    Under a microsecond for each, and a client cannot go on behind a line that is no JSON.
+    SQLite does not detect data that a disk has changed, and a client cannot continue after a line that is not JSON. The
+    check takes less than a microsecond per line.
     """
-    lines.decode()  # of a text that is not looked at, the decoder would not say that it is no UTF-8
+    lines.decode()  # the JSON decoder does not check the encoding of strings that it skips
     for line in lines.splitlines():
         _HEAD.decode(line)
 
 
 def after(shown: Iterable[tuple[int, int, bytes]], seq: int, limit_bytes: int) -> tuple[int, bytes]:
-    """The events after `seq` as NDJSON, and the `seq` of the last one (`seq` itself when there is none).
+    """Return the `seq` of the last event and the events after `seq` as NDJSON; `seq` itself if there are none.
 
-    `shown` is (`first_seq`, `last_seq`, events) of records with events, oldest first; no more of it is taken than
-    needed. Stops before the record with which it would exceed `limit_bytes`, but never before the first.
+    `shown` is (`first_seq`, `last_seq`, events) of records with events, oldest first; it is consumed only as far as
+    needed. The page ends before the record that would exceed `limit_bytes`, but contains at least one record.
     """
     parts: list[bytes] = []
     size = 0
@@ -59,7 +60,7 @@ def after(shown: Iterable[tuple[int, int, bytes]], seq: int, limit_bytes: int) -
 
 
 def between(left: Sequence[Span], below: int) -> Iterator[Span]:
-    """What lies below `below` and in none of the stretches `left`, newest first, each without its upper bound."""
+    """Yield the ranges below `below` that are outside of the spans `left`, newest first, as half-open intervals."""
     for first, last in reversed(left):
         if last + 1 < below:
             yield last + 1, below
@@ -68,17 +69,18 @@ def between(left: Sequence[Span], below: int) -> Iterator[Span]:
 
 
 def first(found: Iterable[Stored], limit_bytes: int) -> Iterator[Stored]:
-    """The first of these records: at least one, and no more than fit; no more is taken than needed."""
+    """Yield the first records that fit into `limit_bytes`, but at least one; consumes no more than needed."""
     size = 0
     for stored in found:
         size += len(stored.body) + len(stored.events)
+        # A single record may exceed the limit; without it the reader would never get past that record.
         if size > limit_bytes and size > len(stored.body) + len(stored.events):
             return
         yield stored
 
 
 def last_message(stored: Stored) -> int | None:
-    """The `seq` of the last message that the record shows."""
+    """Return the `seq` of the last message among the record's events."""
     if not stored.messages:
         return None
     lines = stored.events.splitlines()
@@ -86,9 +88,9 @@ def last_message(stored: Stored) -> int | None:
 
 
 def newest_messages(shown: Iterable[tuple[int, bytes]], seq: int | None, limit: int) -> list[bytes]:
-    """The newest `limit` message events with a `seq` below `seq` (None: of all), oldest first, without newlines.
+    """Return the newest `limit` message events below `seq` (None: no bound), oldest first, without newlines.
 
-    `shown` is (`first_seq`, events) of records with messages, newest first; no more of it is taken than needed.
+    `shown` is (`first_seq`, events) of records with messages, newest first; it is consumed only as far as needed.
     """
     found: list[bytes] = []
     for first, lines in shown:

@@ -1,10 +1,9 @@
-"""Sessions that are being put together, a slice at a time: nobody sees them before they are complete.
+"""Staged sessions: built in several transactions and invisible to clients until they are complete.
 
     begin -> (copy | store)* -> publish | discard
 
-`publish` is one durable commit: then there is a session. What is discarded goes in the writer's pauses, in slices.
-
-A process that dies leaves a half; the next one, which has another `maker`, sweeps it.
+`publish` is one durable commit that makes the session visible. Discarded sessions are removed in slices while the
+writer is idle. A process that dies leaves an incomplete session; the next process has another `maker` and removes it.
 """
 
 import sqlite3
@@ -18,13 +17,13 @@ from zotd.store import forks, generations, search, sums
 from zotd.store.batch import Batch, save_row
 
 STATE = "staged"
-"""Of the row of a session that nobody sees."""
+"""State of a staged session; queries for clients exclude it."""
 
 SLICE_BYTES = 128 * 1024
 """Copied in one transaction: 2 to 4 ms, which is how long another session's commit may have to wait for it."""
 
 SWEPT_RECORDS = 100
-"""Removed in one transaction: 4 ms."""
+"""Removed in one transaction, which takes 4 ms."""
 
 _SOURCE = """
 SELECT number, kind, v, time, body, first_seq, last_seq, events, messages FROM records
@@ -42,11 +41,11 @@ _SESSION = b'"session":'
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a fork has of another session."""
+    """The part of another session that a fork starts with."""
 
     origin: str
     records: int
-    """The first so many."""
+    """Number of shared records, counted from the first."""
     at: int
     """`seq` of the last message among them."""
 
@@ -57,10 +56,10 @@ def begin(connection: sqlite3.Connection, row: SessionRow, maker: str) -> None:
 
 
 def copy(connection: sqlite3.Connection, row: SessionRow, share: Share) -> SessionRow:
-    """Copy the next slice of records of `share.origin` into the session of `row`; its row afterwards.
+    """Copy the next slice of records of `share.origin` into the session of `row`; return the updated row.
 
     Raises:
-        StorageError: they are not there: the other session has been deleted.
+        StorageError: the other session has been deleted.
     """
     copied, size = [], 0
     with closing(connection.execute(_SOURCE, (share.origin, row.records, share.records))) as found:
@@ -82,11 +81,12 @@ def copy(connection: sqlite3.Connection, row: SessionRow, share: Share) -> Sessi
 def publish(
     connection: sqlite3.Connection, batch: Batch, share: Share | None = None, digest: str | None = None
 ) -> None:
-    """Store the last records, and let everybody see the session: a fork, or what the file with this digest holds.
+    """Store the last records and make the session visible; `share` is set for a fork, `digest` (of the file) for an import.
 
     Raises:
-        StorageError: the file was imported by somebody else meanwhile.
+        StorageError: the same file was imported by another command meanwhile.
     """
+    # Two imports of a file may run at the same time; the check belongs into the transaction that stores the digest.
     known = imported(connection, digest) if digest is not None else None
     if known is not None:
         raise StorageError(f"the same file was imported meanwhile, as session {known}")
@@ -107,14 +107,15 @@ def discard(connection: sqlite3.Connection, session: str) -> None:
 
 
 def sweep(connection: sqlite3.Connection, maker: str) -> bool:
-    """Remove a slice of what was discarded, or left half done by another process; True when there may be more."""
+    """Remove a slice of a session that was discarded or left incomplete by another process; True: call it again."""
     found = connection.execute("SELECT session FROM staged WHERE maker <> ? LIMIT 1", (maker,)).fetchone()
     if found is None:
         return False
     (key,) = found
     query = "SELECT number FROM records WHERE session = ? ORDER BY number DESC LIMIT 1 OFFSET ?"
+    # From the end, so that the numbers of the remaining records stay without gaps.
     (above,) = connection.execute(query, (key, SWEPT_RECORDS)).fetchone() or (0,)
-    search.forget(connection, key, above)
+    search.forget(connection, key, above)  # before the records: it looks up their keys
     connection.execute("DELETE FROM records WHERE session = ? AND number > ?", (key, above))
     search.step_back(connection)
     if above == 0:
@@ -126,17 +127,18 @@ def sweep(connection: sqlite3.Connection, maker: str) -> bool:
 
 
 def imported(connection: sqlite3.Connection, digest: str) -> str | None:
-    """The session that the file with this digest was read into."""
+    """Return the id of the session that was imported from the file with this digest."""
     query = "SELECT sessions.id FROM imports JOIN sessions ON sessions.key = imports.session WHERE digest = ?"
     found = connection.execute(query, (digest,)).fetchone()
     return str(found[0]) if found else None
 
 
 def readdressed(lines: bytes, origin: str, session: str) -> bytes:
-    """The same events, of another session.
+    """Return the events with the id of another session.
 
-    Each line ends with the session and the `seq`. What stands before may name the other session, too (a tool's
-    arguments may), and stays.
+    Each line ends with the session and the `seq`. Only this last occurrence is replaced: earlier ones belong to the
+    content, such as the arguments of a tool.
     """
+    # A replacement of bytes instead of decoding: events are stored as the bytes that clients got (decision 1).
     old, new = (_SESSION + b'"%b",' % name.encode() for name in (origin, session))
     return b"".join(new.join(line.rsplit(old, 1)) for line in lines.splitlines(keepends=True))

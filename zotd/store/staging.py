@@ -1,4 +1,4 @@
-"""Putting a session together in the background: see `zotd.store.staged`. Other sessions go on meanwhile."""
+"""Builds a session in the background without blocking other sessions; see `zotd.store.staged`."""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -15,16 +15,19 @@ from zotd.store.writer import Write
 
 
 class StagedSession:
-    """A session that nobody sees yet. Methods raise StorageError when the database cannot be written."""
+    """A session that clients cannot see yet. Methods raise StorageError if the database cannot be written.
+
+    Use `staging` to create one; it also removes a session that was not published.
+    """
 
     def __init__(self, database: Database, row: SessionRow) -> None:
-        """Made by `staging`, which also removes what was not completed."""
         self.row = row
-        """As it is stored."""
+        """The row as stored in the database."""
         self._database = database
 
     async def copy(self, share: Share) -> None:
-        """Have the first records of another session, with their numbers and the `seq` of their events."""
+        """Copy the first records of another session, with their numbers and the `seq` of their events."""
+        # One transaction for each slice: commits of other sessions get their turn in between.
         copied: list[SessionRow] = []
         while self.row.records < share.records:
             await self._database.perform(lambda connection: copied.append(staged.copy(connection, self.row, share)))
@@ -32,7 +35,7 @@ class StagedSession:
             copied.clear()
 
     async def store(self, row: SessionRow, entries: Sequence[JournalEntry]) -> None:
-        """Append records; `row` as it is after them, in any state."""
+        """Append records; `row` is the row after them. Its state is ignored."""
         row = msgspec.structs.replace(row, state=STATE)
         await self._database.perform(Batch.of(row, entries).store)
         self.row = row
@@ -40,23 +43,27 @@ class StagedSession:
     async def publish(
         self, row: SessionRow, entries: Sequence[JournalEntry], *, share: Share | None = None, digest: str | None = None
     ) -> None:
-        """Append the last records, and let everybody see the session; returns when that survives a power failure.
+        """Append the last records and make the session visible; returns when that is synced to disk.
 
-        It is a fork with this `share`, or what the file with this `digest` holds.
+        Args:
+            row: the final row.
+            entries: the last records.
+            share: set for a fork.
+            digest: set for an import: the digest of the file.
         """
         batch = Batch.of(row, entries)
         await self._database.perform(partial(staged.publish, batch=batch, share=share, digest=digest), durable=True)
         self.row = row
 
     def discard(self) -> None:
-        """Have what is stored removed, unless it was published; returns at once."""
+        """Remove the stored part in the background, unless it was published; returns at once."""
         write = partial(staged.discard, session=self.row.id)
         self._database.submit(Write(write, _ignore))
 
 
 @asynccontextmanager
 async def staging(database: Database, row: SessionRow) -> AsyncIterator[StagedSession]:
-    """A new session with this row and without records; what is not published in the block is discarded."""
+    """Create an empty session with this row; discard it if the block does not publish it."""
     begun = StagedSession(database, msgspec.structs.replace(row, state=STATE))
     try:
         await database.perform(partial(staged.begin, row=begun.row, maker=database.maker))
@@ -67,9 +74,9 @@ async def staging(database: Database, row: SessionRow) -> AsyncIterator[StagedSe
 
 
 async def imported(database: Database, digest: str) -> str | None:
-    """The session that the file with this digest was read into, if there is one."""
+    """Return the id of the session that was imported from the file with this digest, or None."""
     return await database.read(partial(staged.imported, digest=digest))
 
 
 def _ignore(_: StorageError | None) -> None:
-    """It stays until the next start of the daemon, then."""
+    pass  # an error is harmless: the next daemon has another `maker` and removes the session

@@ -1,7 +1,8 @@
-"""What model requests took, added up by session, hour and model: in the commit that stores the request's record.
+"""Sums of model usage by session, hour and model, updated in the commit that stores the request's record.
 
-So a report of all time reads some rows for each session, and not every request (`zotd.store.usage`). A fork's sums are
-without what it has of another session; when that one is deleted, the fork that takes its place gets its part (`move`).
+A report over all time therefore reads a few rows per session instead of every request (`zotd.store.usage`). The sums of
+a fork exclude the part it shares with another session; when that one is deleted, `move` adds the shared part to the fork
+that takes its place.
 """
 
 import math
@@ -14,15 +15,15 @@ from zotd.store.usage import HOUR_CHARS, added, figures_of
 from zotd.wire.reports import UsageSum
 
 KINDS = frozenset({"usage", "interrupted"})
-"""Of the records that tell of a request."""
+"""Kinds of records that describe a model request."""
 
 Key = tuple[int, str, str]
-"""Of a row: the key of the session, the hour, the model."""
+"""Primary key of a row: session key, hour, model."""
 
 Sums = Mapping[Key, UsageSum]
 
 _REQUESTS = "SELECT key FROM records WHERE kind IN ('usage', 'interrupted') AND time >= ''"
-"""From the index `records_usage` alone: nothing of a record is read, one of which may be damaged."""
+"""Uses only the index `records_usage`: no record is read, because one of them may be damaged."""
 
 _REQUEST = f"SELECT session, number, time, body FROM records WHERE key = ? AND {OWN}"  # noqa: S608  (the condition is ours)
 
@@ -39,39 +40,39 @@ ON CONFLICT (session, hour, model) DO UPDATE SET {", ".join(f"{name} = {name} + 
 """  # noqa: S608  (names of our own)
 
 Request = tuple[int, int, str, bytes]
-"""A record that tells of one: the key of its session, its number, time and body."""
+"""A record that describes a request: session key, number, time, body."""
 
 
 def add(connection: sqlite3.Connection, requests: Iterable[Request]) -> None:
-    """Count requests whose records have just been written, inside the same transaction."""
+    """Add requests to the sums; call it in the transaction that stores their records."""
     save(connection, _added_up(connection, requests))
 
 
 def save(connection: sqlite3.Connection, sums: Sums) -> None:
-    """Add these to what is stored."""
+    """Add the given sums to the stored ones."""
     connection.executemany(_ADD, [(*key, *_columns(row)) for key, row in sums.items()])
 
 
 def move(connection: sqlite3.Connection, inheritance: Inheritance) -> None:
-    """Count what a fork has as its own from now on."""
+    """Add the records that a fork has inherited to the fork's sums."""
     part = connection.execute(_PART, (inheritance.heir, inheritance.above, inheritance.last)).fetchall()
     add(connection, part)
 
 
 def forget(connection: sqlite3.Connection, key: int) -> None:
-    """The session with this key is deleted."""
+    """Delete the sums of the session with this key."""
     connection.execute("DELETE FROM sums WHERE session = ?", (key,))
 
 
 def counted(connection: sqlite3.Connection) -> tuple[Sums, bool]:
-    """The sums of all records that can be read, and whether that is all of them."""
+    """Compute the sums from the records; also return whether all records could be read."""
     damage: list[int] = []
     found = _added_up(connection, _all(connection, damage))
     return found, not damage
 
 
 def differing(connection: sqlite3.Connection) -> Sequence[str]:
-    """The sessions of which the records tell something else than what is stored."""
+    """Return the ids of the sessions whose stored sums differ from their records."""
     expected, _ = counted(connection)
     query = f"SELECT session, hour, model, {_COLUMNS} FROM sums"  # noqa: S608  (names of our own)
     stored = {tuple(row[:3]): tuple(row[3:]) for row in connection.execute(query)}
@@ -85,6 +86,7 @@ def differing(connection: sqlite3.Connection) -> Sequence[str]:
 
 
 def _all(connection: sqlite3.Connection, damage: list[int]) -> Iterator[Request]:
+    # One query per record: in a single query over all of them, one damaged page would end the whole iteration.
     for (key,) in connection.execute(_REQUESTS).fetchall():
         try:
             request = connection.execute(_REQUEST, (key,)).fetchone()
@@ -113,5 +115,5 @@ def _columns(row: UsageSum) -> tuple[float, ...]:
 
 
 def _agree(stored: Sequence[float], expected: Sequence[float]) -> bool:
-    """Money was added up in another order."""
+    # Not equal: the stored sums were added up in another order, which changes the last digits of the costs.
     return all(math.isclose(one, other, abs_tol=1e-6) for one, other in zip(stored, expected, strict=True))

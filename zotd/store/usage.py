@@ -1,10 +1,9 @@
-"""What model requests took: every `usage` record of the stored sessions, and the requests that a crash cut.
+"""Usage of models: every `usage` record of the stored sessions, and the requests that a crash cut.
 
-Reports add up whole hours from the table of `zotd.store.sums`, and read the records of the hour they begin in.
+Reports add up whole hours from the table of `zotd.store.sums`, and read the records of the hour in which they begin.
 
-A request that was in flight when the daemon died has no `usage` record before the next look at its session. Older
-versions wrote none then either: the `interrupted` record stands for it when a request is what was cut
-(`docs/durability.md`).
+A request that was in progress when the daemon died gets its `usage` record when its session is next opened. Older versions
+wrote none; for their sessions, the `interrupted` record after an attempt counts as the request (`docs/durability.md`).
 """
 
 import sqlite3
@@ -21,16 +20,16 @@ from zotd.wire.content import Tokens
 from zotd.wire.reports import UsageSum
 
 GROUPS = ("model", "session", "cwd")
-"""What `sums` can group by."""
+"""Values of `by` in `sums`."""
 
 HOUR_CHARS = len("2026-11-21T20")
-"""Of a time, as records have it: the hour."""
+"""Length of the prefix of a record's time that identifies the hour."""
 
 END = "~"
-"""As text behind every time, and behind every time of an hour when it follows that."""
+"""Sorts after every time; appended to an hour, it sorts after every time of that hour."""
 
 DAMAGED = "unreadable record"
-"""The model of an attempt whose record is damaged: that it was made is known."""
+"""Shown as the model of an attempt whose record is damaged: the attempt still counts."""
 
 FOUND = f"""
 SELECT sessions.id, sessions.name, sessions.cwd, records.session, records.number, records.body
@@ -38,8 +37,8 @@ FROM records JOIN sessions ON sessions.key = records.session
 WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ? AND records.time < ?
     AND sessions.state <> 'staged' AND {OWN}
 """  # noqa: S608  (the condition is ours)
-"""The words of `kind IN` are those of the index `records_usage`, which SQLite therefore uses. What a fork has of another
-session is counted there."""
+"""`kind IN` repeats the condition of the partial index `records_usage`; otherwise SQLite would not use the index. Records
+shared by a fork count for the other session."""
 
 _SUMS = """
 SELECT {key}, {name}, sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost_usd), sum(attempts),
@@ -55,7 +54,7 @@ SUMS_BY = {
 }
 
 _CUT = "SELECT key, records FROM sessions WHERE state IN ('running', 'waiting')"
-"""When nothing runs, as at the daemon's start: the sessions that a crash has cut."""
+"""At the start of the daemon nothing runs, so these are the sessions that a crash has cut."""
 
 _BEFORE = """
 SELECT body FROM records
@@ -66,12 +65,13 @@ ORDER BY number DESC LIMIT 1
 
 @dataclass(frozen=True, slots=True)
 class RequestUsage:
-    """What is known of one request."""
+    """Usage of one request."""
 
     model: str
     tokens: Tokens | None
+    """As reported by the provider; None if it reported nothing."""
     counted: Tokens
-    """By budgets."""
+    """As counted by budgets, which use an estimate if the provider reported nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,8 +85,9 @@ class _Attempt:
 def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
     """One row for each model, session or directory (`by`, one of `GROUPS`), most expensive first.
 
-    `since` is RFC 3339 in UTC; empty: from the beginning. What deleted sessions took is not in it.
+    `since` is RFC 3339 in UTC; empty: from the beginning. Deleted sessions are not included.
     """
+    # Whole hours come from the table; only the hour in which `since` lies has to be read record by record.
     hour = since[:HOUR_CHARS]
     found = {row[0]: UsageSum(*row) for row in connection.execute(SUMS_BY[by], (hour,))}
     for attempt in _attempts(connection, since, hour and hour + END):
@@ -97,9 +98,10 @@ def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
 
 
 def spent(connection: sqlite3.Connection, since: str) -> Tokens:
-    """What budgets count since then, with what was in flight at a crash; to be asked before anything runs.
+    """Return the usage counted by budgets since then, including requests cut by a crash.
 
-    `since`: as for `sums`. What deleted sessions took is not in it.
+    Call it before anything runs: sessions marked as running are taken for interrupted ones. `since` is as for `sums`;
+    deleted sessions are not included.
     """
     found = [attempt.figures.counted for attempt in _attempts(connection, since, END)]
     for session, records_ in connection.execute(_CUT).fetchall():
@@ -118,7 +120,7 @@ def _attempts(connection: sqlite3.Connection, since: str, until: str) -> Iterato
 
 
 def figures_of(connection: sqlite3.Connection, session: int, number: int, body: bytes) -> RequestUsage | None:
-    """What is known of the attempt that a record tells of; None when it tells of none."""
+    """Return the usage of the attempt that a record describes; None if it describes none."""
     match _record(body):
         case records.UsageRow() as row:
             return RequestUsage(f"{row.provider}/{row.model}", row.tokens, budget.counted(row))
@@ -130,7 +132,8 @@ def figures_of(connection: sqlite3.Connection, session: int, number: int, body: 
 
 
 def _cut_attempt(connection: sqlite3.Connection, session: int, number: int) -> records.Attempt | None:
-    """The attempt that was in flight when the record `number` was due; None when none was."""
+    """Return the attempt that was in progress when record `number` was written, or None."""
+    # The newest of these kinds decides: a `usage` or `message` after an attempt means that the attempt had ended.
     before = connection.execute(_BEFORE, (session, number)).fetchone()
     cut = _record(*before) if before else None
     return cut if isinstance(cut, records.Attempt) and not cut.resumes else None
@@ -149,7 +152,7 @@ def _record(body: bytes) -> AnyRecord | None:
 
 
 def added(row: UsageSum, figures: RequestUsage) -> UsageSum:
-    """The sum with one request more."""
+    """Return the sum with one more request."""
     tokens = figures.tokens
     known = tokens.cost_usd if tokens else 0.0
     row = msgspec.structs.replace(row, estimated_usd=row.estimated_usd + figures.counted.cost_usd - known)

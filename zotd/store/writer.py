@@ -1,4 +1,4 @@
-"""The thread that writes: takes everything that waits as one transaction (group commit), and reports in order.
+"""The writer thread: commits all queued writes in one transaction (group commit) and reports the outcomes in order.
 
     event loop    submit(write) ...............................> write.done(None | StorageError)
                        | queue (bounded)                              ^ one call_soon_threadsafe per group
@@ -24,19 +24,19 @@ from zotd.core.ports import Probe, StorageError
 from zotd.store.schema import BUSY_S, transaction
 
 QUEUE_BYTES = 64 * 1024 * 1024
-"""What may wait for the disk. Sessions wait for their commits, so that only a disk that has stopped gets here; a
-write over it is refused, in its turn. A single one of any size is taken when nothing else waits."""
+"""Limit of queued writes. Sessions wait for their commits, so only a stalled disk fills the queue. A write above the
+limit fails, in its turn; a single write of any size is accepted if the queue is empty."""
 
 CLOSE_S = 5.0
-"""Longest wait for the queue to be written at the end. A disk that takes longer does not answer at all, and the
-service manager's patience is limited; nothing unwritten was acknowledged."""
+"""Longest time to write the queue at the end. A disk that takes longer does not respond at all, and the service
+manager's patience is limited. Unwritten records were not acknowledged, so giving up breaks no promise."""
 
 PAUSE_S = 1.0
-"""How long nothing must have been written before spare work is done. Spare work is for when nobody waits: a run commits
-every few milliseconds while its tools run, and a commit that meets a slice waits for that."""
+"""Idle time before spare work starts. A run commits every few milliseconds while its tools run, and a commit that
+arrives during a slice of spare work has to wait for the slice."""
 
 RETRY_S = 5.0
-"""Pause before what could not be tidied is tried again: somebody reads the database for long."""
+"""Pause before tidying is tried again; it fails while another process reads the database."""
 
 POINTS = (BEFORE_BEGIN, BEFORE_COMMIT, COMMITTED, BEFORE_REPORT) = (
     "before begin",
@@ -53,31 +53,32 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """One thing to be written, whole or not at all."""
+    """An atomic change of the database."""
 
     apply: Callable[[sqlite3.Connection], object]
-    """Runs in the thread, inside a transaction, perhaps again after that one failed. A StorageError from it means
-    that it changed nothing; the others of its group are not affected."""
+    """Runs in the thread inside a transaction, and a second time if that transaction fails. It may raise StorageError
+    if it has changed nothing; the other writes of its group are not affected."""
     done: Callable[[StorageError | None], None]
     """Called on the event loop."""
     durable: bool = False
+    """Whether the write has to survive a power failure before `done` is called."""
     size_bytes: int = 0
     alone: bool = False
-    """Outside of a transaction, and with no other write: VACUUM and checkpoints cannot be in one."""
+    """Run without a transaction and without other writes: VACUUM and checkpoints are not allowed in one."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriterCounts:
-    """What the writer did since it was opened."""
+    """Counters since the writer was opened."""
 
     writes: int = 0
     transactions: int = 0
     synced: int = 0
-    """How many of the transactions waited for the disk."""
+    """Transactions that were synced to disk."""
 
 
 class Writer:
-    """Owns the thread and the connection that writes; made on the event loop that `done` is called on."""
+    """Owns the writer thread and its connection. Create it on the event loop on which `done` is to be called."""
 
     def __init__(
         self,
@@ -86,11 +87,14 @@ class Writer:
         probe: Probe | None = None,
         tidy: Callable[[sqlite3.Connection], bool] | None = None,
     ) -> None:
-        """`connect` runs in the thread, and so does `spare`: a short slice of work, done when nothing waits.
+        """Prepare the thread; `open` starts it.
 
-        It is called after each pause inside a transaction, and as long as it returns True and still nothing waits.
-        `tidy` is called when no spare work is left, outside of a transaction; when it returns True, again after
-        `RETRY_S`. `probe` is called at `POINTS`.
+        Args:
+            connect: opens the connection; runs in the thread.
+            spare: a short slice of background work; runs in the thread, in a transaction, when the queue has been
+                empty for `PAUSE_S`. It is repeated while it returns True and the queue stays empty.
+            probe: called at each of `POINTS`, for tests that kill the process there.
+            tidy: runs outside of a transaction once no spare work is left, again after `RETRY_S` if it returns True.
         """
         self._connect = connect
         self._tidy = tidy
@@ -98,7 +102,7 @@ class Writer:
         self._probe = probe
         self._has_spare = spare is not None
         self._spare_failure = ""
-        """What spare work met last; empty: it succeeded."""
+        """Last error of the spare work; empty if it succeeded."""
         self._loop = asyncio.get_running_loop()
         self._opened = asyncio.Event()
         self._failure: Exception | None = None
@@ -110,9 +114,9 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self.counts = WriterCounts()
         self._syncs: bool | None = None
-        """What `PRAGMA synchronous` was last set to; None: not yet."""
+        """Whether `PRAGMA synchronous` is FULL; None if it was not set yet."""
         self._is_doubtful = False
-        """A sync has failed, and nobody knows what of the log is on the disk."""
+        """A sync has failed, so it is unknown which part of the log is on disk."""
 
     async def open(self) -> None:
         """Start the thread; raises what `connect` raises."""
@@ -122,12 +126,14 @@ class Writer:
             raise self._failure
 
     def submit(self, write: Write) -> None:
-        """Write it after all that was submitted before. Returns at once; never raises."""
+        """Queue a write behind those submitted before. Returns at once; never raises."""
         refusal = self._refusal(write)
         if refusal is not None:
+            # The refusal passes through the queue as well, so that outcomes are reported in the order of submission.
             write = replace(write, apply=_refuse(refusal), size_bytes=0)
         self._held_bytes += write.size_bytes
         if self._closed:
+            # The thread no longer reads the queue. `call_soon`, because callers do not expect `done` inside `submit`.
             self._loop.call_soon(write.done, StorageError(refusal))
         else:
             self._queue.put(write)
@@ -135,11 +141,17 @@ class Writer:
     async def perform(
         self, apply: Callable[[sqlite3.Connection], object], *, durable: bool = False, alone: bool = False
     ) -> None:
-        """The same for a write that is awaited; raises the StorageError that it failed with."""
+        """Submit a write and wait until it is committed.
+
+        Cancelling the call does not cancel the write.
+
+        Raises:
+            StorageError: the write failed.
+        """
         written: asyncio.Future[None] = self._loop.create_future()
 
         def done(error: StorageError | None) -> None:
-            if written.done():  # whoever waited was cancelled; what was written is written
+            if written.done():  # the caller was cancelled
                 return
             if error is None:
                 written.set_result(None)
@@ -150,7 +162,7 @@ class Writer:
         await written
 
     async def close(self) -> None:
-        """Write what waits, close the connection, end the thread; gives up after `CLOSE_S`. May be called twice."""
+        """Write the queue, close the connection and end the thread; give up after `CLOSE_S`. May be called twice."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
@@ -180,6 +192,7 @@ class Writer:
             self._tell(self._opened.set)
         while group := self._next_group(connection):
             outcomes = self._commit(connection, group)
+            # One call per group, because each call wakes the event loop.
             self._tell(partial(self._report, group, outcomes))
         try:
             connection.close()
@@ -188,7 +201,7 @@ class Writer:
         self._tell(self._ended.set)
 
     def _next_group(self, connection: sqlite3.Connection) -> list[Write]:
-        """Everything that waits, at least one; empty when the writer is to end."""
+        """Take all queued writes, waiting for the first one; empty when the writer is to end."""
         group: list[Write] = []
         write = self._next_write(connection)
         while write is not None:
@@ -198,20 +211,21 @@ class Writer:
             except queue.Empty:
                 return group
         if group:
-            self._queue.put(None)  # seen behind a last group: seen again after it
+            self._queue.put(None)  # the end mark came with a last group; the next call has to see it again
         return group
 
     def _next_write(self, connection: sqlite3.Connection) -> Write | None:
-        """What comes next; a pause before it is used for spare work."""
+        """Wait for the next write; do spare work meanwhile."""
         pause_s = PAUSE_S
         while self._has_spare:
             try:
                 return self._queue.get(timeout=pause_s)
             except queue.Empty:
                 self._has_spare = self._do_spare(connection)
-                pause_s = 0.0
+                pause_s = 0.0  # idle long enough: the next slice follows at once unless a write has arrived
                 if not self._has_spare and self._has_to_tidy(connection):
                     self._has_spare, pause_s = True, RETRY_S
+        # Without spare work an idle daemon blocks here and never wakes up. Only a write can cause new spare work.
         write = self._queue.get()
         self._has_spare = self._spare is not None
         return write
@@ -222,8 +236,8 @@ class Writer:
             self._sync(connection, durable=False)
             with self._transaction(connection):
                 has_more = self._spare(connection)
-        except sqlite3.Error as error:  # it is tried again after the next commit
-            if str(error) != self._spare_failure:  # a full disk is told once, and not with every commit
+        except sqlite3.Error as error:  # tried again after the next commit
+            if str(error) != self._spare_failure:  # report a full disk once, not after every commit
                 log.warning("the journal's index and free space are not being maintained: %s", error)
             self._spare_failure = str(error)
             return False
@@ -242,7 +256,7 @@ class Writer:
             return False
 
     def _commit(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
-        """What became of each write of the group."""
+        """Commit the group, or its writes one by one if that fails; the outcome of each write."""
         try:
             if len(group) == 1 or not any(write.alone for write in group):
                 return self._transact(connection, group)
@@ -250,12 +264,14 @@ class Writer:
             self._is_doubtful |= _is_failed_sync(error)
             if len(group) == 1:
                 return [_translate(error)]
+        # A group fails as a whole, but perhaps because of one write only (a damaged page, a large record on a nearly
+        # full disk). Separate transactions keep the other sessions going.
         return [outcome for write in group for outcome in self._commit(connection, [write])]
 
     def _transact(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
         durable = any(write.durable for write in group)
         if self._is_doubtful:
-            self._rewrite_log(connection)
+            self._rewrite_log(connection)  # first, or a successful sync would acknowledge lost data
         self._sync(connection, durable=durable)
         if group[0].alone:
             return [_apply(connection, group[0])]
@@ -274,18 +290,22 @@ class Writer:
         self._reach(COMMITTED)
 
     def _sync(self, connection: sqlite3.Connection, *, durable: bool) -> None:
-        if durable is not self._syncs:  # a statement costs more than a small commit's own work
+        if durable is not self._syncs:  # the statement costs more than a small commit
             connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
             self._syncs = durable
 
     def _rewrite_log(self, connection: sqlite3.Connection) -> None:
-        """Have all that is in the log written into the database itself, and begin a new log; raises when it cannot.
+        """Copy the whole log into the database file and start a new log.
 
-        A system that could not sync may have forgotten what it had to write: the next sync succeeds, and says nothing
-        of that. The pages can still be read, so they are written once more, elsewhere.
+        After a failed sync the system may drop the pages that it could not write, and the next sync succeeds without
+        reporting that. The pages can still be read, so they are written again, to another file.
+
+        Raises:
+            StorageError: another process is reading the database.
+            sqlite3.Error: the disk still fails.
         """
         self._sync(connection, durable=True)
-        connection.execute("PRAGMA busy_timeout = 0")  # the others' commits are not to wait for somebody who reads
+        connection.execute("PRAGMA busy_timeout = 0")  # fail at once: all commits wait behind this statement
         try:
             (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         finally:
@@ -301,7 +321,7 @@ class Writer:
     def _tell(self, call: Callable[[], None]) -> None:
         try:
             self._loop.call_soon_threadsafe(call)
-        except RuntimeError:  # the loop is closed: nobody is left to be told
+        except RuntimeError:  # the loop is closed, and with it every receiver of the report
             log.debug("the event loop ended before the journal")
 
     # --- on the event loop ---
@@ -312,7 +332,7 @@ class Writer:
             self._held_bytes -= write.size_bytes
             try:
                 write.done(error)
-            except Exception:  # boundary: what one session makes of its commit is not the others' business
+            except Exception:  # boundary: an error in one session must not affect the others of the group
                 log.exception("a session failed after its commit")
 
 
