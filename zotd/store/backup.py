@@ -19,13 +19,13 @@ from zotd.store.schema import read_at_rest
 
 
 def backup(database: Path, target: Path, *, force: bool = False) -> int:
-    """Copy what is committed now into the file `target` (0600, nothing beside it); its size in bytes.
+    """Copy the committed data into the single file `target` (0600); return its size in bytes.
 
-    It is there whole or not at all, also after a crash; with `force` it replaces what was there. The daemon may write
-    meanwhile and does not wait; its write-ahead log grows until the copy is done.
+    The file appears when it is complete, also after a crash; with `force` it replaces an existing one. The daemon may
+    write meanwhile and does not wait; its write-ahead log grows until the copy is done.
 
     Raises:
-        StorageError: there is a file already, or something cannot be read or written.
+        StorageError: the file exists, or a file cannot be read or written.
     """
     if not force and os.path.lexists(target):
         raise StorageError(f"{target} exists; choose another name, or replace it with --force")
@@ -36,13 +36,13 @@ def backup(database: Path, target: Path, *, force: bool = False) -> int:
 
 
 def restore(saved: Path, database: Path) -> Path | None:
-    """Put the copy `saved` in the place of the database; where that is now, None when there was none.
+    """Replace the database with the copy `saved`; return the new path of the old one, or None if there was none.
 
-    The epoch is a new one: a client's cursor counts the events of the old database.
+    The copy gets a new epoch, because the cursors of clients count the events of the old database.
 
     Raises:
-        HeldError: a daemon has it open.
-        StorageError: `saved` is no such database, or something cannot be read or written; nothing has changed then.
+        HeldError: a daemon uses the home.
+        StorageError: `saved` is no journal, or a file cannot be read or written; nothing has changed.
     """
     with held(database.parent), _draft(saved, database) as (draft, copy):
         copy.execute("UPDATE meta SET value = ? WHERE key = 'epoch'", (secrets.token_hex(EPOCH_BYTES),))
@@ -64,7 +64,7 @@ def _draft(source: Path, target: Path) -> Iterator[tuple[Path, sqlite3.Connectio
             # All pages in one step, and so in one read transaction: if another process commits between two steps,
             # SQLite starts the copy again, and with a busy daemon it would never finish.
             read_at_rest(source, lambda original: original.backup(copy))
-            copy.execute("PRAGMA journal_mode = DELETE")  # one file, also when it is opened to be read
+            copy.execute("PRAGMA journal_mode = DELETE")  # a single file, also while it is open for reading
             yield draft, copy
     except (OSError, sqlite3.Error) as error:
         raise StorageError(f"{source} could not be copied to {target}: {error}") from error
@@ -74,9 +74,10 @@ def _draft(source: Path, target: Path) -> Iterator[tuple[Path, sqlite3.Connectio
 
 
 def _put_aside(database: Path) -> Path | None:
-    """Give the database another name, with its log; None when there is none. It is not looked into: it may be damaged.
+    """Give the database and its log another name; None if there is none. It is not opened, because it may be damaged.
 
-    What is left of the old name is the database without its log, which would be taken for one of the next database.
+    The old name is kept for the database alone, so that the caller can replace it atomically. Its log is moved, because
+    SQLite would apply it to the next database of that name.
     """
     if not database.exists():
         return None

@@ -39,11 +39,15 @@ class Batch:
     entries: Sequence[JournalEntry]
     bodies: Sequence[bytes]
     generation: int = 0
-    """That writes it: see `zotd.store.generations`. 0: of a session that no client has a cursor of yet."""
+    """The generation that writes it (`zotd.store.generations`); 0 for a session that no client has a cursor of yet."""
 
     @classmethod
     def of(cls, row: SessionRow, entries: Sequence[JournalEntry], generation: int = 0) -> Self:
-        """Encode the records; costs about 1 ms per MB, here rather than in the thread, where it would hold the GIL too."""
+        """Encode the records, which takes about 1 ms per MB.
+
+        It runs on the event loop: in the writer's thread it would hold the GIL just as long, and the caller may change
+        the records meanwhile.
+        """
         return cls(row, tuple(entries), [ENCODER.encode(entry.record) for entry in entries], generation)
 
     @property
@@ -53,11 +57,11 @@ class Batch:
         return ROW_BYTES * (1 + len(self.entries)) + lines + sum(map(len, self.bodies))
 
     def store(self, connection: sqlite3.Connection) -> None:
-        """Write it, inside the caller's transaction; raises like `check_continues`, before anything is written."""
+        """Write the commit inside the caller's transaction; raises like `check_continues`, before any change."""
         query = "SELECT records, seq, generation FROM sessions WHERE id = ?"
         records, seq, generation = connection.execute(query, (self.row.id,)).fetchone() or (0, 0, self.generation)
         check_continues(self.row, self.entries, records=records, seq=seq)
-        if generation < self.generation:
+        if generation < self.generation:  # the first commit of this generation: cursors of earlier ones end here
             generations.mark(connection, self.row.id, self.generation)
         key = save_row(connection, self.row, self.generation)
         rows = [_record(key, entry, body) for entry, body in zip(self.entries, self.bodies, strict=True)]
@@ -69,18 +73,19 @@ class Batch:
         ]
         if requests:
             sums.add(connection, requests)
+        # In the same transaction: after a crash there must be either the partial text or the record that replaces it.
         if any(map(partials.is_replaced_by, self.entries)):
             partials.remove(connection, key)
 
 
 def check_continues(row: SessionRow, entries: Iterable[JournalEntry], *, records: int, seq: int) -> None:
-    """See that a commit begins where the stored session ends, and that its row tells where it will end.
+    """Check that a commit continues the stored session, which has `records` records and ends with event `seq`.
 
-    This keeps numbers and `seq` dense whatever happens: when a commit failed, those of the same session that were
-    sent before its error was known fail too.
+    This keeps numbers and `seq` dense: after a failed commit, those of the same session that were submitted before its
+    error was known fail too.
 
     Raises:
-        StorageError: it does not; the stored session has `records` records and ends with event `seq`.
+        StorageError: it does not continue the session, or its row does not match its entries.
     """
     for entry in entries:
         records += 1
@@ -97,16 +102,16 @@ def check_continues(row: SessionRow, entries: Iterable[JournalEntry], *, records
 
 
 def save_row(connection: sqlite3.Connection, row: SessionRow, generation: int = 0) -> int:
-    """Replace the index row, or make it as one of the generation; the key that the session's records have."""
+    """Replace or insert the index row; return the session's key. `generation` is stored only with a new row."""
     (key,) = connection.execute(_SAVE_ROW, (*_values(row), generation)).fetchone()
     return int(key)
 
 
 def row_of(session: str, stored: object) -> SessionRow:
-    """The row of a session from its JSON; on a damaged page anything may stand there.
+    """Decode the row of a session; `stored` may be of any type if its page is damaged.
 
     Raises:
-        UnreadableSessionError: it is damaged, or that of another session.
+        UnreadableSessionError: the row is damaged, or belongs to another session.
     """
     try:
         row = _ROW.decode(stored)  # type: ignore[arg-type]

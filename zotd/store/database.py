@@ -38,12 +38,10 @@ class Database:
     """An open database. The caller must hold the daemon's lock."""
 
     def __init__(self, path: Path, probe: Probe | None = None) -> None:
-        """Made by `Database.open`."""
         self._path = path
         self.maker = secrets.token_hex(MAKER_BYTES)
         """Distinguishes sessions that this process is importing from incomplete ones of an earlier process."""
         self.index = SearchIndex()
-        """The search index."""
         self.warnings: list[str] = []
         """Problems found when the database was opened that do not prevent its use."""
         self._space = Space(path)
@@ -51,6 +49,7 @@ class Database:
         self._writer = Writer(
             partial(open_for_writing, path, self._warn), spare=spare, probe=probe, tidy=self._space.shorten_log
         )
+        # One reader: queries take milliseconds, and a connection must not be used by two threads at a time.
         self._reader = ThreadPoolExecutor(1, "journal-reader")
         self._connection: sqlite3.Connection | None = None
         self.recovery = Recovery(self._writer.submit)
@@ -58,16 +57,17 @@ class Database:
 
     @classmethod
     async def open(cls, path: Path, probe: Probe | None = None) -> Self:
-        """The database in the file `path`, made when it is missing (0600; its directory exists); `close` it.
+        """Open the database in the file `path`, or create it (0600; the directory must exist). The caller closes it.
 
         `probe` is called at `writer.POINTS`.
 
         Raises:
-            NewerSchemaError: a newer program made it.
-            StorageError: it cannot be made, opened or read.
+            NewerSchemaError: a newer program wrote it.
+            StorageError: it cannot be created, opened or read.
         """
         database = cls(path, probe)
         try:
+            # The writer first: it creates and upgrades the file that the reader opens.
             await database._writer.open()
             database._connection = await database._call(partial(open_for_reading, path))
         except BaseException:
@@ -106,6 +106,7 @@ class Database:
             self._space.note_deletion()
 
         await self._writer.perform(deleted, durable=True)
+        # SQLite overwrites deleted data in the database (secure_delete), but the log still has the old pages.
         await self._writer.perform(self._space.shorten_log, alone=True)
 
     async def compact(self) -> tuple[int, int]:
@@ -121,6 +122,7 @@ class Database:
     async def close(self) -> None:
         """Finish queued writes, then close the file; takes `writer.CLOSE_S` + `READ_S` at most. Idempotent."""
         self.recovery.close()
+        # The reader first: the last connection to close checkpoints the log, which is the writer's work.
         connection, self._connection = self._connection, None
         if connection is not None:
             try:

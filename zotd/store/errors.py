@@ -1,12 +1,12 @@
-"""What can go wrong with the journal.
+"""Errors of the journal.
 
-    core.ports.StorageError         the disk, the file or the database did not do what was asked
-    +-- UnreadableSessionError      something of a session cannot be read: it is read-only, others go on
-    |   +-- UnreadableRecordError   one record of it cannot be understood
-    +-- NewerSchemaError            a newer program made the database: the daemon does not start
-    +-- home.HeldError              another process has the home
+    core.ports.StorageError         an operation on the disk, the file or the database failed
+    +-- UnreadableSessionError      a part of a session is unreadable: the session is read-only, others continue
+    |   +-- UnreadableRecordError   one of its records cannot be decoded
+    +-- NewerSchemaError            a newer program wrote the database: the daemon does not start
+    +-- home.HeldError              another process holds the lock of the home
 
-What the other modules of this layer raise is in theirs.
+Errors of other files are defined in their modules.
 """
 
 import sqlite3
@@ -14,14 +14,14 @@ import sqlite3
 from zotd.core.ports import StorageError
 
 _PRIMARY = 0xFF
-"""The part of a SQLite error code that tells its kind; the rest tells variants of it."""
+"""Mask for the primary result code of SQLite; the other bits distinguish variants."""
 
 
 class UnreadableSessionError(StorageError):
     """A page, an event or the index row of a session is damaged, or a record: see below."""
 
     def __init__(self, session: str, reason: str, what: str = "part") -> None:
-        """`what` of the session it is."""
+        """`what` names the damaged part of the session."""
         super().__init__(f"{what} of session {session} cannot be read ({reason}): the session is read-only")
         self.session = session
 
@@ -36,12 +36,12 @@ class UnreadableRecordError(UnreadableSessionError):
 
 
 class NewerSchemaError(StorageError):
-    """The database has a newer schema than this program knows; nothing in it was touched."""
+    """The database has a newer schema than this program supports, and was not changed."""
 
 
 def is_damage(error: BaseException | None) -> bool:
-    """Whether SQLite says that what is stored is wrong: it will say so the next time as well."""
+    """Whether the stored data is damaged, so that a retry would fail in the same way."""
     if not isinstance(error, sqlite3.DatabaseError):
         return False
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # none: a text in it is not UTF-8
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT)  # no code: a stored text is not UTF-8
     return code & _PRIMARY == sqlite3.SQLITE_CORRUPT

@@ -1,4 +1,4 @@
-"""Reading a session's past: its records a page at a time, where an event stands, and how its conversation branched."""
+"""Reads the history of a session: pages of records, the record of an event, and rewinds."""
 
 import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
@@ -30,18 +30,18 @@ SELECT number, kind, v, body, first_seq FROM records
 WHERE session = (SELECT key FROM sessions WHERE id = ?) AND kind = 'rewind'
 ORDER BY number
 """
-"""No index: an index on the kind would cost every commit something, and this is asked by whoever rewinds or looks at
-the tree. 150 ms for a session of 50,000 messages."""
+"""Without an index: it would slow down every commit, and only rewinds and the tree of branches need this query. It takes
+150 ms for a session of 50,000 messages."""
 
 
 T = TypeVar("T")
 
 
 class ReadOf(Protocol):
-    """Asks the database something about a session, and notes when damage keeps it from answering."""
+    """Runs a query about a session and records damage that it meets."""
 
     def __call__(self, session: str, query: Callable[[sqlite3.Connection], T]) -> Awaitable[T]:
-        """What `query` makes of the connection that reads."""
+        """Return the result of `query` with the read connection."""
         ...
 
 
@@ -53,7 +53,7 @@ class StoredHistory:
         self._generation = generation
 
     async def holds_to(self, session: str, epoch: str) -> int | None:
-        """The last `seq` up to which a cursor with this epoch holds; see `core.ports.RecordReader.holds_to`."""
+        """Return the last `seq` for which a cursor with this epoch is valid; see `core.ports.RecordReader.holds_to`."""
         if epoch == self._generation.epoch:
             return MAX_SEQ
         number = generations.number_of(epoch, self._generation)
@@ -63,15 +63,15 @@ class StoredHistory:
         return MAX_SEQ if found is None else found
 
     async def entries(self, session: str, after: int, limit_bytes: int) -> list[Stored]:
-        """The records behind number `after`, oldest first: at least one when there is one, and no more than fit."""
+        """Return the records after number `after` that fit into `limit_bytes`, oldest first; at least one, if any."""
         return await self._read_of(session, partial(_entries, session=session, after=after, limit_bytes=limit_bytes))
 
     async def record_at(self, session: str, seq: int) -> int | None:
-        """The number of the record that shows the event `seq`; None: there is no such event."""
+        """Return the number of the record that contains event `seq`, or None."""
         return await self._read_of(session, partial(_record_at, session=session, seq=seq))
 
     async def rewinds(self, session: str) -> list[RewindPoint]:
-        """Every rewind of the session, oldest first."""
+        """Return all rewinds of the session, oldest first."""
         return await self._read_of(session, partial(rewinds, session=session))
 
 
@@ -89,7 +89,7 @@ def _record_at(connection: sqlite3.Connection, session: str, seq: int) -> int | 
 
 
 def rewinds(connection: sqlite3.Connection, session: str) -> list[RewindPoint]:
-    """Every rewind of the session, oldest first; raises UnreadableSessionError."""
+    """Return all rewinds of the session, oldest first; raises UnreadableSessionError."""
     with damage_told(session):
         found = connection.execute(_REWINDS, (session,)).fetchall()
     rewound: list[RewindPoint] = []

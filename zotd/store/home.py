@@ -24,13 +24,13 @@ class HeldError(StorageError):
 
 @contextmanager
 def held(home: Path) -> Iterator[None]:
-    """Nobody else writes to the files of `home`, a directory that exists, until the end of the block, or of the process.
+    """Hold the lock of `home`, an existing directory, until the end of the block or of the process.
 
-    The lock file stays: whoever has opened a removed one would lock beside the next.
+    The lock file is never removed: a process that has opened a removed file would not see the lock on the next one.
 
     Raises:
-        HeldError: somebody else has it.
-        StorageError: it cannot be locked. SQLite needs locks too, so a file system without them is no place for a home.
+        HeldError: another process holds the lock.
+        StorageError: the home cannot be locked. SQLite needs locks too, so a file system without them is refused.
     """
     try:
         lock = os.open(home / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -52,5 +52,5 @@ def _lock(lock: int, home: Path) -> None:
     except OSError as error:
         sentence = f"{home} cannot be locked ({error.strerror}): choose a place on a local disk with ZOT_HOME"
         raise StorageError(sentence) from error
-    os.ftruncate(lock, 0)
+    os.ftruncate(lock, 0)  # only now: without the lock this would erase the pid of the holder
     os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)

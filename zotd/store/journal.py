@@ -1,4 +1,4 @@
-"""The journal in SQLite: every session's records, in one file (`docs/durability.md`)."""
+"""The journal in SQLite: the records of all sessions in one file (`docs/durability.md`)."""
 
 import logging
 import sqlite3
@@ -30,7 +30,6 @@ class SqliteJournal:
     """`core.ports.Journal` on disk, and the index of all sessions."""
 
     def __init__(self, database: Database, generation: Generation) -> None:
-        """Made by `SqliteJournal.open`."""
         self.database = database
         """The database that contains the journal, for other queries."""
         self.recovery = database.recovery
@@ -39,19 +38,18 @@ class SqliteJournal:
         """Persistent settings of the daemon."""
         self._generation = generation
         self.history = StoredHistory(self._read_of, generation)
-        """Reads single records."""
         self._partials = Partials(database.submit)
         self._damaged: dict[str, UnreadableSessionError] = {}
 
     @classmethod
     async def open(cls, path: Path, probe: Probe | None = None) -> Self:
-        """The journal in the file `path`, made when it is missing (0600; its directory exists); `close` it.
+        """Open the journal in the file `path`, or create it (0600; the directory must exist). The caller closes it.
 
-        The caller holds the daemon's lock. `probe` is called at `writer.POINTS`.
+        The caller must hold the daemon's lock. `probe` is called at `writer.POINTS`.
 
         Raises:
-            NewerSchemaError: a newer program made it.
-            StorageError: it cannot be made, opened or read.
+            NewerSchemaError: a newer program wrote it.
+            StorageError: it cannot be created, opened or read.
         """
         database = await Database.open(path, probe)
         try:
@@ -75,11 +73,11 @@ class SqliteJournal:
     ) -> None:
         """Append `entries` and replace the index row; see `core.ports.Journal.commit`.
 
-        A commit that does not continue what is stored is refused: after a failed one, those of the same session that
-        were already on their way fail too. The session then reads its row again and goes on from there.
+        A commit that does not continue the stored session fails. After a failed commit, the queued ones of the same
+        session therefore fail too; the session then reads its row again and continues from there.
         """
         batch = Batch.of(row, entries, self._generation.number)
-        self._partials.pass_by(row.id)
+        self._partials.pass_by(row.id)  # a later partial must not be written before this commit, which may remove it
         ended = partial(self._committed, row.id, done)
         self.database.submit(Write(batch.store, ended, durable=durable, size_bytes=batch.size_bytes))
 
@@ -88,26 +86,26 @@ class SqliteJournal:
         self._partials.keep(session, partial)
 
     async def partial(self, session: str) -> PartialText | None:
-        """What was kept of a step that a crash cut; raises UnreadableSessionError and StorageError as those below."""
+        """Return the text kept of a step that a crash cut, or None. Raises like `events_after`."""
         return await self._read_of(session, partial(partials.find, session=session))
 
     async def records(self, session: str, start: int) -> list[AnyRecord]:
-        """The records from number `start` on, oldest first.
+        """Return the records from number `start` on, oldest first.
 
-        Raises UnreadableRecordError when one of them is damaged or was written by a newer program. The next two raise
-        UnreadableSessionError, and all methods below StorageError when the database cannot be read.
+        Raises UnreadableRecordError if one of them is damaged or was written by a newer program. The next two methods
+        raise UnreadableSessionError; all methods below raise StorageError if the database cannot be read.
         """
         return await self._read_of(session, partial(queries.records_from, session=session, start=start))
 
     async def events_after(self, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
-        """Events after `seq` as NDJSON, at least one record's when there are any; and the `seq` they reach."""
+        """Return the `seq` of the last event and the events after `seq` as NDJSON; those of at least one record, if any."""
         query = partial(queries.events_after, session=session, seq=seq, limit_bytes=limit_bytes)
         return await self._read_of(session, query)
 
     async def messages_before(
         self, session: str, seq: int | None, limit: int, left: Sequence[Span] = ()
     ) -> list[bytes]:
-        """The newest `limit` message events with a `seq` below, none of them in `left`; see `core.ports.Journal`."""
+        """Return the newest `limit` message events below `seq` and outside of `left`; see `core.ports.Journal`."""
         query = partial(queries.messages_before, session=session, seq=seq, limit=limit, left=left)
         return await self._read_of(session, query)
 
@@ -120,7 +118,7 @@ class SqliteJournal:
         return await self._read_of(session, partial(queries.row, session=session))
 
     async def find(self, text: str) -> list[SessionRow]:
-        """The session with this id; else those with this name, or with an id that begins so, newest first."""
+        """Return the session with this id; otherwise those with this name or id prefix, newest first."""
         return await self.database.read(partial(salvage.find, text=text))
 
     async def delete(self, session: str) -> None:
@@ -131,10 +129,10 @@ class SqliteJournal:
     async def list(
         self, *, cwd: str | None = None, state: str | None = None, before: str | None = None, limit: int = 100
     ) -> Page:
-        """Sessions of one directory, in one state, or all of them: newest `updated` first, `limit` at a time.
+        """Return a page of sessions, optionally of one directory or state, newest `updated` first.
 
-        `before` is the second result of the call for the page before. A session that is updated between two calls
-        moves to the front, so that the pages after the first may lack it.
+        `before` is the second result of the call for the previous page. A session that is updated between two calls
+        moves to the front, so later pages may lack it.
         """
         return await self.database.read(partial(salvage.page, cwd=cwd, state=state, before=before, limit=limit))
 
@@ -143,7 +141,7 @@ class SqliteJournal:
         await self.database.close()
 
     def _committed(self, session: str, done: Callable[[StorageError | None], None], error: StorageError | None) -> None:
-        """Report the outcome of a commit. If it met a damaged page, make the session read-only: the next would too."""
+        """Report the outcome of a commit. If it met a damaged page, make the session read-only: later ones would fail too."""
         if error is not None and is_damage(error.__cause__):
             self._note(
                 session, UnreadableSessionError(session, str(error.__cause__), "the position of the next record")
@@ -166,7 +164,7 @@ class SqliteJournal:
 async def _begin_generation(database: Database) -> Generation:
     try:
         await database.perform(generations.begin, durable=True)
-    except StorageError as error:  # a full disk does not stop a start
+    except StorageError as error:  # a full disk must not prevent a start: reading still works
         log.warning("clients that reconnect after a restart of the daemon get a snapshot: %s", error)
         return await database.read(generations.unrecorded)
     return await database.read(generations.begun)
@@ -175,12 +173,13 @@ async def _begin_generation(database: Database) -> Generation:
 def _delete(connection: sqlite3.Connection, session: str) -> None:
     for (key,) in connection.execute("SELECT key FROM sessions WHERE id = ?", (session,)).fetchall():
         partials.remove(connection, key)
+        # Forks inherit first: they need the rows of the deleted session to find out what becomes their own.
         inheritance = forks.pass_on(connection, key)
         if inheritance is not None:
             sums.move(connection, inheritance)
         sums.forget(connection, key)
         generations.forget(connection, key)
-        search.forget(connection, key)
+        search.forget(connection, key)  # needs the keys of the records
         connection.execute("DELETE FROM records WHERE session = ?", (key,))
         connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
         search.step_back(connection)

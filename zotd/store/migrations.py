@@ -1,4 +1,4 @@
-"""The steps that bring a database's form from one schema to the next; what its tables are for says `zotd.store.schema`."""
+"""Migrations from one schema of the database to the next; `zotd.store.schema` explains the tables."""
 
 import logging
 import secrets
@@ -46,10 +46,10 @@ CREATE INDEX records_seq ON records (session, first_seq, messages) WHERE first_s
 
 
 def _version_1(connection: sqlite3.Connection) -> None:
-    # No index on `sessions.updated`: each commit would have to write it, while sorting some thousand rows in the
-    # reader's thread costs milliseconds. A rowid table for records: rows of a kilobyte and more do not belong into
-    # the keys of a b-tree. `messages` stands in the second index so that a page of history skips other records
-    # without reading them.
+    # No index on `sessions.updated`: each commit would have to update it, while sorting some thousand rows in the
+    # reader's thread takes milliseconds. `records` is a rowid table, because WITHOUT ROWID would put rows of a kilobyte
+    # and more into the keys of the b-tree. `messages` is in the second index so that reading a page of history skips
+    # other records without touching them.
     for statement in _TABLES_1.split(";"):  # not executescript: that commits the transaction it runs in
         connection.execute(statement)
     connection.execute("INSERT INTO meta VALUES ('epoch', ?)", (secrets.token_hex(EPOCH_BYTES),))
@@ -63,8 +63,8 @@ CREATE INDEX records_usage ON records (time) WHERE kind IN ('usage', 'interrupte
 
 
 def _version_2(connection: sqlite3.Connection) -> None:
-    # What was said before is indexed when the daemon has nothing else to do: here it would delay the start by seconds.
-    # The second index holds one record of a step; it adds 4 us to one commit of that step.
+    # Existing messages are indexed while the daemon is idle: doing it here would delay the start by seconds. The second
+    # index has one record per step and adds 4 us to one commit of that step.
     for statement in _TABLES_2.split(";"):
         connection.execute(statement)
 
@@ -102,8 +102,8 @@ def _version_4(connection: sqlite3.Connection) -> None:
 
 
 def _version_5(connection: sqlite3.Connection) -> None:
-    # For `zotd.store.prompts`: one entry for each prompt, in the order of the records' keys. Making it looks at every
-    # page, one of which may be damaged: that must cost its session, and not the start. Prompts are found without it.
+    # For `zotd.store.prompts`: one entry per prompt, in the order of the records' keys. Creating the index reads every
+    # page, and a damaged page may only affect its session, not the start. Queries work without the index, slowly.
     try:
         connection.execute("CREATE INDEX records_input ON records (kind) WHERE kind = 'input'")
     except sqlite3.DatabaseError as error:
@@ -149,8 +149,8 @@ CREATE TABLE sums (
 
 
 def _version_7(connection: sqlite3.Connection) -> None:
-    # 250,000 requests are added up in 4 s. Those whose page is damaged are left out: that must not keep the daemon from
-    # starting, and a transaction that has met damage cannot be committed.
+    # Adding up 250,000 requests takes 4 s. Requests on damaged pages are omitted, because damage must not prevent the
+    # start, and a transaction that has met damage cannot be committed.
     found, is_whole = sums.counted(connection)
     if not is_whole:
         log.warning("usage lacks some requests: a part of the journal is damaged")
@@ -169,5 +169,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     _version_6,
     _version_7,
 )
-"""`MIGRATIONS[n]` brings schema n to n + 1. One that was released never changes, and `tests/store/older.py` builds a
-database of each."""
+"""`MIGRATIONS[n]` upgrades schema n to n + 1. A released migration never changes; `tests/store/older.py` builds a database
+of each schema."""

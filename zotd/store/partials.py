@@ -1,7 +1,7 @@
-"""The text of running steps: at most one row for each session, which its final message removes.
+"""The text of running steps: at most one row per session, which the final message removes.
 
-It is no record, it is not synced, and it may get lost: it is there so that a crash in the middle of a long reply
-leaves something to show. Nothing waits for it, and however slow the disk is, at most one write of each session does.
+It is not a record, is not synced and may get lost. It lets people see what a long reply contained when a crash cut it.
+Nothing waits for it, and at most one write per session is queued, however slow the disk is.
 """
 
 import logging
@@ -26,20 +26,20 @@ log = logging.getLogger(__name__)
 
 
 class _Slot:
-    """A write that waits, and what it will write: the event loop replaces that until the thread takes it."""
+    """A queued write and its text, which the event loop may replace until the writer's thread takes it."""
 
     def __init__(self, newest: PartialText) -> None:
         self.newest = newest
         self.written: PartialText | None = None
 
     def apply(self, connection: sqlite3.Connection, session: str) -> None:
-        """Runs in the writer's thread, perhaps twice."""
-        self.written = taken = self.newest
+        """Write the newest text; runs in the writer's thread, twice if the transaction fails."""
+        self.written = taken = self.newest  # one read of an attribute, which is atomic: no lock needed
         connection.execute(_KEEP, (taken.run, taken.step, taken.text, session))
 
 
 class Partials:
-    """Sends what is to be kept to the writer, the newest of each session."""
+    """Sends the newest partial text of each session to the writer."""
 
     def __init__(self, submit: Callable[[Write], None]) -> None:
         self._submit = submit
@@ -47,7 +47,7 @@ class Partials:
         self._complained = False
 
     def keep(self, session: str, kept: PartialText) -> None:
-        """Replace what waits of the session; nothing of it may be left when its next message is committed."""
+        """Replace the session's queued text, or queue it."""
         slot = self._slots.get(session)
         if slot is not None:
             slot.newest = kept
@@ -56,7 +56,7 @@ class Partials:
         self._send(session, slot)
 
     def pass_by(self, session: str) -> None:
-        """A commit goes to the writer: what was kept stands before it, and what is kept from now on behind it."""
+        """Call it before a commit of the session is queued: later texts must be written after that commit."""
         slot = self._slots.pop(session, None)
         if slot is not None and slot.written is not None and slot.newest is not slot.written:
             self._send(session, slot)
@@ -78,16 +78,16 @@ class Partials:
 
 
 def find(connection: sqlite3.Connection, session: str) -> PartialText | None:
-    """What is kept of the session."""
+    """Return the session's partial text, or None."""
     found = connection.execute(_FIND, (session,)).fetchone()
     return PartialText(*found) if found else None
 
 
 def is_replaced_by(entry: JournalEntry) -> bool:
-    """Whether the record says what became of the step whose text was kept."""
+    """Whether the record ends the step, so that its partial text is obsolete."""
     return isinstance(entry.record, Reply | Interrupted)
 
 
 def remove(connection: sqlite3.Connection, session: int) -> None:
-    """Forget what is kept of the session with this key."""
+    """Delete the partial text of the session with this key."""
     connection.execute("DELETE FROM partials WHERE session = ?", (session,))

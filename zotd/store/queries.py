@@ -1,7 +1,7 @@
-"""What is read from the database: functions of a connection, each a single statement and so a single snapshot.
+"""Queries of the journal. Each function runs a single statement and therefore sees a single snapshot.
 
-A cursor that is not read to its end is closed here, not left to the garbage collector: a traceback that somebody
-keeps would keep the cursor too, and all later reads of the connection in its old snapshot.
+Cursors are closed explicitly and not left to the garbage collector: an open cursor, kept alive by a stored traceback,
+would pin all later reads of the connection to its old snapshot.
 """
 
 import sqlite3
@@ -40,7 +40,8 @@ WHERE session = (SELECT key FROM wanted) AND first_seq > 0 AND first_seq >= coal
 ), 0)
 ORDER BY first_seq
 """
-"""From the record on that holds event `seq`, looked up by where records begin: the same index as below."""
+"""Starts with the record that contains event `seq`; looks it up by the first `seq` of records, so that the same index as
+below serves both queries."""
 
 MESSAGES_BEFORE = """
 SELECT first_seq, events FROM records
@@ -48,7 +49,7 @@ WHERE session = (SELECT key FROM sessions WHERE id = :session)
     AND first_seq > 0 AND first_seq >= :low AND first_seq < :high AND messages > 0
 ORDER BY first_seq DESC
 """
-"""Without `first_seq > 0` SQLite could not know that the index, which has no others, has all of them."""
+"""`first_seq > 0` repeats the condition of the partial index; otherwise SQLite would not use it."""
 
 _EXACT = "SELECT id, name, cwd, updated, records, seq, row FROM sessions WHERE id = ? AND state <> 'staged'"
 
@@ -70,7 +71,7 @@ MAX_SEQ = 2**63 - 1
 
 
 def records_from(connection: sqlite3.Connection, session: str, start: int) -> list[AnyRecord]:
-    """The records from number `start` on, oldest first.
+    """Return the records from number `start` on, oldest first.
 
     Raises:
         UnreadableRecordError: one of them is damaged, missing, or was written by a newer program.
@@ -84,7 +85,7 @@ def records_from(connection: sqlite3.Connection, session: str, start: int) -> li
         except sqlite3.DatabaseError as error:
             if not is_damage(error):
                 raise
-            # The module steps one row ahead: on a damaged page this number may be that of the record before it.
+            # Python's sqlite3 fetches one row ahead, so the damaged record may be the one after this number.
             raise UnreadableRecordError(session, start + len(found), str(error)) from error
     return found
 
@@ -113,14 +114,14 @@ def messages_before(
 
 
 def row(connection: sqlite3.Connection, session: str) -> SessionRow | None:
-    """The session with exactly this id; raises UnreadableSessionError when its row is damaged."""
+    """Return the session with exactly this id, or None; raises UnreadableSessionError if its row is damaged."""
     with damage_told(session):
         found = connection.execute("SELECT row FROM sessions WHERE id = ? AND state <> 'staged'", (session,)).fetchone()
     return row_of(session, *found) if found else None
 
 
 def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
-    """The session with this id; else those with this name, or with an id that begins so, newest `updated` first."""
+    """Return the session with this id; otherwise those with this name or id prefix, newest `updated` first."""
     if not text:
         return []
     exact = connection.execute(_EXACT, (text,)).fetchall()
@@ -130,6 +131,7 @@ def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
 def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, before: str | None, limit: int) -> Page:
     """Return a page of sessions, newest first; see `Journal.list`."""
     updated, _, key = (before or "").partition(" ")
+    # One row more than wanted tells whether there is another page.
     wanted = {"cwd": cwd, "state": state, "updated": updated or None, "id": key, "limit": limit + 1}
     rows = list(map(_row, connection.execute(_LIST, wanted).fetchall()))
     if len(rows) <= limit:
@@ -139,9 +141,9 @@ def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, 
 
 
 def _row(columns: tuple[object, ...]) -> SessionRow:
-    """The row; of a damaged one what stands beside it, with the state `blocked`: a list must not fail for it.
+    """Decode a row; for a damaged one use the other columns and the state `blocked`, because a list must not fail.
 
-    On a damaged page a column may hold a value of another type.
+    On a damaged page a column may have a value of another type.
     """
     *texts, records, seq, stored = columns
     session, name, cwd, updated = (text if isinstance(text, str) else "" for text in texts)
@@ -156,7 +158,7 @@ def _row(columns: tuple[object, ...]) -> SessionRow:
 def _shown_before(
     connection: sqlite3.Connection, session: str, below: int, left: Sequence[Span]
 ) -> Generator[tuple[int, bytes]]:
-    """Records with messages below that `seq`, newest first; a stretch that was left behind is not even looked at."""
+    """Yield records with messages below that `seq`, newest first, without reading those in `left`."""
     for low, high in slices.between(left, below):
         wanted = {"session": session, "low": low, "high": high}
         with closing(connection.execute(MESSAGES_BEFORE, wanted)) as found:
@@ -165,28 +167,30 @@ def _shown_before(
 
 @contextmanager
 def damage_told(session: str) -> Iterator[None]:
-    """Turn what a damaged page or a damaged event makes of a query into an error that names the session."""
+    """Convert errors caused by a damaged page or event into UnreadableSessionError."""
     try:
         yield
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
         raise UnreadableSessionError(session, str(error)) from error
-    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, AttributeError) as error:  # of another type, perhaps
+    # TypeError and AttributeError: a damaged column may have a value of another type.
+    except (msgspec.MsgspecError, UnicodeDecodeError, TypeError, AttributeError) as error:
         raise UnreadableSessionError(session, f"an event is damaged: {error}") from error
 
 
 def record_of(session: str, expected: int, columns: tuple[int, object, object, bytes]) -> AnyRecord:
-    """The record from its number, kind, version and body; `expected` is the number that is due.
+    """Decode a record from its number, kind, version and body.
 
     Raises:
-        UnreadableRecordError: it is damaged, another one, or was written by a newer program.
+        UnreadableRecordError: it is damaged, does not have the number `expected`, or was written by a newer program.
     """
     number, kind, v, body = columns
     if number != expected:
         raise UnreadableRecordError(session, expected, "it is missing")
     if not isinstance(v, int) or not isinstance(kind, str):
         raise UnreadableRecordError(session, number, "its columns are damaged")
+    # Before decoding: a newer record might decode with the old definition, and lose the fields it does not know.
     if v > VERSION or kind not in KINDS:
         raise UnreadableRecordError(session, number, f"a newer version wrote it: kind {kind}, version {v}")
     try:

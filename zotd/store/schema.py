@@ -1,18 +1,19 @@
-"""The database file: how it is made, protected, opened and brought up to date (`docs/durability.md` and 5).
+"""Creates, protects, opens and upgrades the database file (`docs/durability.md`).
 
-    sessions   one per session: `core.ports.SessionRow` as JSON, and what is looked for of it; replaced with every commit
-    records    what was committed, append-only: the record's body, and its events as they were sent
-    texts      what can be searched: see `zotd.store.search`
-    partials   the text of running steps: see `zotd.store.partials`
-    forks      how much of a session is a copy of another one's: see `zotd.store.forks`
-    imports    which file a session was read from
-    generations  from which `seq` on each life of the database went on with a session: see `zotd.store.generations`
-    sums       what model requests took, by session, hour and model: see `zotd.store.sums`
-    staged     sessions that are being put together: see `zotd.store.staging`
-    settings   what the daemon remembers for itself
-    meta       `epoch`; `generation`, how often it was opened for writing; `version`, the program that opened it for writing last; `searchable`, how far `texts` goes
+    sessions     one row per session: `core.ports.SessionRow` as JSON, and columns to search by; replaced by every commit
+    records      append-only: the record's body, and its events as they were sent
+    texts        full-text index: see `zotd.store.search`
+    partials     text of running steps: see `zotd.store.partials`
+    forks        which part of a session is a copy of another one: see `zotd.store.forks`
+    imports      which file a session was imported from
+    generations  the `seq` from which each generation continued a session: see `zotd.store.generations`
+    sums         usage by session, hour and model: see `zotd.store.sums`
+    staged       incomplete sessions: see `zotd.store.staging`
+    settings     the daemon's own state
+    meta         `epoch`; `generation`, how often the database was opened for writing; `version` of the program that last
+                 opened it for writing; `searchable`, how far `texts` goes
 
-One process writes; the daemon's lock sees to that, not this module.
+Only one process may write. The daemon's lock ensures that, not this module.
 """
 
 import logging
@@ -33,37 +34,36 @@ from zotd.wire.version import VERSION
 T = TypeVar("T")
 
 BUSY_S = 5.0
-"""Longest wait for a lock. Only another program can hold one (a backup, a person with a SQLite shell): the daemon
-has one writer, and readers do not block it."""
+"""Longest wait for a lock. Only another program can hold one (a backup, a SQLite shell): the daemon has one writer, and
+readers do not block it."""
 
 WAL_KEPT_BYTES = 64 * 1024 * 1024
-"""What the write-ahead log is cut to after a checkpoint; one huge commit does not keep its disk space for ever."""
+"""The write-ahead log is cut to this size after a checkpoint, so that one huge commit does not occupy disk space for ever."""
 
 _SORT_IN_MEMORY = "PRAGMA temp_store = MEMORY"
-"""No file is opened for what does not fit into the cache (some thousand sessions, sorted: megabytes): a daemon without
-free descriptors, or with a full `$TMPDIR`, reads and writes as before."""
+"""Sort without temporary files, so that the daemon also works without free descriptors or with a full `$TMPDIR`. Sorting
+some thousand sessions takes megabytes."""
 
 log = logging.getLogger(__name__)
 
 
 def open_for_writing(path: Path, tell: Callable[[str], None] = log.warning) -> sqlite3.Connection:
-    """The one connection that writes; the file is made when it is missing, and brought to the current schema.
+    """Open the connection of the writer; create a missing file and upgrade an old schema.
 
-    The caller closes it, in the thread that opened it. The directory must exist. `tell` gets a sentence when commits are
-    lost with the end of the log.
+    The caller closes it, in the thread that opened it. The directory must exist. `tell` gets a message if commits at the
+    end of the log are lost.
 
     Raises:
-        StorageError: the file cannot be made or opened, is no such database, or has lost a part; it is as it was
-            then. NewerSchemaError when a newer program made it.
+        StorageError: the file cannot be created or opened, is no journal, or lacks a part; it is unchanged.
+            NewerSchemaError if a newer program wrote it.
     """
     try:
         refuse_torn(path)
         index = lost_log.known(path)
         if path.exists():
             at_rest = _rest_of(path) is not None  # the caller holds the daemon's lock
-            open_read_only(
-                path, at_rest=at_rest
-            ).close()  # looks at it: whoever opens it for writing has changed it by closing it
+            # Check the schema read-only first: opening and closing a database for writing already changes it.
+            open_read_only(path, at_rest=at_rest).close()
         else:
             _make(path)
         _protect(path)
@@ -80,7 +80,7 @@ def open_for_writing(path: Path, tell: Callable[[str], None] = log.warning) -> s
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """A connection that cannot write; the caller closes it, in the thread that opened it.
+    """Open a connection that cannot write; the caller closes it, in the thread that opened it.
 
     Raises:
         StorageError: the file cannot be opened.
@@ -95,13 +95,13 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
 
 def read_at_rest(path: Path, look: Callable[[sqlite3.Connection], T]) -> T:
-    """What `look` makes of a database that exists, and beside which nothing is made; it may be called twice.
+    """Call `look` with a connection to an existing database, without creating files next to it; return its result.
 
-    To read a database that nobody has open, SQLite would make an empty log beside it, and leave it there. So it is told
-    that nothing changes; should a daemon have opened it meanwhile, that was not true, and `look` begins again.
+    To read a database that no process has open, SQLite would create an empty log and leave it there. The database is
+    therefore opened as immutable. If a daemon opens it meanwhile, the result is discarded and `look` is called again.
 
     Raises:
-        StorageError: as `open_read_only`.
+        StorageError: as for `open_read_only`.
     """
     before = _rest_of(path)
     if before is not None:
@@ -114,12 +114,12 @@ def read_at_rest(path: Path, look: Callable[[sqlite3.Connection], T]) -> T:
 
 
 def open_read_only(path: Path, *, at_rest: bool = False) -> sqlite3.Connection:
-    """A connection to a database that exists and of which nothing changes, not even its schema; the caller closes it.
+    """Open an existing database without changing it, not even its schema; the caller closes the connection.
 
-    For other processes than the daemon, and for copies. `at_rest`: nobody else has it open, nor will.
+    For copies, and for processes other than the daemon. `at_rest` promises that no other process has it open or opens it.
 
     Raises:
-        StorageError: there is none, or it is none of ours; NewerSchemaError when a newer program made it.
+        StorageError: there is no database, or it is no journal of zotd. NewerSchemaError if a newer program wrote it.
     """
     mode = "mode=ro&immutable=1" if at_rest else "mode=ro"
     try:
@@ -139,19 +139,21 @@ def open_read_only(path: Path, *, at_rest: bool = False) -> sqlite3.Connection:
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Everything in the block is committed at its end, or nothing of it."""
+    """Commit everything in the block at its end; roll back if it raises."""
+    # IMMEDIATE takes the write lock first: a lock taken later could fail in the middle without waiting for BUSY_S.
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
         connection.execute("COMMIT")
     finally:
-        if connection.in_transaction:  # it failed, and SQLite has not rolled back by itself (as on a full disk)
+        if connection.in_transaction:  # it failed, and SQLite has not rolled back by itself, as it does on a full disk
             connection.execute("ROLLBACK")
 
 
 def _tell_lost(connection: sqlite3.Connection, index: lost_log.IndexedLog | None, tell: Callable[[str], None]) -> None:
     if index is None:
         return
+    # A passive checkpoint reports the number of usable frames; the first access to the log has recovered it.
     (_, frames, _) = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
     sentence = lost_log.lost(index, frames)
     if sentence is not None:
@@ -159,10 +161,10 @@ def _tell_lost(connection: sqlite3.Connection, index: lost_log.IndexedLog | None
 
 
 def refuse_torn(path: Path) -> None:
-    """Raise StorageError when one of the database's files has lost what the others still speak of; changes nothing.
+    """Raise StorageError if a file of the database is missing or empty while the others refer to it; changes nothing.
 
-    SQLite would go on without a word: with an empty database it removes the log, in a new one it finds the log of the
-    old, and without the log that a killed daemon has left, the newest commits have never been.
+    SQLite reports no error in these cases. It removes the log of an empty database, uses an old log in a new database,
+    and drops the newest commits if the log of a killed daemon is missing.
     """
     log, shared = Path(f"{path}-wal"), Path(f"{path}-shm")
     if not path.exists():
@@ -182,8 +184,8 @@ def refuse_torn(path: Path) -> None:
 
 
 def _rest_of(path: Path) -> tuple[int, int, int] | None:
-    """What differs when somebody has written to the database; None while it has a log, or when it is not there."""
-    real = path.resolve()
+    """Return a fingerprint that changes with every write; None if the database has a log, or does not exist."""
+    real = path.resolve()  # the log is next to the target of a link
     try:
         found = real.stat()
     except FileNotFoundError:
@@ -192,7 +194,7 @@ def _rest_of(path: Path) -> tuple[int, int, int] | None:
 
 
 def _make(path: Path) -> None:
-    """Make a new database, under another name at first: a start that is killed leaves none, and never half of one."""
+    """Create a database under a temporary name, so that a killed start never leaves an incomplete one."""
     draft = path.with_name(f".{path.name}.new")
     for name in _files(draft):
         name.unlink(missing_ok=True)  # of a start that was killed
@@ -202,7 +204,7 @@ def _make(path: Path) -> None:
     draft.rename(path)
     directory = os.open(path.parent, os.O_RDONLY)
     try:
-        os.fsync(directory)  # or a power failure could take the name back, and leave a log without its database
+        os.fsync(directory)  # otherwise a power failure could undo the rename, and leave a log without its database
     finally:
         os.close(directory)
 
@@ -221,10 +223,10 @@ def _files(path: Path) -> tuple[Path, Path, Path]:
 
 def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     _refuse_newer(connection, path)
-    # Only of a database without tables; an older one is converted by `zotctl prune` (`zotd.store.space`).
+    # Takes effect only for a database without tables; `zotctl prune` converts older ones (`zotd.store.space`).
     connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    connection.execute("PRAGMA secure_delete = ON")
-    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA secure_delete = ON")  # the text of deleted sessions must not stay in free pages
+    connection.execute("PRAGMA journal_mode = WAL")  # readers do not block the writer
     connection.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES}")
     connection.execute(_SORT_IN_MEMORY)
     # Without these two, macOS's fsync leaves the data in the drive's cache. No effect elsewhere.
@@ -243,7 +245,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
         with transaction(connection):
             MIGRATIONS[version](connection)
             connection.execute(f"PRAGMA user_version = {version + 1}")
-    with transaction(connection):  # writes nothing when it is the same version: a full disk does not stop a start
+    with transaction(connection):  # writes nothing for the same version, so a full disk does not prevent a start
         connection.execute(
             "INSERT INTO meta VALUES ('version', ?)"
             " ON CONFLICT (key) DO UPDATE SET value = excluded.value WHERE value <> excluded.value",
@@ -269,6 +271,6 @@ def _refuse_foreign(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def schema_of(connection: sqlite3.Connection) -> int:
-    """The version of the database's form; 0: it is empty."""
+    """Return the schema version of the database; 0 if it is empty."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     return int(version)

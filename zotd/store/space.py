@@ -1,8 +1,8 @@
-"""Giving space back, and keeping nothing of what was deleted: free pages, the write-ahead log, the search index.
+"""Returns free space to the file system and erases remains of deleted data: free pages, write-ahead log, search index.
 
-The writer does a slice of it in its pauses. SQLite overwrites what is deleted (`secure_delete`), but the write-ahead log
-still has the pages as they were, until it is truncated; and FTS5 before 3.42 keeps the words of deleted texts in its
-segments until they are merged.
+The writer does a slice of this work when it is idle. SQLite overwrites deleted data (`secure_delete`), but the write-ahead
+log has the old pages until it is truncated, and FTS5 before 3.42 keeps the words of deleted texts in its segments until
+they are merged.
 """
 
 import logging
@@ -13,14 +13,14 @@ from zotd.core.ports import StorageError
 from zotd.store.schema import BUSY_S
 
 LOG_KEPT_BYTES = 4 * 1024 * 1024
-"""A longer write-ahead log is truncated in the writer's next pause: SQLite's own checkpoints keep it below this, unless
-somebody reads for long or a commit is huge."""
+"""A longer write-ahead log is truncated when the writer is next idle. SQLite's own checkpoints keep the log below this
+size, except during a long read or after a huge commit."""
 
 FREE_KEPT_PAGES = 256
-"""Pages that stay free for the next commits: a megabyte."""
+"""Free pages kept for the next commits: a megabyte."""
 
 SLICE_PAGES = 64
-"""Given back, or merged, in one transaction: 1 to 3 ms, which is how long another commit may have to wait for it."""
+"""Pages returned or merged in one transaction: 1 to 3 ms, which is how long another commit may have to wait for it."""
 
 _INCREMENTAL = 2
 """`PRAGMA auto_vacuum` of a database that can give pages back a few at a time."""
@@ -29,29 +29,29 @@ log = logging.getLogger(__name__)
 
 
 class Space:
-    """What is to be given back of one database; used by the thread that writes."""
+    """Tracks the pending clean-up of one database; used by the writer's thread."""
 
     def __init__(self, path: Path) -> None:
         self._log = Path(f"{path}-wal")
-        self._has_deleted = True  # perhaps: by a daemon that was killed
+        self._has_deleted = True  # unknown at the start: a killed daemon may have left deleted data in the log
         self._merges = False
 
     def note_deletion(self) -> None:
-        """Something was deleted: words of it are in the index, and pages of it in the log."""
+        """Schedule the merging of the index and the truncation of the log, which still contain the deleted data."""
         self._has_deleted = True
         self._merges = True
 
     def keep_up(self, connection: sqlite3.Connection) -> bool:
-        """A slice, inside the caller's transaction; True when there may be more."""
+        """Do a slice of work inside the caller's transaction; return True if there may be more."""
         if self._merges:
             self._merges = _merge(connection)
             return True
         return _give_back(connection)
 
     def shorten_log(self, connection: sqlite3.Connection) -> bool:
-        """Truncate the write-ahead log when it is long or has what was deleted; outside of a transaction.
+        """Truncate the write-ahead log if it is long or contains deleted data; call it outside of a transaction.
 
-        True: somebody reads, and it is to be tried again.
+        Returns True if a reader prevents it, so that the caller tries again later.
         """
         try:
             size = self._log.stat().st_size
@@ -65,13 +65,13 @@ class Space:
         return True
 
     def compact(self, connection: sqlite3.Connection) -> None:
-        """Give everything back at once, outside of a transaction; other commits wait. 10 to 30 MB take a second.
+        """Return all free space at once, outside of a transaction. Other commits wait; 10 to 30 MB take a second.
 
-        A database that cannot give back pages a few at a time, as older programs made them, can afterwards. For that
-        it is written anew, which needs as much free space as it has.
+        A database made by an older program is rewritten, which needs as much free space as it has. Afterwards it can
+        return pages a few at a time.
 
         Raises:
-            StorageError: a part of it is not done, and nothing is lost.
+            StorageError: the work is incomplete; no data is lost.
         """
         try:
             connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
@@ -86,20 +86,20 @@ class Space:
 
 
 def is_incremental(connection: sqlite3.Connection) -> bool:
-    """Whether the database can give back pages a few at a time."""
+    """Whether the database can return pages a few at a time."""
     (mode,) = connection.execute("PRAGMA auto_vacuum").fetchone()
     return bool(mode == _INCREMENTAL)
 
 
 def size_bytes(connection: sqlite3.Connection) -> int:
-    """Of the database, without its log."""
+    """Return the size of the database without its log."""
     (pages,) = connection.execute("PRAGMA page_count").fetchone()
     (page,) = connection.execute("PRAGMA page_size").fetchone()
     return int(pages) * int(page)
 
 
 def used_bytes(connection: sqlite3.Connection) -> int:
-    """Of the database, without the pages that are free."""
+    """Return the size of the database without its free pages."""
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     (page,) = connection.execute("PRAGMA page_size").fetchone()
     return size_bytes(connection) - int(free) * int(page)

@@ -1,10 +1,10 @@
-"""`$ZOT_HOME/tokens.json`: who may come in through the WebSocket door (`docs/protocol.md`, The WebSocket door).
+"""`$ZOT_HOME/tokens.json`: access tokens for the WebSocket door (`docs/protocol.md`, The WebSocket door).
 
     {"tokens": {"phone": {"digest": "…", "role": "submit", "created": 1795300000, "expires": 1797892000}}}
 
-A token is 32 random bytes, which only its owner has; here is their SHA-256, so that nobody comes in with a copy of this
-file. It is read each time that somebody comes: what was revoked is gone at once, whoever changed the file. A file that
-others may read or write, or that cannot be understood, admits nobody.
+A token is 32 random bytes, known only to its owner. The file contains its SHA-256, so that a copy of the file grants no
+access. The file is read for every new connection, so a revocation takes effect at once, whichever process made it. A file
+that other users may read or write, or that cannot be decoded, admits no client.
 """
 
 import base64
@@ -28,18 +28,18 @@ from zotd.wire.api import Role
 FILE = "tokens.json"
 
 PREFIX = "zot_"
-"""What a token begins with, so that people and secret scanners know what it is."""
+"""Prefix of every token, by which people and secret scanners recognise it."""
 
 SECRET_BYTES = 32
 
 MAX_TOKENS = 256
-"""All of them are compared with whoever comes: 0.1 ms."""
+"""Limit, because each connection is compared with all of them, which takes 0.1 ms."""
 
 USED_EVERY_S = 60
-"""How exactly it is known when a token was used last: each time costs a file."""
+"""Resolution of the time of last use: each update rewrites the file."""
 
 _MAX_FILE_BYTES = 1024 * 1024
-"""Far more than `MAX_TOKENS` take; a larger file is none of ours."""
+"""Far more than `MAX_TOKENS` take; a larger file was not written by zotd."""
 
 _OTHERS = 0o077
 
@@ -49,24 +49,24 @@ RoleName = Literal["read", "submit", "approve", "admin"]
 
 
 class TakenError(Exception):
-    """There is a token of that name, or no room for another; the message is one sentence."""
+    """The name is in use, or `MAX_TOKENS` is reached; the message is one sentence."""
 
 
 class Token(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What is stored of a token; times are seconds since 1970."""
+    """The stored form of a token; times are seconds since 1970."""
 
     digest: str
     """SHA-256, in hexadecimal digits, of the token as its owner sends it."""
     role: RoleName
     created: int
     sessions: tuple[str, ...] = ()
-    """Ids of the only sessions that it is for; empty: all."""
+    """Ids of the sessions it is limited to; empty: all sessions."""
     expires: int | None = None
     used: int | None = None
 
     @property
     def ceiling(self) -> Role:
-        """The most that it gives."""
+        """The highest role that it grants."""
         return Role[self.role.upper()]
 
 
@@ -75,20 +75,20 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def is_name(name: str) -> bool:
-    """Whether a token may be called so."""
+    """Whether this is a valid name for a token."""
     return _NAME.fullmatch(name) is not None
 
 
 class TokenStore:
-    """The tokens of one home. Everything here blocks, for one small file; what changes it waits for the disk."""
+    """The tokens of one home. All methods block for reading one small file; changes also wait for the disk."""
 
     def __init__(self, path: Path, now: Callable[[], float] = time.time) -> None:
-        """`path` need not exist: then there are none."""
+        """`path` may be missing, which means that there are no tokens."""
         self._path = path
         self._now = now
 
     def problem(self) -> str:
-        """Why nobody is admitted, as one sentence; empty when the file is as it should be."""
+        """Return why no token is accepted, as one sentence; empty if the file is in order."""
         try:
             _load(self._path)
         except StorageError as error:
@@ -96,9 +96,9 @@ class TokenStore:
         return ""
 
     def admitted(self, given: str) -> tuple[str, Token] | None:
-        """The name and the token that somebody has shown; None when it is none, has expired, or the file is not safe.
+        """Return the name and data of a presented token; None if it is unknown or expired, or the file is unsafe.
 
-        Each stored digest is compared, each in constant time: how long it takes tells nothing.
+        All stored digests are compared, each in constant time, so that the duration reveals nothing.
         """
         digest = _digest(given)
         found = None
@@ -108,22 +108,22 @@ class TokenStore:
         return found
 
     def stands(self, name: str, token: Token) -> bool:
-        """Whether somebody who was admitted with it would still be."""
+        """Whether a client that was admitted with this token would still be admitted."""
         now = self._standing().get(name)
         return now is not None and hmac.compare_digest(now.digest, token.digest)
 
     def list(self) -> Mapping[str, Token]:
-        """All, by name, oldest first, expired ones too. Raises StorageError when the file cannot be used."""
+        """Return all tokens by name, oldest first, including expired ones. Raises StorageError if the file is unusable."""
         return _load(self._path)
 
     def create(
         self, name: str, role: Role, *, sessions: Sequence[str] = (), lifetime_s: float | None = None
     ) -> tuple[str, Token]:
-        """A new token: what its owner keeps, which is stored nowhere, and what is stored.
+        """Create a token; return the secret, which is not stored, and the stored form.
 
         Raises:
-            TakenError: the name is taken, or there are too many.
-            StorageError: the file cannot be used or not be written; it is as it was.
+            TakenError: the name is in use, or there are too many tokens.
+            StorageError: the file cannot be read or written, and is unchanged.
         """
         secret = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(SECRET_BYTES)).decode().rstrip("=")
         now = int(self._now())
@@ -142,14 +142,14 @@ class TokenStore:
         return secret, token
 
     def revoke(self, name: str) -> bool:
-        """Forget it; False when there is none of that name. Raises StorageError like `create`."""
+        """Remove a token; return False if there is none of that name. Raises StorageError like `create`."""
         if name not in _load(self._path):
             return False
         self._change(lambda tokens: tokens.pop(name, None))
         return True
 
     def use(self, name: str) -> None:
-        """Somebody has come in with it. Raises StorageError like `create`."""
+        """Record that a client was admitted with this token. Raises StorageError like `create`."""
         now = int(self._now())
 
         def mark(tokens: dict[str, Token]) -> None:
@@ -157,6 +157,7 @@ class TokenStore:
                 tokens[name] = msgspec.structs.replace(tokens[name], used=now)
 
         token = _load(self._path).get(name)
+        # Checked before the lock is taken: nearly all connections then only read the file.
         if token is not None and now - (token.used or 0) >= USED_EVERY_S:
             self._change(mark)
 
@@ -180,11 +181,12 @@ class TokenStore:
 
 
 def _digest(given: str) -> str:
+    # A plain hash is enough: unlike a password, 32 random bytes cannot be guessed. Clients may send lone surrogates.
     return hashlib.sha256(given.encode(errors="surrogatepass")).hexdigest()
 
 
 def _load(path: Path) -> Mapping[str, Token]:
-    """Raises StorageError for a file that is not safe or not understood."""
+    """Read the file; raises StorageError if it is unsafe or cannot be decoded."""
     try:
         content = _read(path)
     except FileNotFoundError:
@@ -199,8 +201,8 @@ def _load(path: Path) -> Mapping[str, Token]:
 
 
 def _read(path: Path) -> bytes:
-    """The content; raises OSError, whose `strerror` goes on behind the path."""
-    # Not through a link, whose target is somebody else's choice; and a named pipe must not wait for a writer.
+    """Return the content; raises OSError with a `strerror` that continues a sentence after the path."""
+    # Links are not followed: another user may have chosen the target. NONBLOCK: a named pipe must not block the open.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     try:
         descriptor = os.open(path, flags)
@@ -210,6 +212,7 @@ def _read(path: Path) -> bytes:
         what = "is a symbolic link, which is not followed" if path.is_symlink() else f"cannot be read: {error.strerror}"
         raise OSError(error.errno, what) from error
     try:
+        # Check the open descriptor and not the path, which may point to another file by then.
         if reason := _why_not(os.fstat(descriptor)):
             raise PermissionError(0, reason)
         with open(descriptor, "rb", closefd=False) as file:

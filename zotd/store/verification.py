@@ -1,4 +1,4 @@
-"""Looks at every page, row, record and text of a database, and says what is wrong; changes nothing."""
+"""Checks every page, row, record and indexed text of a database without changing it (`zotctl verify`)."""
 
 import sqlite3
 from contextlib import closing
@@ -17,7 +17,7 @@ from zotd.store.queries import record_of
 from zotd.store.schema import read_at_rest, refuse_torn, schema_of
 
 MAX_PROBLEMS = 100
-"""Enough to see what happened; a damaged page can make thousands."""
+"""Enough to see what happened; a damaged page can cause thousands."""
 
 _RECORDS = """
 SELECT number, kind, v, body, first_seq, last_seq, events, messages FROM records
@@ -25,29 +25,29 @@ WHERE session = ? ORDER BY number
 """
 
 _SESSIONS = "SELECT key, id, row FROM sessions WHERE state <> 'staged' ORDER BY key"
-"""Without those that are being put together, or taken apart."""
+"""Without staged sessions, which are incomplete by design."""
 
 _SHADOWS = ("data", "idx", "content", "docsize", "config")
-"""The tables that an FTS5 table is made of."""
+"""Suffixes of the tables in which FTS5 stores an index."""
 
 
 @dataclass
 class VerificationReport:
-    """What was found in a database."""
+    """Contents and faults of a database."""
 
     sessions: int = 0
     records: int = 0
     messages: int = 0
     size_bytes: int = 0
-    """Without its write-ahead log."""
+    """Size of the database, excluding its write-ahead log."""
     schema: int = 0
     version: str = ""
-    """Of the program that opened it last for writing."""
+    """Version of the program that last opened it for writing."""
     problems: list[str] = field(default_factory=list)
-    """Sentences, `MAX_PROBLEMS` at most; empty: nothing is wrong."""
+    """At most `MAX_PROBLEMS` sentences; empty if the database is intact."""
 
     def complain(self, sentence: str) -> None:
-        """Note a problem, unless there are too many already."""
+        """Add a problem, up to `MAX_PROBLEMS`."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(sentence)
 
@@ -61,11 +61,11 @@ _EVENT = msgspec.json.Decoder(_Event)
 
 
 def verify(path: Path) -> VerificationReport:
-    """Check the database in the file `path`, as it is now; the daemon may go on writing to it.
+    """Check a snapshot of the database in the file `path`; the daemon may continue to write to it.
 
     Raises:
-        StorageError: it cannot be looked at at all, or has lost a part without which the daemon does not start;
-            NewerSchemaError when a newer program made it.
+        StorageError: the database cannot be read at all, or lacks a part without which the daemon does not start.
+            NewerSchemaError if a newer program wrote it.
     """
     refuse_torn(path)
     lost = _lost_commits(path)
@@ -76,24 +76,25 @@ def verify(path: Path) -> VerificationReport:
 
 
 def _lost_commits(path: Path) -> str | None:
-    """What the log of a daemon that was killed has lost. Of one that lives, the log may change between two looks."""
+    """Return what is missing in the log of a killed daemon, as a sentence."""
     index = lost_log.known(path)
     if index is None:
         return None
     sentence = lost_log.lost(index, lost_log.frames_in(path, index))
+    # A running daemon may have written to the log between the two reads; then the comparison means nothing.
     return sentence if lost_log.known(path) == index else None
 
 
 def _report(path: Path, connection: sqlite3.Connection) -> VerificationReport:
-    connection.execute("ATTACH '' AS scratch")  # a file of its own, which goes with the connection
-    connection.execute("BEGIN")  # one snapshot for all that follows
+    connection.execute("ATTACH '' AS scratch")  # a temporary file, which is removed with the connection
+    connection.execute("BEGIN")  # one snapshot for all checks
     report = VerificationReport(schema=schema_of(connection), size_bytes=path.stat().st_size)
     for look in (_look_at_pages, _look_at_sessions, _look_at_sums, _look_at_index):
         try:
             look(connection, report)
         except sqlite3.DatabaseError as error:
             report.complain(f"the database cannot be read: {error}")
-        except Exception as error:  # noqa: BLE001  (a value that stands where it cannot: damage, and the rest is looked at)
+        except Exception as error:  # noqa: BLE001  (an impossible value is damage; continue with the other checks)
             report.complain(f"the database is damaged: {type(error).__name__}: {error}")
     return report
 
@@ -128,7 +129,7 @@ def _look_at_sessions(connection: sqlite3.Connection, report: VerificationReport
 def _look_at_records(
     connection: sqlite3.Connection, report: VerificationReport, key: int, session: str
 ) -> tuple[int, int]:
-    """The last record's number and the last event's `seq`; raises UnreadableSessionError at the first thing that is wrong."""
+    """Return the last record's number and the last event's `seq`; raise UnreadableSessionError at the first fault."""
     due = seq = 0
     with closing(connection.execute(_RECORDS, (key,))) as found:
         for number, kind, v, body, *span, lines, messages in found:
@@ -143,12 +144,12 @@ def _look_at_records(
 
 
 def _last_seq(session: str, number: int, seq: int, lines: bytes) -> int:
-    """The `seq` of the last of a record's events, which come after `seq`."""
+    """Return the `seq` of the last event of a record whose events follow `seq`."""
     for line in lines.splitlines():
         seq += 1
         try:
             if isinstance(line, bytes):
-                line.decode()  # of a text that is not looked at, the decoder would not say that it is no UTF-8
+                line.decode()  # the JSON decoder does not check the encoding of strings that it skips
             event = _EVENT.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise UnreadableRecordError(session, number, f"event {seq}: {error}") from error
@@ -159,14 +160,14 @@ def _last_seq(session: str, number: int, seq: int, lines: bytes) -> int:
 
 def _look_at_sums(connection: sqlite3.Connection, report: VerificationReport) -> None:
     if report.schema < len(MIGRATIONS) or report.problems:
-        return  # what a damaged record took is still in the sums
+        return  # the sums still include the usage of damaged records, so they would differ
     for session in sums.differing(connection):
         report.complain(f"session {session}: the sums of its usage do not match its records")
 
 
 def _look_at_index(connection: sqlite3.Connection, report: VerificationReport) -> None:
     if report.schema < len(MIGRATIONS):
-        return  # an older program's; it is indexed when it is opened
+        return  # written by an older program; the index is completed after the upgrade
     stored = connection.execute("SELECT rowid, text, role FROM texts ORDER BY rowid")
     with closing(stored):
         if not all(wanted == found for wanted, found in zip_longest(search.expected(connection), stored)):
@@ -178,7 +179,7 @@ def _look_at_index(connection: sqlite3.Connection, report: VerificationReport) -
 
 
 def _look_into_index(connection: sqlite3.Connection) -> None:
-    """Have FTS5 compare the words that it knows with its texts: on a copy, because it wants to write for that."""
+    """Run FTS5's integrity check on a copy of the index, because the check is a write."""
     (made,) = connection.execute("SELECT sql FROM main.sqlite_master WHERE name = 'texts'").fetchone()
     connection.execute(made.replace("TABLE texts", "TABLE scratch.texts", 1))
     for part in _SHADOWS:
