@@ -1,6 +1,6 @@
-"""The words of `core.supervision`: what it hears about an extension, what it orders, what people see.
+"""States, inputs and actions of `core.supervision`.
 
-Reasons are written to go on from the extension's name: "exited with code 3", "sent no hello within 5 s".
+Reasons continue a sentence after the extension's name: "exited with code 3", "sent no hello within 5 s".
 """
 
 from enum import StrEnum
@@ -9,20 +9,20 @@ from msgspec import Struct
 
 
 class ExtensionState(StrEnum):
-    """What people see of an extension."""
+    """State of an extension as shown to users."""
 
     STOPPED = "stopped"
     STARTING = "starting"
     READY = "ready"
     RESTARTING = "restarting"
-    """It crashed and waits for its next try."""
+    """It crashed; the next start is scheduled."""
     PARKED = "parked"
     """It crashed too often; only a reload starts it again."""
     STOPPING = "stopping"
 
 
 class Phase(StrEnum):
-    """How far a process is."""
+    """Phase in the life of a process."""
 
     GREETING = "greeting"
     SETTLING = "settling"
@@ -61,7 +61,7 @@ class Reload(Struct, frozen=True):
 class Greeted(Struct, frozen=True):
     """The process said `hello`.
 
-    `says_ready`: it announced that it will say when it is ready, so silence before that means nothing.
+    `says_ready`: it announced that it will send `ready`, so silence before that has no meaning.
     """
 
     process: int
@@ -84,14 +84,14 @@ class Closed(Struct, frozen=True):
 
 
 class Broke(Struct, frozen=True):
-    """The process cannot be talked to any more; `reason` goes on from its name."""
+    """The connection to the process is unusable; `reason` continues a sentence after its name."""
 
     process: int
     reason: str
 
 
 class Exited(Struct, frozen=True):
-    """The process has ended, or could not be started; `reason` goes on from its name."""
+    """The process has ended, or could not be started; `reason` continues a sentence after its name."""
 
     process: int
     reason: str
@@ -104,7 +104,7 @@ class Drained(Struct, frozen=True):
 
 
 class Tick(Struct, frozen=True):
-    """The time in `Supervision.wake_at` has come; deadlines are checked."""
+    """The time `Supervision.wake_at` is reached; deadlines are checked."""
 
 
 FromProcess = Greeted | FrameReceived | Closed | Broke | Exited | Drained
@@ -115,7 +115,7 @@ Input = StartRequested | Stop | Reload | Tick | FromProcess
 
 
 class Spawn(Struct, frozen=True):
-    """Start a process; tell Exited if that fails."""
+    """Start a process; answer Exited if that fails."""
 
     process: int
 
@@ -127,26 +127,26 @@ class Greet(Struct, frozen=True):
 
 
 class Serve(Struct, frozen=True):
-    """What this process registers is offered, and new calls go to it."""
+    """Offer what this process registers, and send new calls to it."""
 
     process: int
 
 
 class Withdraw(Struct, frozen=True):
-    """The extension offers nothing, and nobody serves."""
+    """Offer nothing of this extension any more; no process serves."""
 
     reason: str
 
 
 class Fail(Struct, frozen=True):
-    """The process's calls in flight end with this reason."""
+    """Fail the pending calls of the process with this reason."""
 
     process: int
     reason: str
 
 
 class DrainProcess(Struct, frozen=True):
-    """New calls do not go to this process; tell Drained when the last one has ended, which may be now."""
+    """Send no new calls to this process; answer Drained when its last call has ended, which may be at once."""
 
     process: int
 
@@ -165,15 +165,15 @@ class Signal(Struct, frozen=True):
 
 
 class Forget(Struct, frozen=True):
-    """Nothing more is expected of this process."""
+    """Release the resources of this process; no further input from it is expected."""
 
     process: int
 
 
 class Show(Struct, frozen=True):
-    """The state has changed, or why it is so; `reason` goes on from the extension's name.
+    """The state or its reason has changed; `reason` continues a sentence after the extension's name.
 
-    With a reason it may be the state of before: a reload has failed, and the old process goes on.
+    The state may be the same as before: after a failed reload the old process continues, and the reason says so.
     """
 
     state: ExtensionState
@@ -181,7 +181,7 @@ class Show(Struct, frozen=True):
 
 
 class ReloadsDone(Struct, frozen=True):
-    """All reloads asked for so far are done; `error` goes on from the extension's name."""
+    """All reloads requested so far are done; `error` continues a sentence after the extension's name."""
 
     error: str | None = None
 

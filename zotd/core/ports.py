@@ -1,6 +1,6 @@
-"""What sessions need from the outside world; each has a real implementation and a fake or second one.
+"""Interfaces between sessions and the outside world; each has a real implementation and a fake or second one.
 
-Models (`zotd.providers`), tools (`zotd.tools`, later extensions), the journal (`zotd.store`).
+Models (`zotd.providers`), tools (`zotd.tools` and extensions), the journal (`zotd.store`).
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
@@ -33,9 +33,9 @@ class ToolSpec:
 class ModelRequest:
     """One model call.
 
-    `messages` begins with a `user` message and is legal: each tool call has exactly one result, in a message of
-    role `tool` that follows its assistant message (one message for each result). Messages are frozen and keep
-    their identity from step to step, so a `Model` may remember how it encoded each of them.
+    `messages` begins with a `user` message, and each tool call has exactly one result, in a message of role `tool` after
+    its assistant message (one message per result). Messages are frozen and keep their identity from step to step, so a
+    `Model` may cache the encoding of each.
     """
 
     system: str
@@ -49,27 +49,28 @@ class Model(Protocol):
     """One model, opened for one run."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
-        """The reply, a whole received chunk at a time; the first item is `[Opened()]`, at status 200.
+        """Send the request and yield the reply, one received chunk at a time.
 
-        Ends after `Stopped`. Read it in `aclosing`: closing it ends the request, also when its reader was cancelled.
+        The first item is `[RequestAccepted()]`, at status 200; the last one contains `Stopped`. Read it in `aclosing`:
+        closing the generator ends the request, also if its reader was cancelled.
 
         Raises:
-            ModelError: the request failed; also (`Failure.CUT`) when the stream ended before `Stopped`.
+            ModelError: the request failed, or (`Failure.CUT`) the stream ended before `Stopped`.
         """
         ...
 
     def price(self, tokens: Tokens) -> Tokens:
-        """The same tokens with `cost_usd`; 0 when the price is unknown."""
+        """Return the tokens with `cost_usd`, which is 0 if the price is unknown."""
         ...
 
     @property
     def rates(self) -> Rates | None:
-        """What it costs, for estimates; None: nobody knows."""
+        """Prices for estimates; None if they are unknown."""
         ...
 
     @property
     def context_window(self) -> int:
-        """Tokens that fit into a request; 0 when unknown."""
+        """Largest request in tokens; 0 if unknown."""
         ...
 
 
@@ -87,7 +88,7 @@ class Replay(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Ancestor:
-    """A call of a tool that led to another one."""
+    """A tool call that caused another one."""
 
     tool: str
     call_id: str
@@ -95,7 +96,7 @@ class Ancestor:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """What a tool gets besides its arguments."""
+    """Environment of a tool call."""
 
     session: str
     call_id: str
@@ -108,45 +109,45 @@ class ToolContext:
     progress: Callable[[str], None]
     """Shows text while the tool runs; cheap, never blocks."""
     ledger: str = ""
-    """Directory of the ledger of children; empty: none is kept."""
+    """Directory of the ledger of child processes; empty: none is kept."""
     skill_dirs: Sequence[str] = ()
-    """Where skills are looked for, first wins."""
+    """Directories of skills; the first match wins."""
     home: str = ""
-    """`$ZOT_HOME`, whose keys, tokens and transcripts no tool of ours shows; empty: there is none."""
+    """`$ZOT_HOME`. Built-in tools refuse to show the keys, tokens and transcripts in it. Empty: there is no home."""
     lineage: tuple[Ancestor, ...] = ()
-    """The calls that led to this one, outermost first: each tool's extension called the next. Empty: it is the first."""
+    """The calls that caused this one, outermost first; empty for a call of the model."""
     operation_key: str | None = None
-    """The same when recovery repeats the call; only for tools that are `idempotent` or `reconcile`."""
+    """Key that stays the same when recovery repeats the call; only for `idempotent` and `reconcile` tools."""
     reconcile: bool = False
-    """Do nothing: only say what became of the call with this operation key (`ToolOutcome.state`)."""
+    """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolOutcome:
-    """Result of a tool call, or of a question about an earlier one (`reconcile`)."""
+    """Result of a tool call, or of a `reconcile` query about an earlier one."""
 
     content: ToolContent
     is_error: bool = False
     state: str | None = None
-    """What became of a call: `completed` or `not_started` (answers to `reconcile`), or `unknown`."""
+    """Outcome: `completed` or `not_started` (answers to `reconcile`), or `unknown`."""
 
     @classmethod
     def error(cls, text: str) -> "ToolOutcome":
-        """An error result with one sentence for the model."""
+        """Return an error result with one sentence for the model."""
         return cls([Text(text)], is_error=True)
 
 
 class Tool(Protocol):
-    """One tool. `run` is cancelled on abort and then leaves nothing running behind."""
+    """One tool. An abort cancels `run`, which must then leave no process running."""
 
     @property
     def spec(self) -> ToolSpec:
-        """As the model sees it."""
+        """Description of the tool for the model."""
         ...
 
     @property
     def parallel(self) -> bool:
-        """May run beside other calls of its step."""
+        """Whether calls may run concurrently with others of the same step."""
         ...
 
     @property
@@ -156,7 +157,7 @@ class Tool(Protocol):
 
     @property
     def extension(self) -> str | None:
-        """Whose tool it is; None: built in."""
+        """Name of the extension that provides the tool; None for a built-in tool."""
         ...
 
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutcome:

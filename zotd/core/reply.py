@@ -1,8 +1,8 @@
-"""A model's reply while it arrives: what providers yield, and the assembler that makes events and a message of it.
+"""A model's reply while it arrives: the parts that providers yield, and the assembler of events and messages.
 
 Providers translate a vendor's stream into `Part`s; everything after that is the same for all vendors.
 
-    Opened  (Text | Thinking | Signature | CallStart CallArgs* CallEnd | Counted)*  Stopped
+    RequestAccepted  (Text | Thinking | Signature | CallStart CallArgs* CallEnd | Counted)*  Stopped
 """
 
 from collections.abc import Callable, Iterable
@@ -15,14 +15,14 @@ from zotd.wire import content, events
 from zotd.wire.content import Block, Tokens
 
 REPLY_CHARS = 2 * 1024 * 1024
-"""Longest reply: text, thinking, signatures, names and arguments of calls together. The longest that a vendor allows,
-128,000 tokens, has about 500,000 characters."""
+"""Limit of a reply's characters: text, thinking, signatures, names and arguments of calls together. The longest reply that
+a vendor allows, 128,000 tokens, has about 500,000 characters."""
 
 REPLY_BLOCKS = 1024
-"""Most blocks of a reply: texts, thoughts and calls."""
+"""Limit of a reply's blocks: texts, thoughts and calls."""
 
 REPLY_CALLS = 256
-"""Most tool calls of a reply. Models make about ten side by side; vendors take up to 128."""
+"""Limit of a reply's tool calls. Models make about ten at once; vendors accept up to 128."""
 
 
 class RequestAccepted(msgspec.Struct, frozen=True, gc=False):
@@ -42,14 +42,14 @@ class ThinkingChunk(msgspec.Struct, frozen=True, gc=False):
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
-    """Ends a block of reasoning; the vendor wants both back. `redacted` replaces the text."""
+    """End of a thinking block. The vendor requires both fields in the next request. `redacted` replaces the text."""
 
     signature: str = ""
     redacted: str = ""
 
 
 class CallStart(msgspec.Struct, frozen=True, gc=False):
-    """A tool call begins; `index` tells calls of one reply apart, in the vendor's numbering."""
+    """A tool call begins; `index` is the vendor's number of the call within the reply."""
 
     index: int
     name: str
@@ -69,7 +69,7 @@ class CallEnd(msgspec.Struct, frozen=True, gc=False):
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """Tokens so far; a later one replaces it. The price is added by whoever knows it."""
+    """Tokens so far, without the cost; a later part replaces it."""
 
     tokens: Tokens
 
@@ -84,7 +84,7 @@ Part = RequestAccepted | TextChunk | ThinkingChunk | Signature | CallStart | Cal
 
 
 class PartialCall(msgspec.Struct):
-    """A call that is being written."""
+    """A call whose arguments are still arriving."""
 
     id: str
     name: str
@@ -93,12 +93,14 @@ class PartialCall(msgspec.Struct):
 
 
 class Assembler:
-    """Takes parts in the order of arrival; gives live events and, at any moment, the message so far."""
+    """Turns parts, in the order of arrival, into live events and the message so far."""
 
     def __init__(self, session: str | None, new_call_id: Callable[[], str]) -> None:
-        """`session`: as events carry it; None on stdio, where thinking is not shown.
+        """Start an empty reply.
 
-        `new_call_id`: a vendor's id is unique only in its reply, so calls get ours.
+        Args:
+            session: id for the events; None on stdio, where thinking is not shown.
+            new_call_id: makes ids for calls, because a vendor's id is unique only within its reply.
         """
         self._session = session
         self._new_call_id = new_call_id
@@ -110,12 +112,12 @@ class Assembler:
         self.tokens: Tokens | None = None
 
     def feed(self, parts: Iterable[Part]) -> list[events.Event]:
-        """The live events that these parts show."""
+        """Add parts; return their live events."""
         shown: list[events.Event] = []
         session = self._session
         for part in parts:
             kind = type(part)
-            if kind is TextChunk:  # by far the most frequent: no dispatch, no call
+            if kind is TextChunk:  # by far the most frequent part: avoid the dispatch and a function call
                 text = part.text  # type: ignore[union-attr]
                 self._size += len(text)
                 if self._blocks and type(self._blocks[-1]) is list:
@@ -132,7 +134,7 @@ class Assembler:
             case ThinkingChunk(text):
                 self._size += len(text)
                 self._thinking.append(text)
-                if self._session is not None:  # on stdio, what the original does not send is an unknown event
+                if self._session is not None:  # clients of the original's stdio protocol do not know this event
                     shown.append(events.ThinkingDelta(text, session=self._session))
             case Signature(signature, redacted):
                 self._size += len(signature) + len(redacted)
@@ -164,11 +166,11 @@ class Assembler:
         return "".join("".join(block) for block in self._blocks if isinstance(block, list))
 
     def length(self) -> int:
-        """Characters so far, whatever they are."""
+        """Return the number of characters so far, in blocks of every kind."""
         return self._size
 
     def check(self) -> None:
-        """Raise `ModelError` (`Failure.TOO_LARGE`) when the reply is over one of its limits."""
+        """Raise `ModelError` (`Failure.TOO_LARGE`) if the reply exceeds one of its limits."""
         if self._size > REPLY_CHARS:
             excess = f"{REPLY_CHARS // 1024**2} Mi characters"
         elif len(self._calls) > REPLY_CALLS:
@@ -181,15 +183,15 @@ class Assembler:
         raise ModelError(Failure.TOO_LARGE, sentence)
 
     def open_calls(self) -> list[PartialCall]:
-        """The calls so far, finished or not."""
+        """Return all calls so far, complete or not."""
         return [block for block in self._blocks if isinstance(block, PartialCall)]
 
     def message(self) -> list[Block]:
-        """The content so far, fit for a transcript.
+        """Return the content so far, in a form that is valid in a transcript.
 
-        A call whose arguments never ended is left out: it would be a call without a result. One that ended with
-        something else than a JSON object stays, without arguments, if the reply is whole: its result tells the
-        model what was wrong (`broken_calls`).
+        A call with incomplete arguments is omitted, because it would never get a result. In a complete reply, a call
+        whose arguments are not a JSON object is kept without arguments: its result tells the model what was wrong
+        (`broken_calls`).
         """
         whole = self.stop in {"tool_use", "end_turn"}
         blocks: list[Block] = []
@@ -205,12 +207,12 @@ class Assembler:
         return blocks
 
     def broken_calls(self) -> frozenset[str]:
-        """Ids of the calls that ended with arguments that are not a JSON object."""
+        """Return the ids of complete calls whose arguments are not a JSON object."""
         return frozenset(call.id for call in self.open_calls() if call.ended and parse_args(call) is None)
 
 
 def parse_args(call: PartialCall) -> dict[str, object] | None:
-    """The call's arguments, or None when they are not a JSON object; no text at all means none."""
+    """Return the call's arguments, or None if they are not a JSON object. Empty text means no arguments."""
     text = "".join(call.args).strip()
     if not text:
         return {}

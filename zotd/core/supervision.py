@@ -1,15 +1,15 @@
-r"""One extension's life, as a state machine without I/O and without a clock.
+r"""Supervision of one extension, as a state machine without I/O and without a clock.
 
     stopped -> starting -> ready -> (crash) restarting -> starting ...     five crashes in three minutes -> parked
                   \__________\__________________\________ stop -> stopping -> stopped
 
-It commands processes, each with a number that is never used again:
+It manages processes, each with a number that is never reused:
 
     greeting -> settling -> ready -> draining -> leaving -> terminated -> killed
      (hello)     (ready)             (reload)   (shutdown)   (SIGTERM)   (SIGKILL)
 
-`receive(input, now, random)` returns what the caller has to do, in order; at `wake_at` it wants a `Tick`. Whatever
-comes from a process that is not expected any more, a tick that comes early, a word said twice: changes nothing.
+`receive(input, now, random)` returns the actions for the caller, in order; at `wake_at` it expects a `Tick`. Inputs from
+forgotten processes, early ticks and repeated frames are ignored.
 
 Source: `docs/extensions.md`.
 """
@@ -20,47 +20,47 @@ from zotd.core import life
 from zotd.core.life import ENDING, ExtensionState, Phase
 
 HELLO_S = 5.0
-"""From the spawn to `hello`: a cold Node on a busy disk needs two."""
+"""Time limit from the spawn to `hello`; Node with a cold disk cache needs two seconds."""
 
 QUIET_S = 0.25
 """Silence after which an extension that never says `ready` counts as ready, as in the original."""
 
 READY_S = 10.0
-"""From the spawn to ready, for one that never says it and never falls silent."""
+"""Time from the spawn after which an extension that never says `ready` and is never silent counts as ready."""
 
 LATE = f"did not say `ready` within {READY_S:g} s of its start"
-"""Why one that has promised to say so is not quite ready; goes on from the extension's name."""
+"""Reason shown for an extension that announced `ready` and did not send it; continues a sentence after its name."""
 
 LEAVE_S = 2.0
-"""From `shutdown` to SIGTERM."""
+"""Time from `shutdown` to SIGTERM, for the process to save its state."""
 
 TERM_S = 1.0
-"""From SIGTERM to SIGKILL."""
+"""Time from SIGTERM to SIGKILL, for extensions that ignore `shutdown` but handle signals."""
 
 KILL_S = 0.3
-"""From SIGKILL to giving up: only a process that hangs in the kernel is still there. All in all 3.3 s."""
+"""Time from SIGKILL to giving up. Only a process that hangs in the kernel survives it. The whole stop takes at most 3.3 s."""
 
 EXIT_S = 0.05
-"""From the end of a pipe to the exit that should follow, and which has the better reason."""
+"""Time from the end of a pipe to the exit that usually follows. The exit code is a better reason than the closed pipe."""
 
 DRAIN_S = 30.0
-"""How long a process that was replaced may finish its calls."""
+"""Time that a replaced process has to finish its calls."""
 
 BACKOFF_S = 0.5
-"""Wait after the first crash; it doubles with each."""
+"""Pause after the first crash; it doubles with each further one."""
 
 BACKOFF_CAP_S = 30.0
 
 JITTER = 0.2
-"""Each wait is moved by up to this part of itself, so that extensions that fell together do not rise together."""
+"""Fraction by which each pause varies at random, so that extensions that crashed together do not restart together."""
 
 CRASHES = 5
-"""So many crashes within `CRASHES_IN_S` park it."""
+"""Number of crashes within `CRASHES_IN_S` after which the extension is parked."""
 
 CRASHES_IN_S = 180.0
 
 STABLE_S = 10.0
-"""A life of this length resets the count."""
+"""A process that ran for this time resets the crash count."""
 
 
 @dataclass(slots=True)
@@ -69,17 +69,17 @@ class _Process:
     deadline: float | None
     phase: Phase = Phase.GREETING
     is_dismissed: bool = False
-    """It was told to go, so its end is no crash."""
+    """It was asked to end, so its exit is no crash."""
     cause: str | None = None
-    """Why it was killed."""
+    """The fault for which it was killed; a better reason for users than the exit by a signal."""
     pipe: str = ""
-    """Which one it closed."""
+    """The pipe it closed, for phase CLOSED."""
     owes_ready: bool = False
-    """It has promised to say `ready` and has not: silence means that it is still at work."""
+    """It announced `ready` and has not sent it yet, so silence means that it is still starting."""
 
 
 class Supervision:
-    """The machine of one extension; begins as `stopped`."""
+    """State machine of one extension; begins in the state `stopped`."""
 
     def __init__(self) -> None:
         self._state = ExtensionState.STOPPED
@@ -87,12 +87,12 @@ class Supervision:
         self._processes: dict[int, _Process] = {}
         self._newest = 0
         self._current: int | None = None
-        """The process that serves, or will; in a reload by `replace` the one that has to go first."""
+        """The process that serves or will serve; in a reload with `replace` the one that has to end first."""
         self._next: int | None = None
-        """The one that a reload has started beside it."""
+        """The process that a reload has started while the current one still serves."""
         self._serving: int | None = None
         self._is_offering = False
-        """Something is offered; in a reload by `replace` also while nobody serves."""
+        """Whether the extension's tools and commands are offered; during a `replace` also while no process serves."""
         self._is_replacing = False
         self._is_reloading = False
         self._crashes: list[float] = []
@@ -108,22 +108,19 @@ class Supervision:
 
     @property
     def wake_at(self) -> float | None:
-        """When a `Tick` is due; None: not before something else happens."""
+        """Time at which a `Tick` is due; None if there is no deadline."""
         deadlines = [one.deadline for one in self._processes.values() if one.deadline is not None]
         if self._restart_at is not None:
             deadlines.append(self._restart_at)
         return min(deadlines, default=None)
 
     def awaits_ready(self, process: int) -> bool:
-        """Whether frames of this process have to be told (`Heard`); after it is ready they change nothing."""
+        """Whether the caller has to report frames of this process (`FrameReceived`); once it is ready they have no effect."""
         found = self._processes.get(process)
         return found is not None and (found.phase in {Phase.GREETING, Phase.SETTLING} or found.owes_ready)
 
     def receive(self, event: life.Input, *, now: float, random: float) -> list[life.Action]:
-        """What follows from `event`, in order.
-
-        `now`: seconds on a clock that never goes back; `random` lies in [0, 1).
-        """
+        """Return the actions that follow from `event`, in order; `now` is monotonic time in s, `random` is in [0, 1)."""
         self._now, self._random = now, random
         self._actions = []
         match event:
@@ -148,7 +145,7 @@ class Supervision:
                     self._from_process(key, process, event)
         return self._actions
 
-    # --- what is wanted ---------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------------------
 
     def _start(self) -> None:
         if self._state in {ExtensionState.STOPPED, ExtensionState.PARKED}:
@@ -178,10 +175,10 @@ class Supervision:
             self._dismiss(self._next, "was replaced")
             self._next = None
         if self._is_replacing:
-            return  # the process that comes next is new enough
+            return  # the next process has not been started yet, so it will already run the new code
         if self._current is None:
             self._begin()
-        elif self._serving is None:
+        elif self._serving is None:  # still starting: nothing to keep alive
             self._dismiss(self._current, "was replaced")
             self._begin()
         elif replace:
@@ -191,7 +188,7 @@ class Supervision:
         else:
             self._next = self._spawn()
 
-    # --- what processes do ------------------------------------------------------------------------------------
+    # --- inputs from processes --------------------------------------------------------------------------------
 
     def _from_process(self, key: int, process: _Process, event: life.FromProcess) -> None:
         match event:
@@ -223,6 +220,7 @@ class Supervision:
         process.owes_ready, process.phase = hello.says_ready, Phase.SETTLING
         process.deadline = self._settled_at(process)
         self._do(life.Greet(key))
+        # Already now, because registrations follow; a process started by a reload waits: the old one still serves.
         if key == self._current:
             self._serve(key)
 
@@ -239,7 +237,7 @@ class Supervision:
             process.deadline = self._settled_at(process)
 
     def _settled_at(self, process: _Process) -> float:
-        """When it counts as ready, if it says nothing until then."""
+        """Return the time at which the process counts as ready if it sends nothing more."""
         latest = process.started + READY_S
         return latest if process.owes_ready else min(self._now + QUIET_S, latest)
 
@@ -255,7 +253,7 @@ class Supervision:
         self._end_reload(None)
 
     def _break(self, key: int, process: _Process, reason: str) -> None:
-        """End it at once: it does not keep to the protocol."""
+        """Kill a process that violates the protocol; it has forfeited an orderly shutdown."""
         process.cause = reason
         if key == self._serving:
             self._withdraw(reason)
@@ -286,7 +284,7 @@ class Supervision:
         if self._next is not None:
             self._promote(self._next)
             return
-        self._withdraw(reason)  # what was still offered for the process that should have come by `replace`
+        self._withdraw(reason)  # after a failed `replace` the old registrations are still offered
         self._end_reload(reason)
         if self._now - process.started >= STABLE_S:
             self._crashes.clear()
@@ -299,7 +297,7 @@ class Supervision:
         self._show(ExtensionState.RESTARTING, reason)
 
     def _promote(self, key: int) -> None:
-        """The process that should have taken over is the only one left."""
+        """Make the process started by a reload the current one, because the old one has crashed."""
         self._current, self._next = key, None
         self._show(ExtensionState.STARTING)
         if self._processes[key].phase is Phase.SETTLING:
@@ -367,7 +365,7 @@ class Supervision:
         self._do(life.DrainProcess(key))
 
     def _dismiss(self, key: int, reason: str) -> None:
-        """It goes, whatever it does."""
+        """Stop a process and fail its calls, whatever its phase."""
         process = self._processes[key]
         process.is_dismissed = True
         if process.phase not in ENDING:

@@ -1,8 +1,8 @@
-"""A session's journal, folded: what the model sees, what waits, and what was left unfinished.
+"""State of a session, computed from its records: what the model sees, the queue, and unfinished work.
 
-`apply` takes records in order, live and after a restart alike, so both give the same transcript. Provider history
-is legal when no call is open: `closings` names the results that are missing otherwise, `unrepeatable` those of them
-that a restart has to give at once (`docs/durability.md`, After a crash).
+`apply` takes records in order, live and after a restart, so both yield the same transcript. Vendors accept the messages
+only if no call is open: `closings` returns the missing results, `unrepeatable` those of them that are needed immediately
+after a restart (`docs/durability.md`, After a crash).
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,86 +14,90 @@ from zotd.core.records import AnyRecord, Input, Known
 from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 
 SUMMARY_HEAD = "Summary of the conversation so far:\n\n"
-"""Begins the message that stands for what was compacted."""
+"""Beginning of the message that replaces compacted messages."""
 
 INTERRUPTED = "interrupted, outcome unknown"
-"""The result of a call whose tool was started and never answered (`docs/durability.md`)."""
+"""Result of a call that had started when a crash cut it (`docs/durability.md`)."""
 
 NOT_RUN = "not run: the run ended before this call started"
-"""The result of a call that never started."""
+"""Result of a call that never started."""
 
 REPEATABLE = ("idempotent", "reconcile")
-"""Replay classes of calls that are started again after a crash; `safe` ones leave no trace of having started."""
+"""Replay classes of started calls that recovery may repeat. `safe` calls are not recorded as started at all."""
 
 KNOWN = 256
-"""Requests that a summary does not make forgotten; a client sends one again within seconds, not hundreds later."""
+"""Number of request ids that survive a compaction. A client repeats a request within seconds, not hundreds of requests
+later."""
 
 REFUSED_IMAGE = "[an image that the model's vendor refused; it is left out]"
-"""Stands for an image of a request that was refused."""
+"""Replaces an image in a request that the vendor refused."""
 
 CUT = ("error", "aborted")
-"""How a reply stops that did not come whole; the end of its run follows as a note."""
+"""`stop` of an incomplete reply; a note with the end of its run follows."""
 
 
 class Transcript:
-    """The fold. `messages` is what the model sees; each message keeps its identity while it is in there."""
+    """State of a session. `messages` is what the model sees; a message keeps its identity as long as it is in the list.
+
+    Models rely on the identity: they cache the encoding of each message.
+    """
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.waiting: dict[str, Input] = {}
-        """Accepted inputs that have not started, first one first."""
+        """Accepted inputs that have not started, in the order of the queue."""
         self.requests: dict[str, Known] = {}
-        """By their ids: to know one that comes again after a restart."""
+        """Request ids, to recognise a request that a client repeats after a restart."""
         self.held = False
         self.run: str | None = None
-        """The run that the last records belong to."""
+        """Id of the run of the last records."""
         self.run_open = False
-        """It has begun and its end is not on record: it runs, or a crash cut it off."""
+        """The run has begun and has no recorded end: it is running, or a crash cut it."""
         self.in_flight: records.Attempt | None = None
-        """The model request that was sent and of which neither a reply nor a figure is on record."""
+        """The model request that was sent and has neither a recorded reply nor recorded usage."""
         self.has_unknown = False
-        """Of the calls of the last reply, one may or may not have happened."""
+        """Whether a call of the last reply may or may not have taken effect."""
         self.approvals: dict[str, records.ApprovalRow] = {}
-        """Questions to a person about calls that have no result yet, by their ids, oldest first."""
+        """Approval requests for calls without a result, by id, oldest first."""
         self.decisions: dict[str, records.Decision] = {}
-        """How they were decided, by the same ids."""
+        """Decisions on these requests, by the same ids."""
         self.shell: records.ShellStarted | None = None
-        """A person's command that was started, and of which no result is on record."""
+        """A started user command without a recorded result."""
         self._open: dict[str, ToolCall] = {}
         self._started: dict[str, records.CallStarted] = {}
         self._is_cut = False
-        """The last reply did not come whole."""
+        """The last reply is incomplete."""
         self._was_cut = False
-        """A crash cut the last run, or came before it, and none has begun since."""
+        """A crash has cut the last run or the queue, and no run has begun since."""
 
     @property
     def open_calls(self) -> list[ToolCall]:
-        """Calls without a result, in the model's order: they run, or wait for somebody who goes on."""
+        """Calls without a result, in the model's order: they are running, or wait for the session to be resumed."""
         return list(self._open.values())
 
     @property
     def started(self) -> Mapping[str, records.CallStarted]:
-        """Those of them that are not safe to repeat and have started, with the arguments that they run with."""
+        """Open calls that have started and are not `safe`, with the arguments they run with."""
         return self._started
 
     @property
     def interrupted(self) -> bool:
-        """A crash cut something off that can go on, and nobody has gone on yet."""
+        """Whether a crash has cut something that can be resumed and has not been resumed yet."""
         return self._was_cut and (self.can_resume or bool(self.waiting))
 
     @property
     def can_resume(self) -> bool:
-        """The model was not done: a run without an input may go on from here."""
+        """Whether a run without an input may continue here, because the model had not finished."""
         return bool(self._open) or self._is_cut or bool(self.messages and self.messages[-1].role != "assistant")
 
     @property
     def has_new_images(self) -> bool:
-        """No reply has followed some image: if the next request is refused, it may be what is refused."""
+        """Whether an image has no reply after it yet: if the vendor refuses the next request, the image may be the reason."""
         return any(_has_images(message) for message in self.messages[self._answered :])
 
     @property
     def _answered(self) -> int:
-        """How many messages there are up to the last reply."""
+        """Number of messages up to and including the last reply."""
         roles = (message.role for message in reversed(self.messages))
         return len(self.messages) - next(
             (new for new, role in enumerate(roles) if role == "assistant"), len(self.messages)
@@ -132,14 +136,14 @@ class Transcript:
                 self._apply_other(record)
 
     def _apply_other(self, record: AnyRecord) -> None:
-        """Those that change nothing of what the model sees."""
+        """Apply records that do not change what the model sees."""
         match record:
             case records.UsageRow():
                 self.in_flight = None
             case records.ShellStarted():
                 self.shell = record
                 self._remember(record)
-            case records.ApprovalRow(call_id=call) if call in self._open:  # else an extension made it, and waits itself
+            case records.ApprovalRow(call_id=call) if call in self._open:  # others are for nested calls of extensions
                 self.approvals[record.id] = record
             case records.Decision(approval=key) if key in self.approvals:
                 self.decisions[key] = record
@@ -149,31 +153,31 @@ class Transcript:
                 self._end()
                 self._was_cut = True
             case records.RewindRow():
-                self._settle()  # whoever folds has put the messages of then in the place of those of now
+                self._settle()  # the caller has replaced `messages` with those of the target
             case records.ForkRow():
                 self._detach()
             case records.QueueOrder():
                 self.waiting = {key: self.waiting[key] for key in record.order if key in self.waiting}
                 self.held = record.held
             case _:
-                pass  # tells people something, or is folded by whoever it is about
+                pass  # for people only, or applied by another part of the session
 
     def _note(self, record: records.Note) -> None:
         if record.refused:
             self._leave_images_out()
-        if record.level in {"error", "info"}:  # after a `warn` the run goes on
+        if record.level in {"error", "info"}:  # after a `warn` the run continues
             self._end()
 
     def known(self) -> list[Known]:
-        """The newest requests, for a record that leaves behind those which brought them."""
+        """Return the newest request ids, to be stored in a record that makes earlier records unnecessary."""
         return list(self.requests.values())[-KNOWN:]
 
     def unrepeatable(self, time: str) -> list[records.CallResult]:
-        """A result for every call that has started and must not start again; its outcome is unknown."""
+        """Return a result with unknown outcome for every started call that must not be repeated."""
         return [self._failed(call, time) for call in self._open.values() if not self._may_repeat(call.id)]
 
     def closings(self, time: str) -> list[records.CallResult]:
-        """A result for every call that has none, in the order of the calls; apply them to make history legal."""
+        """Return an error result for every open call, in order; applying them makes the messages valid for vendors."""
         return [self._failed(call, time) for call in self._open.values()]
 
     def _may_repeat(self, key: str) -> bool:
@@ -220,7 +224,7 @@ class Transcript:
                 self._is_cut = False
 
     def _drop_cut_reply(self) -> None:
-        """The step is asked again: a model would take half a reply for a whole one, or refuse to go on from it."""
+        """Remove an incomplete reply before a retry: a model would take it for a whole one, or refuse to continue it."""
         if self._is_cut and self.messages and self.messages[-1].role == "assistant":
             self.messages.pop()
         self._is_cut = False
@@ -229,8 +233,8 @@ class Transcript:
         self.in_flight = None
         self._is_cut = record.stop in CUT
         if record.stop not in {"tool_use", *CUT}:
-            self.run_open = False  # a cut one is followed by a note
-        if not record.content:
+            self.run_open = False  # an incomplete reply does not end the run; its note does
+        if not record.content:  # vendors refuse messages without content
             return
         self.has_unknown = False
         self.messages.append(Message("assistant", record.content, record.time))
@@ -240,8 +244,8 @@ class Transcript:
 
     def _start(self, record: records.CallStarted) -> None:
         key = record.within or record.call_id
-        # Else no model waits for it: an extension began with it. One that led to another is known by that one: it is
-        # not repeated, whatever its own class.
+        # Calls that an extension makes on its own are not open here: no model waits for them. A nested call (`within`)
+        # marks the outer call as started, so that it is not repeated, whatever its own class.
         if key in self._open and (key not in self._started or record.within is not None):
             self._started[key] = record
 
@@ -275,14 +279,14 @@ class Transcript:
         self._settle()
 
     def _detach(self) -> None:
-        """What waited, ran and was asked belongs to the session that this one was made of."""
+        """Forget the queue, the run and the approvals of a fork's origin: they belong to that session."""
         self.waiting, self.requests, self.held, self.run = {}, {}, False, None
         self.shell = None
         self._end()
         self._settle()
 
     def _settle(self) -> None:
-        """No call is open, and nothing is left to go on with."""
+        """Forget open calls and everything that could be resumed."""
         self._open.clear()
         self._started.clear()
         self.approvals.clear()

@@ -2,9 +2,9 @@
 
     begin -> [tools] -> [compacting] -> calling -> (waiting -> calling)* -> tools -> calling ... -> ended
 
-`receive(input)` returns what the caller has to do, in order. Every action that has an answer carries an id, and an
-answer with an id that is not awaited any more (late, repeated, cancelled) changes nothing: that is what makes an
-abort at any moment safe. Exactly one `End`, or one `Leave`, comes out of a run; after it nothing does.
+`receive(input)` returns the actions for the caller, in order. Each action with an answer has an id. Answers with an id that
+is no longer awaited (late, repeated, cancelled) are ignored, which makes an abort safe at any moment. A run produces
+exactly one `End` or one `Leave`, and no action after it.
 
 Source: `docs/protocol.md` (order of events, abort, step limit), `docs/durability.md` (retries).
 """
@@ -33,15 +33,15 @@ class RequestedCall(Struct, frozen=True):
 
 
 class Begin(Struct, frozen=True):
-    """The run starts; with `calls`, those that another run has left without a result."""
+    """The run starts. `calls`: calls that an earlier run left without a result; they run first."""
 
     calls: Sequence[RequestedCall] = ()
 
 
 class Replied(Struct, frozen=True):
-    """The reply is complete and recorded. `context`: tokens that the request and the reply took.
+    """The reply is complete and recorded.
 
-    `steered`: inputs wait that join the run at its next step.
+    `context`: tokens of the request and the reply. `steered`: inputs are waiting to join the run at its next step.
     """
 
     attempt: int
@@ -51,7 +51,7 @@ class Replied(Struct, frozen=True):
 
 
 class Failed(Struct, frozen=True):
-    """The request, or the one for a summary, failed.
+    """The request for a reply or a summary failed.
 
     `random` in [0, 1) spreads the retries; `elapsed_s` is the time since the first failure of the same outage.
     """
@@ -81,11 +81,11 @@ class CompactionDone(Struct, frozen=True):
 
 
 class Abort(Struct, frozen=True):
-    """A client wants the run to end now."""
+    """A client ends the run now."""
 
 
 class Drain(Struct, frozen=True):
-    """The process is about to end: the run is to stop before its next model request."""
+    """The process is about to end: the run must stop before its next model request."""
 
 
 Input = Begin | ReplyStarted | Replied | Failed | Waited | Finished | CompactionDone | Abort | Drain
@@ -94,12 +94,12 @@ Input = Begin | ReplyStarted | Replied | Failed | Waited | Finished | Compaction
 
 
 class Send(Struct, frozen=True):
-    """Call the model; answer with Opened and then Replied or Failed."""
+    """Call the model; answer with ReplyStarted and then Replied, or with Failed."""
 
     attempt: int
     step: int
     number: int
-    """Which try of this step, from 1."""
+    """Number of the attempt within this step, from 1."""
 
 
 class Wait(Struct, frozen=True):
@@ -108,30 +108,30 @@ class Wait(Struct, frozen=True):
     attempt: int
     delay_s: float
     number: int
-    """Failures in a row, from 1."""
+    """Number of consecutive failures, from 1."""
     reason: str
 
 
 class RequestCompaction(Struct, frozen=True):
-    """Summarise the transcript, then answer Compacted or Failed."""
+    """Summarise the transcript, then answer CompactionDone or Failed."""
 
     attempt: int
 
 
 class Cancel(Struct, frozen=True):
-    """End what Send, Wait or Compact with this id started; its answer is not awaited any more."""
+    """Cancel the Send, Wait or RequestCompaction with this id; its answer is no longer awaited."""
 
     attempt: int
 
 
 class StartCalls(Struct, frozen=True):
-    """Run these calls side by side; answer Finished for each."""
+    """Run these calls concurrently; answer Finished for each."""
 
     calls: Sequence[str]
 
 
 class CancelCalls(Struct, frozen=True):
-    """Cut these calls short; each still answers Finished."""
+    """Cancel these calls; each still answers Finished."""
 
     calls: Sequence[str]
 
@@ -145,8 +145,8 @@ class Skip(Struct, frozen=True):
 class End(Struct, frozen=True):
     """The run is over. `stop` is `end_turn`, `error` or `aborted`.
 
-    `open_step`: a `turn_end` has to say so, because the last step has none yet or the run was aborted. `error` is for
-    people.
+    `open_step`: send a `turn_end` first, because the last step has none yet or the run was aborted. `error` is a message
+    for the user.
     """
 
     stop: str
@@ -155,21 +155,25 @@ class End(Struct, frozen=True):
 
 
 class Leave(Struct, frozen=True):
-    """Stop here, without an end: nothing is under way, and another run goes on from here."""
+    """Stop here without an end: nothing is in progress, and a later run resumes from here."""
 
 
 Action = Send | Wait | RequestCompaction | Cancel | StartCalls | CancelCalls | Skip | End | Leave
 
 
 class Turn:
-    """The machine of one run."""
+    """State machine of one run."""
 
     def __init__(
         self, *, max_steps: int | None, context: int, compact_from: int | None, policy: retry.RetryPolicy | None = None
     ) -> None:
-        """`context`: tokens that the last request took; at `compact_from` the transcript is summarised first.
+        """Create the state machine of a run that has not begun.
 
-        `policy`: how long failures are waited out.
+        Args:
+            max_steps: limit of model calls; None: unlimited.
+            context: tokens of the last request.
+            compact_from: number of tokens from which the transcript is summarised before the next request; None: never.
+            policy: how long to retry failed requests.
         """
         self._policy = policy or retry.RetryPolicy()
         self._failures = 0
@@ -194,16 +198,16 @@ class Turn:
 
     @property
     def step(self) -> int:
-        """The model call that runs or ran last, from 1; 0 before the first."""
+        """Number of the current or last model call, from 1; 0 before the first."""
         return self._step
 
     @property
     def awaited(self) -> int | None:
-        """The attempt whose answer counts; any other is stale."""
+        """Id of the awaited answer; answers with any other id are stale."""
         return self._awaited
 
     def receive(self, event: Input) -> list[Action]:
-        """What follows from `event`, in order."""
+        """Return the actions that follow from `event`, in order."""
         if self._ended:
             return []
         match event:
@@ -251,6 +255,7 @@ class Turn:
             return self._end("error", error=message, open_step=False)
         self._step += 1
         self._number = 0
+        # A draining run starts no summary: `_send` leaves instead, and the next daemon summarises.
         is_full = self._compact_from is not None and self._context >= self._compact_from
         return self._compact() if is_full and not self._draining else self._send()
 
@@ -262,9 +267,9 @@ class Turn:
         return [Send(self._expect(), self._step, self._number)]
 
     def _compact(self) -> list[Action]:
-        self._compacted_for = self._step
+        self._compacted_for = self._step  # at most one summary per step, or a request that stays too long would loop
         self._is_compacting = True
-        self._context = 0
+        self._context = 0  # unknown until the next reply reports it
         return [RequestCompaction(self._expect())]
 
     def _replied(self, reply: Replied) -> list[Action]:
@@ -273,18 +278,20 @@ class Turn:
         self._context = reply.context
         if not reply.calls and reply.steered and not self._is_last_step and not self._draining:
             return self._next_step()
-        if not reply.calls:  # the model is done; what would have joined but for the limit begins a run of its own
+        if not reply.calls:  # the model is done; inputs that could not join because of the limit get a run of their own
             return self._end("end_turn", open_step=False)
         self._batches = _batches(reply.calls)
         return self._next_batch()
 
     def _failed(self, failed: Failed) -> list[Action]:
         error = failed.error
+        # Too long for the model: summarise and try again. Not after a reply has begun: then the request did fit.
         if error.failure is Failure.CONTEXT and self._compacted_for != self._step and not self._opened:
             return self._leave() if self._draining else self._compact()
         self._failures += 1
         self._broken += error.failure is Failure.CUT
         delay = self._policy.delay_s(error, failures=self._failures, elapsed_s=failed.elapsed_s, random=failed.random)
+        # Broken replies have a limit of their own, because the vendor may bill each of them.
         if delay is None or self._broken >= retry.BROKEN_REPLIES:
             sentence = retry.gave_up(error, failures=self._failures, elapsed_s=failed.elapsed_s)
             return self._end("error", error=sentence, open_step=self._number > 0)
@@ -306,13 +313,14 @@ class Turn:
         self._running.remove(call)
         if self._running:
             return []
+        # An aborted run ends here and not in `_abort`: the results of cancelled calls precede the end.
         return self._end("aborted", open_step=True) if self._aborted else self._next_batch()
 
     def _drain(self) -> list[Action]:
         self._draining = True
         if self._awaited is None or self._awaited != self._paused:
             return []
-        return [Cancel(self._awaited), *self._leave()]  # before a retry nothing is under way
+        return [Cancel(self._awaited), *self._leave()]  # during a pause before a retry nothing is in progress
 
     def _leave(self) -> list[Action]:
         self._ended = True
@@ -342,7 +350,8 @@ class Turn:
 
 
 def _batches(calls: Sequence[RequestedCall]) -> list[list[str]]:
-    """Neighbours that may run side by side together, the others alone, in the model's order."""
+    """Group adjacent parallel calls into batches; every other call is a batch of its own. Keeps the model's order."""
+    # Not all parallel calls of a reply together: one after a `write` may depend on what it wrote.
     batches: list[list[str]] = []
     beside = False
     for call in calls:
