@@ -68,7 +68,7 @@ class Registered:
 
 
 class Channels:
-    """All channels."""
+    """The channels of one daemon and their senders."""
 
     def __init__(
         self,

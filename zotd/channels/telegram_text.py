@@ -76,6 +76,7 @@ class _Page:
             case "inline":
                 self._inline(token.children or ())
             case "paragraph_open":
+                # The parser hides the paragraphs of tight lists, which take one line each.
                 self._break(1 if token.hidden else 2)
             case "heading_open":
                 self._break(2)
@@ -229,6 +230,7 @@ def _html(text: str, spans: Sequence[_Span], start: int, end: int) -> str:
             up_to(min(around[-1].end, end))
             parts.append(around.pop().closing)
 
+    # A span that began in an earlier message is opened again at the start of this one.
     for span in spans:
         if span.start < end and span.end > start and span.start < span.end:
             close_before(span.start)
@@ -257,6 +259,7 @@ def _ranges(text: str) -> Iterator[tuple[int, int]]:
         if shown:
             yield start, start + shown
         start = cut
+        # White space at a cut is not repeated at the start of the next message.
         while start < len(text) and text[start] in "\n ":
             start += 1
 

@@ -312,6 +312,7 @@ class Host:
         for extension in vanished:
             await _stopped(extension)
             self._extensions.pop(extension.name, None)
+        # All reloads are already running; this only collects their results.
         errors = [await reload for reload in reloads]
         # Manifests may have been added or moved, and the load order decides who owns a name.
         self._order([manifest.name for manifest in found.manifests])

@@ -207,7 +207,9 @@ class ExtensionProcess:
         """Handle one line; return its price for the rate limit, 0 for an answer."""
         if isinstance(line, TooLong):
             self._listener.too_long(line.head)
+            # The price of a line of the maximum length, which is at least what was read.
             return SERVER_LIMIT / 1024
+        # Answers are free, because the host itself limits how many calls are open.
         return 0.0 if self._listener.line(line) else 1 + len(line) / 1024
 
 

@@ -87,6 +87,7 @@ def parameters(function: Function) -> ObjectShape:
     if code.co_posonlyargcount > bound:
         raise TypeError(f"{plain.__name__}() has positional-only parameters, but a tool is called with named arguments")
     positional = plain.__defaults__ or ()
+    # Positional defaults belong to the last parameters.
     defaults = dict(zip(code.co_varnames[code.co_argcount - len(positional) : code.co_argcount], positional))
     defaults.update(plain.__kwdefaults__ or {})
     hints = getattr(plain, "__annotations__", {})

@@ -133,6 +133,7 @@ class Threads:
             spare = self._idle > 0
             self._idle -= spare
         if not spare:
+            # A daemon thread, because a handler that hangs must not prevent the exit.
             threading.Thread(target=self._serve, daemon=True).start()
         self._work.put(work)
 

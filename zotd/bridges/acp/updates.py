@@ -171,6 +171,7 @@ class Updates:
     ) -> ToolCallStart | ToolCallUpdate:
         is_known = call in self._calls
         self._calls[call] = _Known(diffs=[one for one in content if isinstance(one, Diff)])
+        # A call may be known already, from its start event or from a question about it.
         kind = ToolCallUpdate if is_known else ToolCallStart
         return kind(
             tool_call_id=call,

@@ -114,6 +114,7 @@ class _Validation:
 
     async def run(self) -> None:
         """Check all rules."""
+        # A disturbance that ends the process is recorded, and the next one gets a new process.
         for upset in await self._get_to_know():
             with suppress(StoppedError):
                 await self._upset(upset)
@@ -153,6 +154,7 @@ class _Validation:
         with found.under("hello"):
             name = await talk.greet()
         found.kept("hello", f"it sent hello after {_milliseconds_since(started)} ms")
+        # The host uses the name of the manifest everywhere, so another one in hello is only misleading.
         wanted = self._manifest.name
         other = [f'it calls itself "{name[:80]}" in its hello, but the manifest says "{wanted}", which is used']
         found.judge("name", other if name != wanted else [])
@@ -238,6 +240,7 @@ class _Validation:
             self._found.unchecked("shutdown", f"not checked: before it, it {talk.exit}")
             return
         ending = await talk.leave()
+        # Without the quoted stderr, which may differ between processes.
         self._ending = _kind(ending)
         if not ending:
             late = f"it was still there {LEAVE_S:g} s after `shutdown`; zot then sends SIGTERM to its group"

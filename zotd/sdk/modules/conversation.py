@@ -59,6 +59,7 @@ class ModuleLoop:
         """Send a message once the channel is connected, with `SEND_TRIES` tries; raises what the last one raises."""
         assert self._connected is not None, "run() is started first"
         await self._connected.wait()
+        # The last try is made after the loop, so that its exception reaches the host.
         for _, delay in zip(range(SEND_TRIES - 1), _delays()):
             try:
                 await _call(self._functions["send"], message)

@@ -65,5 +65,6 @@ def _watch(descriptor: int, directory: Path) -> bool:
 def _wait(descriptor: int) -> None:
     os.read(descriptor, 65536)
     deadline = time.monotonic() + MAX_WAIT_S
+    # Collects the events of one save before the next comparison.
     while time.monotonic() < deadline and select.select([descriptor], [], [], QUIET_S)[0]:
         os.read(descriptor, 65536)
