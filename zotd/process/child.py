@@ -73,7 +73,7 @@ class Child:
         self._output.pause()
 
     def resume_output(self) -> None:
-        """Continue reading after `pause_output`."""
+        """Continue reading the output after `pause_output`."""
         self._output.resume()
 
     async def stop(self, grace_s: float = GRACE_S) -> None:
@@ -115,12 +115,13 @@ class Child:
         self._exited.set()
         if not self._stopping:
             self._reap()
+            # Do not wait for the end of the pipe: a background process may hold it for hours.
             self._loop.call_later(DRAIN_S, self._output.let_go)
 
     def _reap(self) -> None:
         if self.returncode is None:
             self.returncode = self._watch.reap()
-            descent.forget(self.pid)
+            descent.forget(self.pid)  # from now on the kernel may reuse the pid
             if self._entry is not None:
                 self._entry.close()
             self._reaped.set()
@@ -153,6 +154,7 @@ def spawn(
         OSError: the command could not be started.
         ValueError: an argument contains NUL.
     """
+    # The entry comes first: a daemon that is killed between the two steps leaves a mark, but never an unrecorded child.
     entry = None if ledger is None else ledger.open()
     try:
         pid, readable = _start(argv, cwd, env, stdin=stdin, stderr=stderr)

@@ -17,7 +17,7 @@ UNKNOWN_EXIT = 255
 """Reported if the exit code is lost: other code collected it, or SIGCHLD is ignored."""
 
 PIDFD_SIGNAL_PROCESS_GROUP = 4
-"""`linux/pidfd.h`."""
+"""Flag of `pidfd_send_signal` from `linux/pidfd.h`, which Python does not define."""
 
 _watched: dict[int, bool] = {}
 """Children with a watch, by pid; True if an orphan may have ended while this one was still a zombie. Module state,
@@ -42,7 +42,7 @@ class ExitWatch(Protocol):
 
 def watch_exit(pid: int, on_exit: Callable[[], None]) -> ExitWatch:
     """Watch a child of this process; no other code may wait for it."""
-    _watched[pid] = False
+    _watched[pid] = False  # before anything can fail, so that `reap_orphans` never takes this child for an orphan
     if sys.platform == "linux":
         # Kernels before 5.3 and some sandboxes have no pidfd; without a free descriptor there is none either.
         with suppress(OSError):
@@ -69,7 +69,7 @@ class PidfdWatch:
     """Watches a pidfd (Linux). The child stays a zombie until `reap`, so its pid cannot be reused before that."""
 
     def __init__(self, pid: int, pidfd: int, on_exit: Callable[[], None]) -> None:
-        """Take ownership of `pidfd`."""
+        """Watch the child `pid`; take ownership of `pidfd`."""
         self._pid = pid
         self._pidfd = pidfd
         self._on_exit = on_exit
@@ -83,16 +83,17 @@ class PidfdWatch:
         return code
 
     def signal_group(self, number: int) -> None:
-        """See `ExitWatch`."""
+        """Send a signal to the group; see `ExitWatch.signal_group`."""
         _signal_group(self._pid, number)
 
     def close(self) -> None:
-        """See `ExitWatch`."""
+        """Stop watching; see `ExitWatch.close`."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         _forget(self._pid)
 
     def _exited(self) -> None:
+        # The pidfd of an exited process stays readable: the loop would call this again and again.
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
         self._on_exit()
@@ -115,12 +116,12 @@ class AdoptedWatch:
         self._loop.add_reader(pidfd, self._exited)
 
     def signal_group(self, number: int) -> None:
-        """See `ExitWatch`."""
+        """Send a signal to the group; see `ExitWatch.signal_group`."""
         try:
             signal.pidfd_send_signal(self._pidfd, number, None, PIDFD_SIGNAL_PROCESS_GROUP)
         except ProcessLookupError:
             return
-        except OSError:  # a kernel before 6.9: only while it lives does the number surely stand for its group
+        except OSError:  # a kernel before 6.9; the pid certainly refers to the group only while the process lives
             if not self._has_exited:
                 _signal_group(self._pid, number)
 
@@ -129,7 +130,7 @@ class AdoptedWatch:
         os.close(self._pidfd)
 
     def close(self) -> None:
-        """See `ExitWatch`."""
+        """Stop watching; see `ExitWatch.close`."""
         self._loop.remove_reader(self._pidfd)
         os.close(self._pidfd)
 
@@ -160,7 +161,7 @@ class ThreadWatch:
         return self._code
 
     def signal_group(self, number: int) -> None:
-        """See `ExitWatch`."""
+        """Send a signal to the group; see `ExitWatch.signal_group`."""
         _signal_group(self._pid, number)
 
     def close(self) -> None:
@@ -194,6 +195,7 @@ def _forget(pid: int) -> None:
 def _ended_child() -> int | None:
     """Return the pid of a zombie child without reaping it, or None."""
     try:
+        # WNOWAIT: only look, because the zombie may belong to a watch, which needs its exit code.
         found = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
         return None

@@ -85,7 +85,7 @@ class Survivor:
     number: int
     """N in the name of the file."""
     lines: list[bytes]
-    """Recorded lines, oldest first."""
+    """Lines recorded by the earlier daemon, oldest first."""
     is_cut: bool
     """Whether the last line in its stdin may be incomplete."""
     pidfd: int
@@ -130,6 +130,7 @@ class FdHandover:
             return
         inodes = (os.fstat(pipes[0]).st_ino, os.fstat(pipes[1]).st_ino, os.fstat(pipes[2]).st_ino)
         self._head = Head(VERSION, world(), mark, pid, process.started, inodes, self._label)
+        # Pipes first: the file promises the next daemon that they are there.
         if self._store.put(self._name(), pipes):
             self._write_anew([])
 
@@ -194,6 +195,7 @@ class FdHandover:
             self._file = os.memfd_create(self._name(), os.MFD_CLOEXEC)
             content = b"\n".join([self._state() + msgspec.json.encode(self._head), *lines, b""])
             self._size = os.write(self._file, content)
+            # The new file goes into the store before the old one is removed, so that a kill here loses nothing.
             is_kept = self._size == len(content) and self._store.put(self._name(self._number + 1), [self._file])
         except OSError:
             is_kept = False
@@ -240,6 +242,7 @@ def survivors(found: Mapping[str, Sequence[int]], store: DescriptorStore) -> lis
 
 def _survivor(mark: str, found: Mapping[str, Sequence[int]]) -> Survivor | None:
     numbers = [int(match[2]) for name in found if (match := _NAME.fullmatch(name)) and match[1] == mark and match[2]]
+    # Newest first; an older file is complete as well if the earlier daemon was killed during a rewrite.
     for number in sorted(numbers, reverse=True):
         for file in found.get(f"{PREFIX}{mark}-{number}", ()):
             read = _read(file)
@@ -294,6 +297,7 @@ def _hold(process: Identity) -> int | None:
         return None
     with suppress(OSError):
         signal.pidfd_send_signal(pidfd, 0)
+        # Checked after the open: from here on the pidfd refers to this process even if its pid is reused.
         if is_alive(process):
             return pidfd
     os.close(pidfd)

@@ -52,12 +52,12 @@ class SystemdStore:
         self._has_failed = False
 
     def put(self, name: str, fds: Sequence[int]) -> bool:
-        """See `DescriptorStore`."""
+        """Add copies; see `DescriptorStore.put`. True means only that systemd was told: it sends no confirmation."""
         # Without FDPOLL=0 systemd would remove a pipe as soon as its other end is closed, without telling us.
         return self._tell(f"FDSTORE=1\nFDPOLL=0\nFDNAME={name}", fds)
 
     def remove(self, name: str) -> None:
-        """See `DescriptorStore`."""
+        """Remove the descriptors with this name; see `DescriptorStore.remove`."""
         self._tell(f"FDSTOREREMOVE=1\nFDNAME={name}")
 
     def _tell(self, message: str, fds: Sequence[int] = ()) -> bool:
@@ -85,6 +85,7 @@ def inherited(env: Mapping[str, str]) -> dict[str, list[int]]:
     Empty if `LISTEN_PID` names another process. Each caller owns the descriptors with its names. They are made
     non-inheritable.
     """
+    # The variables may have been inherited from another service; then the numbers refer to other files.
     if env.get("LISTEN_PID") != str(os.getpid()):
         return {}
     try:

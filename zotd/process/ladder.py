@@ -23,6 +23,7 @@ async def signal_all(processes: Iterable[Identity], number: int, within_s: float
     if not sent:
         return
     loop = asyncio.get_running_loop()
+    # UNSEEN is never removed from the set, so that without pidfds the wait lasts for the whole time.
     waiting = set(sent)
     ended = asyncio.Event()
 

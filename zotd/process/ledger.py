@@ -57,7 +57,7 @@ class ChildEntry:
     """The record of one child."""
 
     def __init__(self, path: Path, fd: int) -> None:
-        """Made by `ChildLedger.open`."""
+        """Use the file at `path`; take ownership of its descriptor `fd`, or -1 if there is none to write to."""
         self._path = path
         self._fd = fd
 
@@ -97,7 +97,7 @@ class ChildLedger:
         """Use `directory`, which all hosts of a home share and which is created when needed."""
         self.directory = directory
         pid = os.getpid()
-        me = identify(pid) or Identity(pid, 0)  # without /proc children are recorded but not found again
+        me = identify(pid) or Identity(pid, 0)  # without /proc, children are recorded but cannot be found again
         self._own = directory / f"{world()}.{me.pid}.{me.started}"
         self._has_failed = False
 
@@ -163,6 +163,7 @@ class ChildLedger:
             abandoned.path.parent.rmdir()
 
     def _made(self, path: Path) -> int:
+        # Try without creating the directory first: it usually exists, and each child would pay for the check.
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
         try:
             return os.open(path, flags, 0o600)
@@ -180,6 +181,7 @@ def _inside(directory: Path) -> list[Path]:
 
 def _lives(host: Path) -> bool:
     pid, _, started = host.name.removeprefix(f"{world()}.").partition(".")
+    # An unknown name counts as alive: rather leave its children alone than end those of another program.
     return not (pid.isdigit() and started.isdigit()) or is_alive(Identity(int(pid), int(started)))
 
 

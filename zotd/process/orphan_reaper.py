@@ -119,6 +119,7 @@ class OrphanReaper:
         def left(processes: Sequence[ProcessInfo]) -> list[Identity]:
             return [process.identity for process in processes if process.mark == claim.entry.mark]
 
+        # The entry stays if a process survives: the next host tries again.
         if await self._end(left, claim.what, is_asked=not claim.is_killed):
             claim.entry.close()
 
@@ -144,6 +145,7 @@ class OrphanReaper:
         if is_asked:
             await signal_all(left(await self._processes()), signal.SIGTERM, TERM_S)
         for _ in range(ROUNDS):
+            # A new census each round: a process may have forked between the census and its death.
             found = left(await self._processes())
             if not found:
                 return True
@@ -156,6 +158,7 @@ class OrphanReaper:
         """Return a census taken after this call began; concurrent callers share one."""
         asked = self._begun
         async with self._census_lock:
+            # A census that began before this call may miss processes that the caller knows about.
             if self._census[0] <= asked:
                 self._begun += 1
                 self._census = self._begun, await asyncio.to_thread(census)

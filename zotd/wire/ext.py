@@ -1,7 +1,7 @@
-"""Frames between the host and one extension process (`docs/extensions.md`), and how a line becomes one.
+"""Frames between the host and one extension process (`docs/extensions.md`), and their decoding.
 
-`read` is forgiving as the protocol wants it: unknown fields are ignored, `null` counts as left out (Go writes it for an
-empty list), and a line that is no frame is told apart by what is wrong with it, so that one bad frame costs itself only.
+`read` is lenient, as the protocol requires: unknown fields are ignored, and `null` counts as absent, because Go encodes an
+empty list as `null`. For a line that is no frame it returns the kind of fault, so that one bad frame affects nothing else.
 """
 
 import json
@@ -12,14 +12,14 @@ import msgspec
 from zotd.wire.base import BadFrameError, Frozen, convert
 
 PROTOCOL_VERSION = 1
-"""`protocol_version` of `hello_ack`."""
+"""Version of the extension protocol, sent in `hello_ack`."""
 
 CALL_TOOL = "call_tool"
-"""The capability, of `hello` and of `hello_ack`."""
+"""Name of the capability to call tools, in `hello` and in `hello_ack`."""
 
 
 class Panel(Frozen, frozen=True):
-    """The first picture of a panel."""
+    """Initial content of a panel."""
 
     id: str
     title: str = ""
@@ -31,11 +31,11 @@ class Panel(Frozen, frozen=True):
 
 
 class Inbound(Frozen, tag_field="type", frozen=True):
-    """What every frame from an extension is."""
+    """Base class of frames from an extension."""
 
 
 class Hello(Inbound, tag="hello", frozen=True):
-    """The first frame."""
+    """Introduces the extension; must be its first frame."""
 
     name: str
     version: str = ""
@@ -43,14 +43,14 @@ class Hello(Inbound, tag="hello", frozen=True):
 
 
 class RegisterCommand(Inbound, tag="register_command", frozen=True):
-    """A slash command."""
+    """Registers a slash command for the sessions of the scope."""
 
     name: str
     description: str = ""
 
 
 class RegisterTool(Inbound, tag="register_tool", frozen=True):
-    """A tool for the model; whether `schema`, `exposure` and `replay` make sense is judged in `core.registry`."""
+    """Registers a tool for the model; `core.registry` checks `schema`, `exposure` and `replay`."""
 
     name: str
     description: str = ""
@@ -63,22 +63,22 @@ class RegisterTool(Inbound, tag="register_tool", frozen=True):
     replay: str = "never"
     parallel: bool = True
     undescribed: dict[str, str] = {}  # noqa: RUF012  (msgspec copies an empty default)
-    """Type hints of which the schema says nothing, by parameter; for the author, not for the model."""
+    """Type hints that the schema cannot express, by parameter; shown to the author, not to the model."""
 
 
 class Subscribe(Inbound, tag="subscribe", frozen=True):
-    """Events to be sent and to be asked about; adds to earlier ones."""
+    """Subscribes to `events` and, as a guard, to `intercept`; adds to earlier subscriptions."""
 
     events: tuple[str, ...] = ()
     intercept: tuple[str, ...] = ()
 
 
 class Ready(Inbound, tag="ready", frozen=True):
-    """The registrations of the start are all sent."""
+    """All registrations of the start have been sent."""
 
 
 class CommandResponse(Inbound, tag="command_response", frozen=True):
-    """Answer to `command_invoked`."""
+    """Answer to `command_invoked`; `action` selects which of the other fields apply."""
 
     id: str
     action: str = ""
@@ -92,9 +92,10 @@ class CommandResponse(Inbound, tag="command_response", frozen=True):
 
 
 class ToolResult(Inbound, tag="tool_result", frozen=True):
-    """Answer to `tool_call`; the blocks are read by `exthost.content`."""
+    """Answer to `tool_call`; `exthost.content` decodes the blocks."""
 
     id: str
+    # Not typed as blocks, so that one bad block does not make the whole frame a bad one.
     content: tuple[object, ...] = ()
     is_error: bool = False
     structured_content: object = None
@@ -102,7 +103,7 @@ class ToolResult(Inbound, tag="tool_result", frozen=True):
 
 
 class EventInterceptResponse(Inbound, tag="event_intercept_response", frozen=True):
-    """Answer to `event_intercept`."""
+    """Decision of a guard: the answer to `event_intercept`."""
 
     id: str
     block: bool = False
@@ -129,14 +130,14 @@ class ClearNotes(Inbound, tag="clear_notes", frozen=True):
 
 
 class OpenPanel(Inbound, tag="open_panel", frozen=True):
-    """A panel that nobody asked for."""
+    """Opens a panel on the extension's own initiative, not as the answer to a command."""
 
     panel: Panel
     session_id: str | None = None
 
 
 class PanelRender(Inbound, tag="panel_render", frozen=True):
-    """A panel's new picture."""
+    """Replaces the content of an open panel."""
 
     panel_id: str
     title: str = ""
@@ -153,14 +154,14 @@ class PanelClose(Inbound, tag="panel_close", frozen=True):
 
 
 class Submit(Inbound, tag="submit", frozen=True):
-    """Queue a prompt."""
+    """Submits a prompt to a session, where it waits in the queue."""
 
     text: str
     session_id: str | None = None
 
 
 class SubmitSlash(Inbound, tag="submit_slash", frozen=True):
-    """Run a slash command."""
+    """Runs a slash command in a session, as if the user had typed it."""
 
     text: str
     session_id: str | None = None
@@ -173,12 +174,12 @@ class CallTool(Inbound, tag="call_tool", frozen=True):
     name: str
     args: dict[str, object] = {}  # noqa: RUF012  (msgspec copies an empty default)
     parent_id: str | None = None
-    """The `tool_call` or `command_invoked` that it is made for."""
+    """Id of the `tool_call` or `command_invoked` on whose behalf the call is made."""
     session_id: str | None = None
 
 
 class CallToolCancel(Inbound, tag="call_tool_cancel", frozen=True):
-    """The answer to a `call_tool` is not wanted any more."""
+    """Cancels a `call_tool`; its answer is no longer needed."""
 
     id: str
 
@@ -199,23 +200,23 @@ class SetStatus(Inbound, tag="set_status", frozen=True):
 
 
 class Unregister(Inbound, tag="unregister", frozen=True):
-    """Takes a registration back; `kind` is `tool`, `command` or `channel`."""
+    """Removes a registration; `kind` is `tool`, `command` or `channel`."""
 
     kind: str
     name: str
 
 
 class RegisterChannel(Inbound, tag="register_channel", frozen=True):
-    """A messaging platform."""
+    """Registers a messaging platform that the extension connects to."""
 
     name: str
     description: str = ""
     shows_busy: bool = False
-    """It wants `channel_busy`."""
+    """Whether the host should send `channel_busy`; platforms without a typing indicator do not need it."""
 
 
 class ChannelMessage(Inbound, tag="channel_message", frozen=True):
-    """Somebody wrote on a channel."""
+    """A message that a person sent on a channel."""
 
     channel: str
     sender: str
@@ -223,11 +224,11 @@ class ChannelMessage(Inbound, tag="channel_message", frozen=True):
     images: tuple[object, ...] = ()
     metadata: dict[str, object] | None = None
     id: str | None = None
-    """The extension wants to know when the message is safe: answered by `channel_accepted`."""
+    """If set, the host answers with `channel_accepted` once the message is stored."""
 
 
 class ChannelState(Inbound, tag="channel_state", frozen=True):
-    """A channel is connected, or is not."""
+    """Reports the connection state of a channel; `error` is for the user."""
 
     channel: str
     state: str
@@ -235,21 +236,21 @@ class ChannelState(Inbound, tag="channel_state", frozen=True):
 
 
 class ChannelSent(Inbound, tag="channel_sent", frozen=True):
-    """Answer to `channel_send`."""
+    """Answer to `channel_send`; an empty `error` means that the platform has accepted the message."""
 
     id: str
     error: str = ""
 
 
 class ModuleError(Inbound, tag="module_error", frozen=True):
-    """A Python module that failed to load; an empty error: it is mended."""
+    """Reports that a Python module failed to load; an empty `error` reports that it loads again."""
 
     file: str
     error: str = ""
 
 
 class ShutdownAck(Inbound, tag="shutdown_ack", frozen=True):
-    """A courtesy."""
+    """Answer to `shutdown`. Optional: the host waits for the exit, not for this frame."""
 
 
 FromExtension = (
@@ -286,7 +287,7 @@ FromExtension = (
 
 
 class Outbound(Frozen, tag_field="type", frozen=True):
-    """What every frame to an extension is; a field without default is always sent."""
+    """Base class of frames to an extension; fields without default are always sent."""
 
 
 class HelloAck(Outbound, tag="hello_ack", frozen=True):
@@ -298,15 +299,15 @@ class HelloAck(Outbound, tag="hello_ack", frozen=True):
     model: str
     cwd: str
     extension_dir: str
-    """The code."""
+    """Directory of the extension's code; replaced by an update."""
     data_dir: str
-    """Where state goes."""
+    """Directory for the extension's state; kept by an update."""
     capabilities: tuple[str, ...]
     features: tuple[str, ...]
 
 
 class CommandInvoked(Outbound, tag="command_invoked", frozen=True):
-    """Somebody typed a command; `args` is the rest of the line, trimmed."""
+    """A user ran a command of the extension; `args` is the rest of the line, trimmed."""
 
     id: str
     name: str
@@ -314,11 +315,11 @@ class CommandInvoked(Outbound, tag="command_invoked", frozen=True):
     session_id: str | None = None
     client_id: str | None = None
     cwd: str | None = None
-    """For extensions of scope `daemon`, which serve many directories; so in the next frames."""
+    """Only for extensions of scope `daemon`, which serve many directories; the same in the next frames."""
 
 
 class ToolCall(Outbound, tag="tool_call", frozen=True):
-    """The model calls a tool."""
+    """The model calls a tool of the extension; with `reconcile`, asks for the outcome of an earlier call instead."""
 
     id: str
     name: str
@@ -330,7 +331,7 @@ class ToolCall(Outbound, tag="tool_call", frozen=True):
 
 
 class ToolCancel(Outbound, tag="tool_cancel", frozen=True):
-    """The answer to a `tool_call` is not wanted any more."""
+    """Cancels a `tool_call`; its answer is no longer needed."""
 
     id: str
     session_id: str | None = None
@@ -338,7 +339,7 @@ class ToolCancel(Outbound, tag="tool_cancel", frozen=True):
 
 
 class ToolAnswer(Outbound, tag="tool_result", frozen=True):
-    """Answer to `call_tool`."""
+    """Answer to `call_tool`; the frame has the same type as the extension's own `tool_result`."""
 
     id: str
     name: str
@@ -350,7 +351,7 @@ class ToolAnswer(Outbound, tag="tool_result", frozen=True):
 
 
 class Event(Outbound, tag="event", frozen=True, kw_only=True):
-    """Something happened (`docs/extensions.md`); which fields come with which event is told there."""
+    """An event that the extension has subscribed to; `docs/extensions.md` lists the fields of each event."""
 
     event: str
     session_id: str | None = None
@@ -380,7 +381,7 @@ class Event(Outbound, tag="event", frozen=True, kw_only=True):
 
 
 class EventIntercept(Outbound, tag="event_intercept", frozen=True, kw_only=True):
-    """A guard is asked; exactly one of the groups of optional fields is there."""
+    """Asks a guard for a decision; `event` determines which of the optional fields are set."""
 
     id: str
     event: str
@@ -395,7 +396,7 @@ class EventIntercept(Outbound, tag="event_intercept", frozen=True, kw_only=True)
 
 
 class PanelKey(Outbound, tag="panel_key", frozen=True):
-    """A key in a focused panel; `text` goes with the key `rune`."""
+    """A key pressed in a focused panel; for the key `rune`, `text` is the character."""
 
     panel_id: str
     key: str
@@ -423,14 +424,14 @@ class PanelClosed(Outbound, tag="panel_close", frozen=True):
 
 
 class ChannelChoice(Frozen, frozen=True):
-    """A button: what it says, and what the sender writes by pressing it."""
+    """A button: its label, and the text that pressing it sends as the user's message."""
 
     label: str
     text: str
 
 
 class ChannelSend(Outbound, tag="channel_send", frozen=True):
-    """A message for somebody on a channel."""
+    """A message to a person on a channel."""
 
     id: str
     channel: str
@@ -438,31 +439,31 @@ class ChannelSend(Outbound, tag="channel_send", frozen=True):
     text: str
     metadata: dict[str, object] | None = None
     choices: tuple[ChannelChoice, ...] = ()
-    """Of a question; a platform without buttons leaves them out, for the text says what to write."""
+    """Buttons for a question; a platform without buttons can ignore them, because the text says what to write."""
 
 
 class ChannelBusy(Outbound, tag="channel_busy", frozen=True):
-    """The agent works on a message of this sender from now on, or (`busy` false) does not any more. May be lost.
+    """The agent has started (`busy`) or stopped working on a message of this sender. The frame may be lost.
 
-    Comes again when it does something else, with `text`: the step, the tool.
+    It is sent again with a new `text` when the agent begins another step or tool.
     """
 
     channel: str
     sender: str
     busy: bool
     metadata: dict[str, object] | None = None
-    """Of the message."""
+    """The `metadata` of the message that the agent works on."""
     text: str = ""
 
 
 class ChannelAccepted(Outbound, tag="channel_accepted", frozen=True):
-    """Answer to a `channel_message` with an `id`: it is on disk, or was refused; the platform may forget it."""
+    """Answer to a `channel_message` with an `id`: it is stored or refused, so the extension need not send it again."""
 
     id: str
 
 
 class Shutdown(Outbound, tag="shutdown", frozen=True):
-    """Leave now."""
+    """Asks the process to exit; SIGTERM and SIGKILL follow if it does not (`core.supervision`)."""
 
 
 ToExtension = (
@@ -487,37 +488,38 @@ ToExtension = (
 
 
 class Fault(StrEnum):
-    """Why a line is no frame."""
+    """Why a line is not a valid frame."""
 
     STRAY = "stray"
-    """No JSON object: something that a library printed, most of the time."""
+    """Not a JSON object; usually output of a library."""
     UNKNOWN = "unknown"
-    """A frame of a newer protocol, or a misspelt one."""
+    """Unknown `type`: a newer protocol, or a typing error."""
     BAD = "bad"
-    """A known frame with a field that is missing or of the wrong type."""
+    """A known frame with a missing field, or one of the wrong type."""
 
 
 class Skipped(msgspec.Struct, frozen=True):
-    """Stands for a line that is no frame."""
+    """A line that is not a valid frame, and why."""
 
     fault: Fault
     sentence: str
-    """What is wrong, for the extension's author."""
+    """The error, for the extension's author."""
     type: str = ""
     id: str | None = None
-    """Of a bad frame: the request that it would have answered."""
+    """For a bad frame: the id of the request it answers, which can then fail at once instead of timing out."""
 
 
 KINDS: dict[str, type[FromExtension]] = {
     str(kind.__struct_config__.tag): kind for kind in FromExtension.__args__ if issubclass(kind, Inbound)
 }
-"""Every frame that an extension may send, by its `type`."""
+"""Struct of each frame that an extension may send, by its `type`."""
 
 DECODER: msgspec.json.Decoder[FromExtension] = msgspec.json.Decoder(FromExtension)
 
 
 def read(line: bytes) -> FromExtension | Skipped:
-    """The frame that `line` holds, or why it holds none; never raises."""
+    """Decode a line into a frame, or into a `Skipped` with the reason; never raises."""
+    # Most lines are valid: try the fast decoder first, and find out what is wrong only if it fails.
     try:
         return DECODER.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -525,8 +527,8 @@ def read(line: bytes) -> FromExtension | Skipped:
 
 
 def _read_again(line: bytes) -> FromExtension | Skipped:
-    """The slow way, for a line that is not quite a frame."""
-    if not line.lstrip().startswith(b"{"):  # found out ten times as fast as below: programs print a lot
+    """Decode a line that the strict decoder refused."""
+    if not line.lstrip().startswith(b"{"):  # ten times as fast as the way below; programs print many such lines
         return Skipped(Fault.STRAY, f"not a JSON object: {_shortened(line)}")
     try:
         fields = _object(line)
@@ -540,7 +542,7 @@ def _frame(fields: dict[str, object]) -> FromExtension | Skipped:
     name = fields.get("type")
     if not isinstance(name, str):
         return Skipped(Fault.BAD, "a frame without `type`")
-    if name not in KINDS:
+    if name not in KINDS:  # the name comes from the extension and goes into logs: keep it short
         return Skipped(Fault.UNKNOWN, f'unknown frame type "{name[:80]}"', name[:80])
     try:
         return convert(_without_nulls(fields), KINDS[name])
@@ -553,14 +555,15 @@ def _bad(name: str, key: object, error: BadFrameError) -> Skipped:
 
 
 def _object(line: bytes) -> object:
-    """A JSON value in which what is not Unicode, in bytes or as half a surrogate pair, has become `?` or U+FFFD."""
+    """Decode JSON; replace invalid UTF-8 by U+FFFD and lone surrogates by `?`."""
+    # Two passes: `json` accepts lone surrogates, which encoding replaces; msgspec then enforces its own limits.
     value = json.loads(line.decode(errors="replace"))
     decoded: object = msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
     return decoded
 
 
 def _without_nulls(frame: dict[str, object]) -> dict[str, object]:
-    """The frame, and an object in it, without members that are null; deeper ones are somebody's data."""
+    """Remove members that are null from the frame and its panel; deeper nulls are data and stay."""
     kept = {name: value for name, value in frame.items() if value is not None}
     for name in ("panel", "open_panel"):
         panel = kept.get(name)
