@@ -125,9 +125,9 @@ async def test_a_chain_has_four_tools_and_none_of_them_twice(shop, ask):
     result, _ = await ask("a", nested("b", "c", "d", "e", args=nested("read", args={})))
     for _ in range(3):
         result = json.loads(result[0])
-    assert result[0] == "e would be one too many: a > b > c > d have called each other already"
+    assert result[0] == "e is not called: the chain of calls is too long: a > b > c > d have called each other"
     result, _ = await ask("a", nested("b", "a", args=nested("read", args={})))
-    assert json.loads(result[0])[0] == "a cannot lead to itself: a > b > a"
+    assert json.loads(result[0])[0] == "a must not call itself: a > b > a"
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ async def test_an_interactive_tool_has_no_more_time_than_others_when_an_extensio
         ''',
     )
     result, _ = await ask("outer", {})
-    assert result == "inner was not done within 0.5 s, and was ended"
+    assert result == "inner did not end within 0.5 s and was stopped"
 
 
 # --- after a crash --------------------------------------------------------------------------------------------

@@ -214,7 +214,7 @@ async def test_a_last_line_that_a_crash_has_cut_is_left_out(desk):
     ("lines", "sentence"),
     [
         ([old.message("user", old.text("x"))], "line 1: no session file begins like this"),
-        ([old.meta(), "nonsense\n", *ROUND], "line 2: it cannot be understood: JSON is malformed"),
+        ([old.meta(), "nonsense\n", *ROUND], "line 2: it cannot be read: JSON is malformed"),
         ([old.meta(), *ROUND, '{"type":"message"}\n'], "line 6: the row message lacks its content"),
         ([old.meta(), '{"type":"message","message":{"role":3}}\n'], "line 2: it cannot be understood"),
         ([old.meta(), old.message("user", {"mime_type": "image/png", "data": "?"})], "line 2: an image is not base64"),
@@ -335,7 +335,7 @@ async def test_a_file_chooses_neither_url_nor_mode_nor_programs(desk):
         (lambda lines: lines[:-1], "the file ends in the middle"),
         (lambda lines: lines[:2] + lines[3:], "it has record 3 where 2 is due"),
         (lambda lines: lines[:4] + lines[5:], "where"),
-        (lambda lines: [*lines, lines[-1]], "it stands behind the end"),
+        (lambda lines: [*lines, lines[-1]], "there are lines after the end"),
         (lambda lines: [lines[0].replace('"v":1', '"v":2'), *lines[1:]], "which is newer"),
     ],
 )

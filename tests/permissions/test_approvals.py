@@ -198,7 +198,7 @@ async def test_other_arguments_come_back_with_the_answer_and_are_on_record(place
 @pytest.mark.parametrize(
     ("decision", "fields", "words"),
     [
-        ("perhaps", {}, 'a decision is "allow" or "deny"'),
+        ("perhaps", {}, 'the decision must be "allow" or "deny"'),
         ("allow", {"scope": "today"}, 'no scope "today"'),
         ("deny", {"scope": "session"}, "a denial is for once"),
         ("deny", {"args": {}}, "leave `args` out"),

@@ -89,7 +89,7 @@ def test_logout_deletes_the_key_and_fails_without_one(live):
     live.zotctl("login", "openai", "--no-check", piped=KEY)
     assert live.zotctl("logout", "openai")[:2] == (0, "auth.json no longer has a key for OpenAI\n")
     code, _, err = live.zotctl("logout", "openai")
-    assert (code, err) == (1, "zotctl: auth.json has no key for OpenAI; auth.list says what has\n")
+    assert (code, err) == (1, "zotctl: auth.json has no key for OpenAI; auth.list shows the stored keys\n")
     assert stored(live) == {}
 
 
@@ -116,5 +116,5 @@ def test_zot_without_a_key_names_the_variable_and_the_command(live):
     code, _, err = live.zot("-p", "hello")
     assert code == 1
     assert err.startswith(
-        "zot: no model to talk to: set ANTHROPIC_API_KEY or OPENAI_API_KEY, run zotctl login PROVIDER, "
+        "zot: no model is configured: set ANTHROPIC_API_KEY or OPENAI_API_KEY, run zotctl login PROVIDER, "
     )

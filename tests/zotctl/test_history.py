@@ -104,7 +104,7 @@ def test_files_of_the_original_are_imported_once(live):
     code, out, err = live.zotctl("import", "sessions")
     made = out.split()[0]
     assert (code, out) == (1, f'{made}  "mend the door": 2 messages  ({folder / "one.jsonl"})\n')
-    assert err.startswith(f"{folder / 'two.jsonl'}: nothing was imported: line 1: it cannot be understood: JSON is")
+    assert err.startswith(f"{folder / 'two.jsonl'}: nothing was imported: line 1: it cannot be read: JSON is")
     again = json.loads(live.zotctl("import", "sessions/deep/one.jsonl", "--json")[1])
     (file,) = again["files"]
     assert (again["v"], file["session"]["id"], file["known"]) == (1, made, True)

@@ -205,7 +205,7 @@ class Dispatcher:
         except LetGoError as error:
             call.fail(Code.CONFLICT, str(error))
         except StorageError as error:
-            call.fail(Code.STORAGE_BLOCKED, f"nothing can be stored: {error}")
+            call.fail(Code.STORAGE_BLOCKED, f"the journal cannot be written: {error}")
         except Exception:  # a bug must fail this command only, not the connection
             log.exception("a command failed")
             call.fail(Code.INTERNAL, "internal error; see the log of zotd")

@@ -29,7 +29,7 @@ async def page(journal: Journal, row: SessionRow, form: str, after: int) -> tupl
     """
     if form not in FORMATS:
         known = " and ".join(FORMATS)
-        raise CommandError(Code.BAD_REQUEST, f'there is no format "{form}"; there are {known}')
+        raise CommandError(Code.BAD_REQUEST, f'unknown format "{form}"; there are {known}')
     behind, piece = divmod(max(after, 0), PIECES)
     found = await journal.history.entries(row.id, behind, PAGE_BYTES)
     is_last = not found or found[-1].number >= row.records

@@ -106,12 +106,12 @@ class Original:
             if self._meta is not None and not line.endswith(b"\n"):
                 self._is_torn = True  # the program was killed while it wrote the row, and reads on without it itself
                 return
-            raise BadLineError(f"it cannot be understood: {error}") from error
+            raise BadLineError(f"it cannot be read: {error}") from error
         self._add(row, draft)
 
     def _add(self, row: _Row, draft: Draft) -> None:
         if self._meta is None and row.meta is None:
-            raise BadLineError("no session file begins like this: the first line has no `meta`")
+            raise BadLineError("not a session file of zot: the first line has no `meta`")
         match row:
             case _Row(type="meta", meta=_Meta() as meta):
                 self._configure(meta, draft)

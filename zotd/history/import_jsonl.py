@@ -38,7 +38,7 @@ class ExportFile:
     def take(self, line: bytes, draft: Draft) -> None:
         """Add what the line says; raises ValueError with what is wrong with it."""
         if self._ended:
-            raise BadLineError("it stands behind the end")
+            raise BadLineError("there are lines after the end")
         match _decoded(_HEAD, line).type:
             case "session":
                 self._begin(_decoded(_HEADER, line))
@@ -99,4 +99,4 @@ def _decoded(decoder: msgspec.json.Decoder[T], line: bytes | msgspec.Raw) -> T:
     try:
         return decoder.decode(line)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise BadLineError(f"it cannot be understood: {error}") from error
+        raise BadLineError(f"it cannot be read: {error}") from error

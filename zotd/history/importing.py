@@ -108,7 +108,7 @@ def _described(row: SessionRow, source: ImportSource, origin: SourceSession) -> 
     """
     cwd = source.cwd or origin.cwd
     if not cwd.startswith("/"):
-        raise CommandError(Code.BAD_REQUEST, f"{source.path} does not say where it belongs; say it with `cwd`")
+        raise CommandError(Code.BAD_REQUEST, f"{source.path} names no directory; give one with `cwd`")
     settings = msgspec.structs.replace(origin.settings, mode=source.mode, extensions=[], base_url=None, own_key=False)
     created = origin.created or row.updated
     return msgspec.structs.replace(row, name=origin.name, cwd=cwd, created=created, settings=settings, state="idle")
@@ -119,7 +119,7 @@ async def _publish(
 ) -> None:
     """Let everybody see the session, with a last record that says where it comes from."""
     if not staged.row.seq:
-        raise CommandError(Code.BAD_REQUEST, f"nothing was said in {source.path}, so that nothing was imported")
+        raise CommandError(Code.BAD_REQUEST, f"{source.path} has no messages; nothing was imported")
     past = await past_at(journal, staged.row, None, whole=False)
     row = msgspec.structs.replace(
         _described(staged.row, source, origin),
@@ -185,7 +185,7 @@ class _Reading:
 def _check_paths(source: ImportSource) -> None:
     for name, path in (("path", source.path), ("cwd", source.cwd)):
         if path and not path.startswith("/"):
-            raise CommandError(Code.BAD_REQUEST, f'{name} must be an absolute path, "{path}" is not')
+            raise CommandError(Code.BAD_REQUEST, f'{name} must be an absolute path, not "{path}"')
 
 
 @contextmanager
@@ -209,7 +209,7 @@ def _check_file(path: str, status: os.stat_result) -> None:
     if not stat.S_ISREG(status.st_mode):
         raise CommandError(Code.BAD_REQUEST, f"{path} is not a file")
     if status.st_uid != os.getuid():
-        raise CommandError(Code.FORBIDDEN, f"{path} belongs to somebody else; import a copy of your own")
+        raise CommandError(Code.FORBIDDEN, f"{path} belongs to another user; import a copy of your own")
 
 
 def _digest(file: BufferedReader) -> str:

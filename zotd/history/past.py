@@ -51,7 +51,7 @@ async def past_at(journal: Journal, row: SessionRow, seq: int | None, *, whole: 
         reading = _Reading(rewinds, whole=whole)
         await reading.read(journal, row.id, end)
     if reading.legal is None:
-        raise CommandError(Code.NOT_FOUND, "there is no message to go on from")
+        raise CommandError(Code.NOT_FOUND, "there is no message to return to")
     if not reading.is_legal:
         sentence = f"the message {seq} stands among calls that have no result yet; the last one before them is {{}}"
         raise CommandError(Code.BAD_REQUEST, sentence.format(reading.legal[1]))

@@ -45,12 +45,10 @@ def go_back(ledger: Ledger, past: Past, *, accepted: Callable[[], None] | None =
 
 def _refuse_when_busy(session: Session) -> None:
     if session.work.intake is not Intake.OPEN:
-        raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
+        raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again after the restart")
     if session.ledger.damage is not None:
         raise CommandError(Code.BLOCKED, str(session.ledger.damage))
     if session.work.is_active:
-        raise CommandError(Code.BUSY, "the session is busy; rewind it when the run is over, or abort it")
+        raise CommandError(Code.BUSY, "the session is busy; rewind it after the run, or abort it")
     if session.ledger.transcript.open_calls:
-        raise CommandError(
-            Code.BUSY, "calls of a run that was cut wait for somebody; go on with it, or abort it, first"
-        )
+        raise CommandError(Code.BUSY, "tool calls of an interrupted run are pending; continue or abort it first")

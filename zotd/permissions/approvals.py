@@ -208,7 +208,9 @@ class SessionApprovals:
                     await asyncio.shield(self._decided[key])
                 raise CommandError(Code.ALREADY_RESOLVED, first.sentence)
             case Stale():
-                raise CommandError(Code.STALE_ARGS, "the arguments are not those that would run; look at them again")
+                raise CommandError(
+                    Code.STALE_ARGS, "the arguments have changed since the request was shown; review them again"
+                )
             case UnknownQuestion():
                 raise CommandError(Code.NOT_FOUND, f'no approval "{key}" is pending in this session; see approval.list')
 

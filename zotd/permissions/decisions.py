@@ -30,9 +30,9 @@ class ApprovalAnswer:
 def decision_of(params: api.Approve, by: str) -> records.Decision:
     """The decision of `by`, for the record; raises CommandError for words that are none."""
     if params.decision not in {ALLOW, DENY}:
-        raise CommandError(Code.BAD_REQUEST, f'a decision is "{ALLOW}" or "{DENY}", not "{params.decision}"')
+        raise CommandError(Code.BAD_REQUEST, f'the decision must be "{ALLOW}" or "{DENY}", not "{params.decision}"')
     if params.scope not in SCOPES:
-        raise CommandError(Code.BAD_REQUEST, f'there is no scope "{params.scope}"; there are {", ".join(SCOPES)}')
+        raise CommandError(Code.BAD_REQUEST, f'unknown scope "{params.scope}"; there are {", ".join(SCOPES)}')
     return records.Decision(
         time=rfc3339(),
         approval=params.approval,
@@ -58,9 +58,9 @@ def check_scope(params: api.Approve, row: records.ApprovalRow) -> None:
     if params.scope == "once":
         return
     if params.decision == DENY:
-        raise CommandError(Code.BAD_REQUEST, "a denial is for once; what is always denied is a rule in config.toml")
+        raise CommandError(Code.BAD_REQUEST, "a denial has the scope once; to deny always, add a rule to config.toml")
     if params.args is not None:
-        raise CommandError(Code.BAD_REQUEST, "other arguments are for once; allow them with the scope once")
+        raise CommandError(Code.BAD_REQUEST, "changed arguments can only be allowed with the scope once")
     if not row.offered:
         raise CommandError(Code.BAD_REQUEST, f"no rule can allow this call of {row.tool}; allow it with the scope once")
     if not rules_of(params.scope, params.choice, row):

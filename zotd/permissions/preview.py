@@ -134,7 +134,7 @@ def _written(path: Path, args: Mapping[str, object]) -> str:
     """What `write` would change. Blocks."""
     name, content = str(args["path"]), args.get("content")
     if not isinstance(content, str):
-        raise ToolError("it says nothing to write")
+        raise ToolError("it has no content to write")
     new = content.encode()
     try:
         with open_regular(path) as file:

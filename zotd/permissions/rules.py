@@ -115,7 +115,7 @@ class RuleStore:
 
     async def _in_thread(self, rule: PermissionRule, *, save: bool) -> None:
         if self._path is None:
-            raise CommandError(Code.UNSUPPORTED, "there is no configuration to write a rule to; use the scope session")
+            raise CommandError(Code.UNSUPPORTED, "there is no configuration file for the rule; use the scope session")
         try:
             await asyncio.to_thread(stored.append if save else stored.check, self._path, rule)
         except NotSavedError as error:

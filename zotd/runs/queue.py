@@ -110,7 +110,7 @@ class Queue:
     def add(self, job: Job, *, held: bool = False) -> None:
         """Put it last. A full queue that is `held` takes one more: that one lets them go on."""
         if len(self._jobs) >= MAX_WAITING + held:
-            raise CommandError(Code.QUEUE_FULL, f"{MAX_WAITING} inputs wait already; withdraw one or wait")
+            raise CommandError(Code.QUEUE_FULL, f"{MAX_WAITING} inputs are already queued; withdraw one or wait")
         self._jobs.append(job)
 
     def put_first(self, job: Job) -> None:
@@ -182,7 +182,7 @@ class Queue:
         for job in self._jobs:
             if job.input is not None and job.input.id == input_id:
                 return job
-        raise CommandError(Code.NOT_FOUND, f"no input {input_id} waits; it has started, or was withdrawn")
+        raise CommandError(Code.NOT_FOUND, f"no input {input_id} is queued; it has started or was withdrawn")
 
 
 def _steers(job: Job) -> bool:

@@ -232,7 +232,7 @@ class Runner:
             self._reports.put_nowait(partial(self._failed, send.attempt, error))
         except Exception:  # a fault of ours or of a vendor's library must end this run only
             log.exception("the model request of %s failed", self.id)
-            sentence = f"the request to {provider} failed inside zot; the log says more"
+            sentence = f"the request to {provider} failed inside zot; see the daemon's log"
             self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.INTERNAL, sentence)))
         else:
             self._reports.put_nowait(partial(self._replied, send, asked))

@@ -230,7 +230,7 @@ class ToolCalls:
             return ToolOutcome.error(f"{reason}; the tools here are: {names}")
         if call.id in self._broken:
             return ToolOutcome.error(
-                f"the arguments of {call.name} were not a JSON object; call it again with legal JSON"
+                f"the arguments of {call.name} were not a JSON object; call it again with valid JSON"
             )
         try:
             if call.id in self._started:
@@ -240,9 +240,7 @@ class ToolCalls:
             return await tool.run(self._args.get(call.id, call.args), context)
         except Exception as error:  # a tool's fault must cost this call only
             log.exception("tool %s failed", call.name)
-            return ToolOutcome.error(
-                f"{call.name} failed inside zot: {type(error).__name__}; the daemon's log says more"
-            )
+            return ToolOutcome.error(f"{call.name} failed inside zot: {type(error).__name__}; see the daemon's log")
 
     def _answered(self, key: str, task: asyncio.Task[GuardVerdict[dict[str, object]]]) -> None:
         if self._questions.pop(key, None) is not None and not task.cancelled() and task.exception() is None:

@@ -28,7 +28,7 @@ from zotd.wire.errors import CommandError
 
 log = logging.getLogger(__name__)
 
-BROKEN = "the run failed inside zot; the log says more"
+BROKEN = "the run failed inside zot; see the daemon's log"
 
 
 class Activity(Enum):
@@ -190,7 +190,7 @@ class Worker:
             error = self._ledger.failure or group
             while (left := self.queue.take(held=False)) is not None:  # what was accepted is in the journal
                 left.fail(error)
-            text = f"nothing can be stored: {error}; the session waits until that is mended"
+            text = f"the journal cannot be written: {error}; the session continues when it can"
             self._ledger.live([events.Notice("error", text, session=self._ledger.label)])
         finally:
             self.activity, self._abort = Activity.IDLE, PendingAbort.NONE

@@ -47,7 +47,7 @@ async def _sessions(manager: Manager, state: str) -> list[str]:
 
 
 async def _go_on(session: Session) -> None:
-    log.info("session %s goes on where it was cut off", session.id)
+    log.info("session %s resumes where it was interrupted", session.id)
     await session.go_on(accepted=_unheard)
 
 

@@ -37,7 +37,7 @@ class Closing:
         Raises CommandError: what runs does not end within `STOP_S`, or somebody else is closing it.
         """
         if session.is_closed:
-            raise CommandError(Code.CONFLICT, f"somebody else is closing {session.id}, or has; send it again")
+            raise CommandError(Code.CONFLICT, f"{session.id} is being closed by another client; send the command again")
         session.is_closed = True
         done = self._under_way[session.id] = asyncio.Event()
         try:
@@ -56,4 +56,4 @@ async def _rest(session: Session) -> None:
             await session.stopped()
             await session.ledger.settled.wait()
     except TimeoutError as error:
-        raise CommandError(Code.TIMEOUT, f"what runs in {session.id} does not end; try again") from error
+        raise CommandError(Code.TIMEOUT, f"the run in {session.id} does not end; try again") from error

@@ -74,7 +74,9 @@ class Completer:
             case "model":
                 return await self._model(session, typed)
             case _:
-                raise CommandError(Code.BAD_REQUEST, f'nothing completes a "{kind[:80]}"; use file, command or model')
+                raise CommandError(
+                    Code.BAD_REQUEST, f'there is no completion for "{kind[:80]}"; use file, command or model'
+                )
 
     # --- files ------------------------------------------------------------------------------------------------
 

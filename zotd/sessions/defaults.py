@@ -48,10 +48,10 @@ def new_settings(params: SessionCreate, environment: Environment, models: ModelC
 def check_mode(mode: str) -> None:
     """Raise CommandError for an approval mode that does not exist."""
     if mode not in MODES:
-        raise CommandError(Code.BAD_REQUEST, f'there is no mode "{mode}"; there are {", ".join(MODES)}')
+        raise CommandError(Code.BAD_REQUEST, f'unknown mode "{mode}"; there are {", ".join(MODES)}')
 
 
 def check_steps(max_steps: int | None) -> None:
     """Raise CommandError for a step limit with which no run could begin."""
     if max_steps is not None and max_steps < 1:
-        raise CommandError(Code.BAD_REQUEST, f"max_steps must be at least 1, {max_steps} is not")
+        raise CommandError(Code.BAD_REQUEST, f"max_steps must be at least 1, not {max_steps}")

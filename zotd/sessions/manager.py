@@ -372,10 +372,10 @@ def _removed(session: Session) -> events.Event:
 
 def _check_directory(path: str) -> None:
     if not path.startswith("/"):
-        raise CommandError(Code.BAD_REQUEST, f'cwd must be an absolute path, "{path}" is not')
+        raise CommandError(Code.BAD_REQUEST, f'cwd must be an absolute path, not "{path}"')
     try:
         exists = Path(path).is_dir()
     except OSError as error:  # a name that is too long, a directory that may not be entered
-        raise CommandError(Code.BAD_REQUEST, f"the directory cannot be looked at: {error.strerror}") from error
+        raise CommandError(Code.BAD_REQUEST, f"the directory cannot be read: {error.strerror}") from error
     if not exists:
-        raise CommandError(Code.BAD_REQUEST, f"{path} is not a directory; make it, or name another with cwd")
+        raise CommandError(Code.BAD_REQUEST, f"{path} is not a directory; create it, or choose another one with cwd")

@@ -153,19 +153,23 @@ class ModelChooser:
     def _typed(self, provider: str, key: str) -> tuple[Vendor, str]:
         vendor, key = self._keyed(provider), key.strip()
         if not 0 < len(key) <= KEY_CHARS or not (key.isascii() and key.isprintable()) or " " in key:
-            raise CommandError(Code.BAD_REQUEST, f"that is no key for {vendor.title}: a key is one word; copy it again")
+            raise CommandError(
+                Code.BAD_REQUEST, f"this is not a key for {vendor.title}: a key has no spaces; copy it again"
+            )
         return vendor, key
 
     def log_out(self, provider: str) -> None:
         """Forget a stored key. Blocks; a CommandError comes out when none is stored."""
         vendor = self._keyed(provider)
         if not self._change(vendor, None):
-            raise CommandError(Code.NOT_FOUND, f"auth.json has no key for {vendor.title}; auth.list says what has")
+            raise CommandError(
+                Code.NOT_FOUND, f"auth.json has no key for {vendor.title}; auth.list shows the stored keys"
+            )
 
     def _keyed(self, provider: str) -> Vendor:
         vendor = self._vendor(provider)
         if not vendor.key_env:
-            raise CommandError(Code.BAD_REQUEST, f"{vendor.title} needs no key; use it without")
+            raise CommandError(Code.BAD_REQUEST, f"{vendor.title} needs no key")
         return vendor
 
     def _change(self, vendor: Vendor, key: str | None) -> bool:
@@ -202,7 +206,7 @@ class ModelChooser:
         variables = [vendor.key_env[0] for vendor in keyed[:2]]
         raise CommandError(
             Code.BLOCKED,
-            f"no model to talk to: set {' or '.join(variables)}, run zotctl login PROVIDER, "
+            f"no model is configured: set {' or '.join(variables)}, run zotctl login PROVIDER, "
             "or name a provider that needs none (--provider ollama, llamacpp or local)",
         )
 

@@ -89,14 +89,14 @@ class NestedCalls:
             async with asyncio.timeout(self._limit_s):
                 return await self._call(request)
         except TimeoutError:
-            return ToolOutcome.error(f"{request.name} was not done within {self._limit_s:g} s, and was ended")
+            return ToolOutcome.error(f"{request.name} did not end within {self._limit_s:g} s and was stopped")
         except RefusedError as refused:
             return ToolOutcome.error(str(refused))
         except StorageError as error:
-            return ToolOutcome.error(f"{request.name} was not run, because nothing can be stored: {error}")
+            return ToolOutcome.error(f"{request.name} was not run, because the journal cannot be written: {error}")
         except Exception:  # a tool's fault must cost this call only
             log.exception("tool %s failed for %s", request.name, request.extension)
-            return ToolOutcome.error(f"{request.name} failed inside zot; the daemon's log says more")
+            return ToolOutcome.error(f"{request.name} failed inside zot; see the daemon's log")
 
     async def _call(self, request: ToolRequest) -> ToolOutcome:
         session, extensions = self._find(request)
@@ -122,7 +122,7 @@ class NestedCalls:
     def _find(self, request: ToolRequest) -> tuple[Session, Extensions]:
         session = self._session(request.session)
         if session is None or session.extensions is None:
-            raise RefusedError(f"the session {request.session} is not open any more")
+            raise RefusedError(f"the session {request.session} is no longer open")
         return session, session.extensions
 
 
@@ -130,11 +130,13 @@ def _choose(toolbox: Toolbox, request: ToolRequest, absent: Callable[[str], str]
     """The tool, if an extension may call it from here. `absent`: see `Plan`."""
     name, chain = request.name, [ancestor.tool for ancestor in request.lineage]
     if name in chain:
-        raise RefusedError(f"{name} cannot lead to itself: {' > '.join([*chain, name])}")
+        raise RefusedError(f"{name} must not call itself: {' > '.join([*chain, name])}")
     if len(chain) >= DEPTH:
-        raise RefusedError(f"{name} would be one too many: {' > '.join(chain)} have called each other already")
+        raise RefusedError(
+            f"{name} is not called: the chain of calls is too long: {' > '.join(chain)} have called each other"
+        )
     if name in toolbox.hidden:
-        raise RefusedError(f"{name} is deferred: it can be called when a tool has activated it")
+        raise RefusedError(f"{name} is deferred: a tool must activate it before it can be called")
     tool = toolbox.tools.get(name)
     if tool is None:
         there = ", ".join(sorted(toolbox.tools)) or "none"

@@ -46,7 +46,7 @@ class Notifier:
         if argv is None:
             return
         if self._running >= MAX_RUNNING:
-            log.warning("nobody was notified, %s programs are still at it: %s", MAX_RUNNING, line)
+            log.warning("no notification was sent, because %s programs still run: %s", MAX_RUNNING, line)
             return
         self._running += 1
         self._spawn_task("notification", self._run([word.replace(TEXT, line) for word in argv]))

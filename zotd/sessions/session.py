@@ -228,7 +228,7 @@ class Session:
         if (
             self.work.is_active and self.work.activity is not Activity.HOLDING
         ):  # else it goes on as soon as that is on disk
-            raise CommandError(Code.BUSY, "the session is at work already")
+            raise CommandError(Code.BUSY, "the session is already running")
         self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
         transcript = self.ledger.transcript
         if not transcript.can_resume and not self.work.queue.items():
@@ -305,7 +305,7 @@ class Session:
         self._refuse_when_blocked()
         old = self.ledger.row.settings
         if self.work.is_active and (old.provider, old.model) != (settings.provider, settings.model):
-            raise CommandError(Code.BUSY, "the session is busy; switch the model when the run is over, or abort it")
+            raise CommandError(Code.BUSY, "the session is busy; switch the model after the run, or abort it")
         record = records.ConfigRecord(time=rfc3339(), settings=settings, name=name)
         future = self.ledger.write(
             [Shown(record, [changes])], durable=True, settings=settings, name=name, accepted=accepted
@@ -317,7 +317,7 @@ class Session:
         """Start the transcript anew; people still see the old one."""
         self._refuse_when_blocked()
         if self.work.is_active:
-            raise CommandError(Code.BUSY, "the session is busy; clear it when the run is over, or abort it")
+            raise CommandError(Code.BUSY, "the session is busy; clear it after the run, or abort it")
         self.approvals.cancel()
         cleared = Shown(records.Clear(time=rfc3339(), known=self.ledger.transcript.known()))
         state = self.ledger.rest  # a run that was cut is gone, too
@@ -350,9 +350,9 @@ class Session:
         if self.is_closed or self.ledger.is_let_go:
             raise CommandError(Code.CONFLICT, str(LetGoError(self.id)))
         if self.work.intake is not Intake.OPEN:
-            raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
+            raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again after the restart")
         if self.ledger.failure is not None:
-            raise CommandError(Code.STORAGE_BLOCKED, f"nothing can be stored: {self.ledger.failure}")
+            raise CommandError(Code.STORAGE_BLOCKED, f"the journal cannot be written: {self.ledger.failure}")
         if self.ledger.damage is not None:
             raise CommandError(Code.BLOCKED, str(self.ledger.damage))
 

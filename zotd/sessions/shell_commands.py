@@ -48,14 +48,14 @@ async def run_for_person(
         StorageError: the journal cannot be written.
     """
     if session.work.intake is not Intake.OPEN:
-        raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again to the next one")
+        raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again after the restart")
     if session.ledger.damage is not None:
         raise CommandError(Code.BLOCKED, str(session.ledger.damage))
     if (first := order.request.known(session.ledger.transcript)) is not None:
         accepted(Started(started=True, run=first.input))
         return
     if session.work.is_active:
-        raise CommandError(Code.BUSY, "the session is busy; run the command when the run is over, or abort it")
+        raise CommandError(Code.BUSY, "the session is busy; run the command after the run, or abort it")
     if order.context and session.ledger.transcript.open_calls:  # nothing may stand between a call and its result
         raise CommandError(Code.CONFLICT, CALLS_WAIT)
     session.is_quieted = False

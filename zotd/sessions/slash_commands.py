@@ -116,7 +116,7 @@ class Commands:
                 if refused is not None:
                     extensions.ui_state.note(extension, "error", refused)
             case "open_panel":
-                raise CommandError(Code.BAD_REQUEST, f"{extension} wants a panel opened, and did not say which")
+                raise CommandError(Code.BAD_REQUEST, f"{extension} asked for a panel without naming one")
             case _:
                 asker.respond(CommandResult("noop", extension))
 
@@ -241,13 +241,13 @@ RESERVED = (*BUILTIN, *OF_CLIENTS)
 def _check_opening(extension: str, answer: ext.CommandResponse) -> None:
     """Refuse a call that must not get into the transcript: each later request of the session would carry it."""
     if not answer.tool_name:
-        raise CommandError(Code.BAD_REQUEST, f"{extension} wants a tool run, and did not say which")
+        raise CommandError(Code.BAD_REQUEST, f"{extension} asked for a tool without naming one")
     if not TOOL_NAME.fullmatch(answer.tool_name):
         raise CommandError(
-            Code.BAD_REQUEST, f'{extension} wants the tool "{answer.tool_name[:80]}" run, which cannot be'
+            Code.BAD_REQUEST, f'{extension} asked for the tool "{answer.tool_name[:80]}", which cannot be run'
         )
     if is_too_deep(answer.tool_args):
-        raise CommandError(Code.BAD_REQUEST, f"{extension} wants {answer.tool_name} run with {TOO_DEEP}")
+        raise CommandError(Code.BAD_REQUEST, f"{extension} asked for {answer.tool_name} with {TOO_DEEP}")
 
 
 def _unheard(result: CommandResult) -> None:

@@ -87,7 +87,7 @@ async def compact(call: Invocation, params: api.Compact) -> None:
 async def shell(call: Invocation, params: api.Shell) -> None:
     """Run a command of a person; the answer comes when it is on record, before its output."""
     if not params.command.strip():
-        raise CommandError(Code.BAD_REQUEST, "the command is empty; say what to run")
+        raise CommandError(Code.BAD_REQUEST, "the command is empty")
     if len(params.command.encode()) > COMMAND_BYTES:
         raise CommandError(Code.TOO_LARGE, f"a command has at most {COMMAND_BYTES:,} bytes; put it into a file")
     session = await loaded(call, params.session)
