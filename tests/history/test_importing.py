@@ -136,7 +136,7 @@ async def test_a_name_that_was_never_given_is_the_beginning_of_the_first_prompt(
 
 async def test_the_directory_may_be_another_one_and_has_to_be_when_the_file_says_none(desk):
     path = desk.file(old.meta(cwd=""), *ROUND)
-    assert "does not say where it belongs" in await desk.refuses(path)
+    assert "names no directory" in await desk.refuses(path)
     assert (await desk.take(path, cwd="/new/work")).row.cwd == "/new/work"
 
 
@@ -213,13 +213,13 @@ async def test_a_last_line_that_a_crash_has_cut_is_left_out(desk):
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ([old.message("user", old.text("x"))], "line 1: no session file begins like this"),
+        ([old.message("user", old.text("x"))], "line 1: not a session file of zot"),
         ([old.meta(), "nonsense\n", *ROUND], "line 2: it cannot be read: JSON is malformed"),
         ([old.meta(), *ROUND, '{"type":"message"}\n'], "line 6: the row message lacks its content"),
-        ([old.meta(), '{"type":"message","message":{"role":3}}\n'], "line 2: it cannot be understood"),
+        ([old.meta(), '{"type":"message","message":{"role":3}}\n'], "line 2: it cannot be read"),
         ([old.meta(), old.message("user", {"mime_type": "image/png", "data": "?"})], "line 2: an image is not base64"),
         ([], "line 1: the file is empty"),
-        ([old.meta()], "nothing was said"),
+        ([old.meta()], "has no messages"),
     ],
 )
 async def test_a_file_with_something_wrong_in_it_becomes_nothing_and_its_line_is_named(desk, lines, sentence):

@@ -199,10 +199,10 @@ async def test_other_arguments_come_back_with_the_answer_and_are_on_record(place
     ("decision", "fields", "words"),
     [
         ("perhaps", {}, 'the decision must be "allow" or "deny"'),
-        ("allow", {"scope": "today"}, 'no scope "today"'),
-        ("deny", {"scope": "session"}, "a denial is for once"),
+        ("allow", {"scope": "today"}, 'unknown scope "today"'),
+        ("deny", {"scope": "session"}, "a denial has the scope once"),
         ("deny", {"args": {}}, "leave `args` out"),
-        ("allow", {"scope": "always", "args": {}}, "other arguments are for once"),
+        ("allow", {"scope": "always", "args": {}}, "changed arguments can only be allowed"),
         ("allow", {"scope": "session", "choice": "prefix"}, "there are same (session or always)"),
     ],
 )

@@ -84,7 +84,7 @@ async def test_an_edit_is_the_diff_that_it_will_answer_with(shown, cwd):
         ("edit", {"path": "a.txt", "edits": 3}, "(no diff: "),
         ("edit", {"path": ".", "edits": [{"oldText": "a", "newText": "b"}]}, "is a directory"),
         ("write", {"path": "pipe", "content": "x"}, "not a regular file"),
-        ("write", {"path": "a.txt", "content": 3}, "nothing to write"),
+        ("write", {"path": "a.txt", "content": 3}, "no content to write"),
         ("write", {"path": "a.txt", "content": "\ud800"}, "(no diff: "),
         ("write", {"path": "x" * 300, "content": "x"}, "file name too long"),
         ("write", {"path": "loop", "content": "x"}, "loop: "),
