@@ -84,7 +84,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         self._questions = ApprovalDialogs(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)
-        self._outgoing = Submitter(self, self._is_own, lambda: self.editor)  # which comes below
+        self._outgoing = Submitter(self, self._is_own, lambda: self.editor)  # a lambda: the editor is created below
         self._attention = TerminalFocus(self)
         self.editor = PromptEditor(
             self,

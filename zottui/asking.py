@@ -39,9 +39,11 @@ class Newest(Generic[T]):
             while self._wanted is not None:
                 text, self._wanted = self._wanted, None
                 answer = await self._ask(text)
+                # A newer text was wanted meanwhile: this answer is outdated, and the loop requests the newer one.
                 if self._wanted is None:
                     self._take(text, answer)
         finally:
+            # Also after an error or a cancellation, or `want` would never start a request again.
             self._asking = False
 
 

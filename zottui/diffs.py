@@ -45,6 +45,8 @@ def unified(text: str) -> list[DiffLine]:
     changes: list[DiffLine] = []
     olds = news = old = new = 0
     for line in text.split("\n"):
+        # Outside of a hunk only its header counts. Inside, the header's line counts decide and not the prefixes: a removed
+        # line "-- x" looks like the header of a file.
         if olds <= 0 and news <= 0:
             found = _HUNK.match(line)
             if found:
@@ -56,7 +58,7 @@ def unified(text: str) -> list[DiffLine]:
         elif line.startswith(ADDED):
             changes.append(DiffLine(ADDED, line[1:], new))
             new, news = new + 1, news - 1
-        elif line.startswith(KEPT) or not line:
+        elif line.startswith(KEPT) or not line:  # some tools strip the trailing space of an empty context line
             changes.append(DiffLine(KEPT, line[1:], new))
             old, olds, new, news = old + 1, olds - 1, new + 1, news - 1
         elif not line.startswith("\\"):  # "\ No newline at end of file" is no line of either text
@@ -113,7 +115,7 @@ def focused(changes: Sequence[DiffLine], context: int = 1) -> list[DiffLine]:
 def diff_lines(changes: Sequence[DiffLine], theme: Theme, width: int) -> list[str]:
     """Return one painted line of at most `width` columns for each diff line."""
     numbers = max((len(str(change.number)) for change in changes if change.number), default=0)
-    room = width - numbers - 3
+    room = width - numbers - 3  # a space after the number, the sign, and a space after it
     lines: list[str] = []
     for change, text in zip(changes, _with_words(changes, theme, room), strict=True):
         number = theme.paint(TextRole.MUTED, f"{change.number or '':>{numbers}} ") if numbers else ""

@@ -30,6 +30,7 @@ async def edited(desk: UiContext, text: str, *, suffix: str = ".txt") -> str:
         async with desk.suspended():
             editor = await create_subprocess_exec(*command(desk.env), name, env=dict(desk.env))
             failed = await editor.wait()
+        # Read by name and not by descriptor: editors replace the file when they save.
         return text if failed else Path(name).read_text(encoding="utf-8", errors="replace")  # noqa: ASYNC240  (short)
     finally:
         os.unlink(name)

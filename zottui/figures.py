@@ -62,6 +62,7 @@ class Figures:
             return
         about = api.OfSession(self._desk.state.session.id)
         session = await self._desk.ask(about, api.SessionInfo, command="session.get")
+        # "Today" is the user's local day; the daemon compares times in UTC.
         midnight = datetime.now().astimezone().replace(hour=0, minute=0, second=0, microsecond=0)
         since = midnight.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         sums = await self._desk.ask(api.UsageReport(since=since), reports.UsageSums)

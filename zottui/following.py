@@ -120,7 +120,7 @@ class SessionFollower:
         try:
             await self._follow(found.session)
         finally:
-            self._let_go()
+            self._let_go()  # the client may leave before it was ever attached
 
     def _let_go(self) -> None:
         if self._holding is not None:
@@ -129,6 +129,7 @@ class SessionFollower:
 
     async def _follow(self, session_id: str) -> None:
         """Pass the session's items on until it is deleted or the task is cancelled."""
+        # Before the attach: `Reading` must know the old position when the snapshot arrives, for the recap.
         self._reading = await asyncio.to_thread(Reading, self._place, session_id)
         self._failures = 0
         try:

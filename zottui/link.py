@@ -58,6 +58,7 @@ class SessionLink:
     async def topics(self) -> AsyncGenerator[AnyEvent, None]:
         """Yield events of `TOPICS` until the connection is lost, which raises `ConnectionLostError`."""
         client = self._client()
+        # Open the feed before subscribing, or events right after the answer would be lost.
         with client.connection.feed(None) as feed:
             await client.ask(api.Subscribe(TOPICS), api.Nothing)
             while True:
@@ -76,6 +77,7 @@ class SessionLink:
     async def _revive(self) -> None:
         self.trouble = ""
         try:
+            # A thread, since starting a daemon blocks until its socket answers.
             await asyncio.get_running_loop().run_in_executor(None, revive, self._env)
         except ClientError as error:
             self.trouble = str(error)

@@ -42,6 +42,7 @@ class Pace:
     @property
     def held_until(self) -> float:
         """Loop time before which only keys may cause a frame; 0: no restriction."""
+        # A terminal that has never answered may not know the query. Frames must not wait for it at all.
         return self._asked_at + PATIENCE_S if self._asked_at is not None and self._lag_s is not None else 0.0
 
     @property

@@ -34,6 +34,6 @@ def _table(path: str) -> Mapping[str, object]:
     try:
         with open(path, "rb") as file:
             table = tomllib.load(file).get("terminal")
-    except (OSError, ValueError):
+    except (OSError, ValueError):  # missing, unreadable or invalid: start with the defaults; the daemon reports it
         return {}
     return table if isinstance(table, dict) else {}

@@ -101,6 +101,7 @@ class _Area(Renderer):
         rows = [self._row(screen, y, size.columns) for y in range(screen.height)]
         cursor = screen.get_cursor_position(layout.current_window)
         shape = app.cursor.get_cursor_shape(app)
+        # On a slow connection, a frame for a key must be small: finished lines wait for the next one.
         holds = self.is_for_key and self._pace.is_behind and not is_done
         is_whole = (self.has_more and not holds) or self._is_stale or self._last_size != size
         if is_whole or rows != self._rows or cursor != self._cursor_pos or shape != self._last_cursor_shape or is_done:
@@ -160,6 +161,7 @@ class _Area(Renderer):
 
     def _row(self, screen: Screen, y: int, columns: int) -> PaintedRow:
         cells, escapes = screen.data_buffer[y], screen.zero_width_escapes[y]
+        # Drop invisible trailing cells: written spaces would count as content when the terminal rewraps the row.
         end = min(columns, 1 + max((x for x, cell in cells.items() if self._is_seen(cell)), default=-1))
         runs: list[tuple[str, str]] = []
         widths = bytearray()
@@ -171,7 +173,7 @@ class _Area(Renderer):
                     runs.append((style, text))
                 style, text = cell.style, ""
             text += escapes.get(x, "") + cell.char
-            width = cell.width or 1
+            width = cell.width or 1  # at least one column, as in prompt_toolkit's own renderer
             widths.append(width)
             x += width
         if text:
@@ -210,6 +212,7 @@ class _Area(Renderer):
         many would erase a finished line.
         """
         x, y = self._cursor_pos.x, self._cursor_pos.y
+        # Wider terminals join only rows that were wrapped, and ours never are: autowrap is off while they are painted.
         if not self._reflows or self._last_size is None or columns >= self._last_size.columns:
             return y
         above = sum(row.fold(columns)[0] for row in self._rows[:y])
@@ -227,6 +230,7 @@ class _Area(Renderer):
         for line in self._finished:
             if room is not None and room <= 0:
                 break
+            # A reset behind lines with colours, so that an unterminated sequence cannot colour what follows.
             self.output.write_raw(f"{line}{RESET}\r\n" if "\x1b" in line else f"{line}\r\n")
             printed += 1
             room = None if room is None else room - len(line)

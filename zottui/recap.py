@@ -36,7 +36,7 @@ class Reading:
         self._path = os.path.join(paths.zot_home(desk.env), "seen", f"{session}.json")
         self._seen, when = _read(self._path)
         """`seq` of the newest event that is stored as shown; 0: the session was never shown."""
-        self._away_s = time.time() - when
+        self._away_s = time.time() - when  # wall clock: the last terminal was another process
         # `seq` of the newest event on the screen.
         self._shown = 0
         self._is_writing = False
@@ -71,7 +71,7 @@ class Reading:
 
     def _store(self) -> None:
         """Write the file; on an error there is no recap next time, which is no reason to bother the user."""
-        self._seen = self._shown
+        self._seen = self._shown  # even if the write fails: do not retry in a loop
         with suppress(OSError, paths.UnsafePathError):
             paths.check_private_dir(os.path.dirname(self._path))
             private_file.write(Path(self._path), json.dumps({"seq": self._seen, "time": time.time()}).encode())
@@ -93,6 +93,7 @@ def recap(messages: Sequence[Message], seen: int, away_s: float, waiting: int) -
         return ""
     turns = sum(map(is_prompt, news))
     pieces = [part for message in news for part in message.content]
+    # Only successful calls have changed a file, and a file that was edited twice counts once.
     done = {part.call_id for part in pieces if isinstance(part, ToolResult) and not part.is_error}
     changed = {
         str(part.args.get("path"))

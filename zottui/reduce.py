@@ -86,6 +86,7 @@ def _joined(effects: Sequence[Effect]) -> tuple[Effect, ...]:
 
 
 def _event(state: ViewState, event: AnyEvent, now: float) -> Next:
+    # Live events such as deltas have no `seq`; replayed ones may be older than the last.
     if event.seq is not None and event.seq > state.last_seq:
         state = replace(state, last_seq=event.seq)
     line = line_of(event)
@@ -115,6 +116,7 @@ def _turn_start(state: ViewState, event: events.TurnStart, now: float) -> ViewSt
 
 def _thinking(state: ViewState, event: events.ThinkingDelta, now: float) -> ViewState:
     reply = state.reply
+    # Models may think again between two texts. Only thinking before the first text is timed.
     since = now if reply.thinking_since is None and not reply.seen else reply.thinking_since
     return replace(state, reply=replace(reply, thinking_since=since, thought=reply.thought + event.delta))
 
@@ -146,6 +148,7 @@ def _call_begins(state: ViewState, event: events.ToolUseStart, now: float) -> Ne
 
 
 def _called(state: ViewState, event: events.ToolCallEvent) -> ViewState:
+    # After a reconnect `tool_use_start` may have been missed.
     if not any(call.id == event.id for call in state.reply.calls):
         calls = (*state.reply.calls, LiveCall(event.id, event.name))
         state = replace(state, reply=replace(state.reply, calls=calls))
@@ -173,6 +176,7 @@ def _assistant_message(state: ViewState, event: events.AssistantMessage, now: fl
 
 
 def _turn_end(state: ViewState, event: events.TurnEnd) -> Next:
+    # An aborted or failed reply may end without `assistant_message`, so print its rest here.
     rest = state.reply.stream.end() if event.stop in {"aborted", "error"} else ()
     state = replace(state, reply=replace(state.reply, stream=type(state.reply.stream)(), thinking_since=None))
     return _printed(state, *rest, *((NoteLine("interrupted"),) if event.stop == "aborted" else ()))
@@ -204,6 +208,7 @@ def _progress(state: ViewState, event: events.ToolProgress) -> ViewState:
 
 def _result(state: ViewState, event: events.ToolResultEvent, now: float) -> Next:
     call = next((call for call in state.reply.calls if call.id == event.id), LiveCall(event.id, event.name or "tool"))
+    # No start time if this client attached after the call began; the card then shows no duration.
     since = state.run.started.get(event.id) if state.run is not None else None
     block = ToolRan(
         call.name,
@@ -239,6 +244,7 @@ def _replayed(state: ViewState, now: float) -> Next:
     partial, state = state.partial, replace(state, partial=None)
     if partial is None or state.run is None:
         return state, ()
+    # The replay may already have contained some of the partial's calls and text.
     known = {call.id for call in state.reply.calls}
     begun = tuple(LiveCall(use.id, use.name, written=len(use.args)) for use in partial.tool_uses if use.id not in known)
     state = replace(state, reply=replace(state.reply, calls=(*state.reply.calls, *begun)))

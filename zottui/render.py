@@ -50,7 +50,7 @@ def render(block: Block, width: int, theme: Theme, after: Block | None = None, *
     is_named = (
         theme.is_plain and isinstance(block, Prose) and not block.tight and not isinstance(after, Prose | CodeLines)
     )
-    room = width - len(f"{MODEL}: ") if is_named else width
+    room = width - len(f"{MODEL}: ") if is_named else width  # the name is put before the first line
     lines = _prompt(block, width, theme) if is_whole and isinstance(block, UserSaid) else _lines(block, room, theme)
     if theme.is_plain and not isinstance(after, Prose | CodeLines):
         lines = _said(block, lines)

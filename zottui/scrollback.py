@@ -25,4 +25,5 @@ class Scrollback:
             lines += render(block, width, theme, self._last)
             self._last = block
         if lines:
+            # One call for all: each one schedules a frame, and the newest lines are the ones to keep.
             self._print_above("\n".join(lines[-MOST_LINES:]))

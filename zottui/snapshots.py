@@ -47,6 +47,7 @@ def resumed(state: ViewState, snapshot: Attached, now: float) -> ViewState:
     after = _current(state, snapshot, now)
     run = state.run
     if run is not None and after.run is not None:
+        # Prefer the start times that this client has seen itself.
         run = replace(run, started={**after.run.started, **run.started})
     return replace(after, reply=state.reply, run=run or after.run)
 
@@ -56,6 +57,7 @@ def begun(state: ViewState, snapshot: Attached, now: float) -> tuple[ViewState, 
 
     The snapshot is the first one, or one that replaces a replay because too many events were missed.
     """
+    # After a reconnect, messages up to `last_seq` are in the scrollback already.
     news = [message for message in snapshot.messages if (message.seq or 0) > state.last_seq]
     shown = last_turns(news)
     left_out = len(news) - len(shown) + (len(news) == len(snapshot.messages) and snapshot.has_more)

@@ -75,7 +75,7 @@ def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Startup:
             secrets=_given(args, session),
         )
     except BaseException:
-        connection.close()
+        connection.close()  # the caller gets no `Startup` that would own it
         raise
 
 

@@ -103,7 +103,7 @@ class Submitter:
         try:
             await self._desk.ask(api.QueueWithdraw(session=of(self._desk), input=key), api.Nothing)
         except ClientError:
-            self._drafts[key] = draft
+            self._drafts[key] = draft  # still queued, as far as we know: allow another attempt
             raise
         self._editor().put_back(draft)
 
@@ -151,6 +151,7 @@ class Submitter:
         )
         started = await self._answered(params)
         if started.input is not None:
+            # Forget drafts of inputs that have left the queue: they cannot be withdrawn any more.
             self._drafts = {
                 item.id: self._drafts[item.id] for item in self._desk.state.queue if item.id in self._drafts
             }
@@ -183,6 +184,7 @@ class Submitter:
             raise self._unknown(name) if error.code == "not_found" else error from error
         if answer.input is not None:
             self._own(answer.input)
+        # An extension's answer arrives as an event and is printed by that.
         if answer.extension is None and answer.text:
             self._desk.say(answer.text)
 

@@ -259,7 +259,7 @@ def _style(parameters: str) -> str:
         if parameter in _SHAPE_WORDS:
             words.append(_SHAPE_WORDS[parameter])
         elif parameter in {"38", "48"}:
-            next(rest)  # the 5 of `38;5;N`
+            next(rest)  # skip the 5 of `38;5;N`
             words.append(f"{'bg:' if parameter == '48' else ''}{_hex(int(next(rest)))}")
         else:
             words.append(f"ansi{_HUES[int(parameter) - 30]}")

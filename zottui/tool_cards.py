@@ -68,6 +68,7 @@ def _header(call: ToolRan, card: Card, width: int, theme: Theme) -> str:
     facts = list(card.facts)
     if call.is_open:
         facts.append((TextRole.MUTED, "no result yet"))
+    # "failed" only if no other fact, such as an exit code, tells it already.
     if call.is_error and not any(role is TextRole.ERROR for role, _ in facts):
         facts.insert(0, (TextRole.ERROR, "failed"))
     if call.images:
@@ -76,6 +77,7 @@ def _header(call: ToolRan, card: Card, width: int, theme: Theme) -> str:
         facts.append((TextRole.MUTED, took(call.seconds)))
     if call.extension:
         facts.append((TextRole.MUTED, f"({harmless(call.extension)})"))
+    # Facts are short and always shown; the subject gets the remaining columns.
     taken = width_of(mark + name) + sum(2 + width_of(text) for _, text in facts) + 2
     about = clipped(card.about, max(width - taken, 0))
     outcome = theme.paint(_outcome(call), mark)
@@ -94,6 +96,7 @@ def _outcome(call: ToolRan) -> TextRole:
 
 def _card(call: ToolRan) -> Card:
     about = subject(call.name, call.args)
+    # The cases below know the results of built-in tools. An extension's tool may have the same name.
     if call.extension or call.is_open:
         return _any(call, about)
     match call.name:

@@ -80,7 +80,7 @@ def blocks_of(
 
     Calls whose id is in `without` are skipped and get no number.
     """
-    results = _results(messages)
+    results = _results(messages)  # of all messages first: a call's result comes in a later message
     number = numbered_from
     for message in messages:
         if message.shell is not None:

@@ -28,4 +28,4 @@ async def answered(desk: UiContext, make: Callable[[Answer[T]], Dialog]) -> T | 
     try:
         return await answer
     finally:
-        desk.close(dialog)
+        desk.close(dialog)  # also when the task is cancelled, or the dialog would keep the keys

@@ -75,7 +75,7 @@ class Approval:
         self._offset = 0
         self._trouble = ""
         self._drawn: tuple[tuple[int, str], list[Row]] | None = None
-        self._last_key = desk.now()
+        self._last_key = desk.now()  # the dialog may open in the middle of a word
 
     # --- what is shown ----------------------------------------------------------------------------------------------
 
@@ -95,7 +95,7 @@ class Approval:
         self._offset = max(0, min(self._offset, len(lines) - room))
         shown = lines[self._offset : self._offset + room]
         left = len(lines) - self._offset - len(shown)
-        if left and room > 1:
+        if left and room > 1:  # the last visible row gives way to the note, hence `left + 1`
             shown[-1:] = [[piece(TextRole.MUTED, f"… {left + 1} more lines (ctrl+t prints all)")]]
         return [*shown, *below]
 
@@ -266,7 +266,7 @@ class Approval:
 
     async def _decide(self, decision: str, scope: str, reason: str | None, choice: str | None) -> None:
         question, session = self.question, self._desk.state.session
-        args = self._args if decision == "allow" else None
+        args = self._args if decision == "allow" else None  # a denied call needs no edited arguments
         params = api.Approve(
             session=question.session or (session.id if session else ""),
             approval=question.approval,

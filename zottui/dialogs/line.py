@@ -70,6 +70,7 @@ class Line:
         room = max(width - cells(label) - 1, 1)
         start = _start(shown, self._at, room)
         end = self._at
+        # Columns, not characters: wide characters take two.
         while end < len(shown) and cells(shown[start : end + 1]) <= room:
             end += 1
         under = shown[self._at : self._at + 1] if end > self._at else ""

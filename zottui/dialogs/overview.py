@@ -123,6 +123,7 @@ class Overview:
     def _decide(self, question: ApprovalRequested, decision: str) -> None:
         self._question = None
         session = question.session or ""
+        # Remove it at once, so that a second key press cannot decide the same call again.
         self._questions[session] = [one for one in self._questions.get(session, ()) if one is not question]
         params = api.Approve(
             session=session,
@@ -135,7 +136,7 @@ class Overview:
             try:
                 await self._desk.ask(params, api.Nothing)
             finally:
-                self._asking.want()
+                self._asking.want()  # also after an error: another client may have decided
 
         self._desk.spawn(deciding())
 

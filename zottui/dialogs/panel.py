@@ -56,6 +56,7 @@ class PanelDialog:
         self._tell(api.PanelKey(session=self._session, panel_id=self.panel.panel_id, key=key, text=text))
 
     def _resize(self, width: int, height: int) -> None:
+        # `rows` is called for each frame; tell the extension only about a new size.
         if (width, height) != self._size and width > 0 and height > 0:
             self._size = (width, height)
             panel_id = self.panel.panel_id

@@ -58,7 +58,7 @@ class Picker:
 
     def key(self, name: str, text: str) -> bool:
         """Act on the selected session, or move the selection and edit the filter."""
-        self._listing.replace(self._sessions.entries())
+        self._listing.replace(self._sessions.entries())  # events may have changed the list since it was drawn
         match named(name):
             case "escape":
                 self._desk.close(self)
@@ -96,6 +96,7 @@ class Picker:
             self._desk.redraw()
 
     async def _delete(self, session: str) -> None:
+        # Deleting the session on the screen would end the client.
         current = self._desk.state.session
         if current is not None and current.id == session:
             self._desk.say("this session is open here; switch to another one before you delete it", "warn")

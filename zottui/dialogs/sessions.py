@@ -126,4 +126,4 @@ class SessionsDialog:
                 info = await self._desk.ask(api.OfSession(key), SessionInfo, command="session.get")
             except CallError:  # deleted already, or not visible to this client
                 continue
-            self._known = {key: info} | self._known
+            self._known = {key: info} | self._known  # a new session comes first

@@ -83,6 +83,7 @@ class PromptBuffer(Buffer):
     def _keep_whole(self, _: Buffer) -> None:
         before, self._seen = self._seen, self.text
         self._at = min(self._at, len(self.text))
+        # `_correct` fires this event again, which returns here with `_is_edit` unset.
         if _HALVES.search(self.text):
             self._correct(encodable(self.text), self.cursor_position)
         elif self._is_edit:
@@ -101,6 +102,7 @@ class PromptBuffer(Buffer):
         self._given_back = None
         spans = [*self._placeholders.spans(self.text), *_grapheme_around(self.text, self.cursor_position)]
         self._at, came_from = outside(self.cursor_position, self._at, spans), self._at
+        # Setting the cursor fires this event again; it ends there because the cursor is then outside of all spans.
         if self._at != self.cursor_position:
             self.cursor_position = outside(self.cursor_position, came_from, spans)
 

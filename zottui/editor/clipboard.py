@@ -60,7 +60,7 @@ async def _output(program: str, *args: str, env: Mapping[str, str]) -> bytes:
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
+            start_new_session=True,  # its own process group, so that `_end` can kill its children too
         )
     except OSError as error:
         raise ImageError(f"{program} cannot be started: {error.strerror}") from error

@@ -198,6 +198,7 @@ class Popup:
 
     def _take(self, _: str, answer: tuple[CompletionToken | None, Sequence[ListChoice]]) -> None:
         token, choices = answer
+        # The user may have typed on or closed the popup while the answer was under way.
         if token is not None and token == self._token and self._dismissed is None:
             self._choices = choices
             self._show(list(choices) if token.kind is Kind.FILE else self._fitting(token))

@@ -58,6 +58,7 @@ class Drafts:
 
     def keep(self, session: str, draft: EditorDraft) -> None:
         """Schedule a write of `draft` within a second; an empty draft removes the file at once."""
+        # An empty draft matters only if there may be a file to delete: most sessions never have one.
         if self._is_closed or (not draft.text and session not in self._stored):
             return
         self._stored.add(session)
@@ -137,7 +138,7 @@ class Drafts:
             self._prepare()
             mine = self._own(session)
             found = _read(mine)
-            if found is not None or session in self._waiting:
+            if found is not None or session in self._waiting:  # text typed meanwhile takes precedence over an orphan
                 return found
             times = self._times()
             for name in orphans(times, session, self._living(times)):

@@ -230,6 +230,7 @@ class PromptEditor:
         return made
 
     def _enter(self, _: KeyPressEvent) -> None:
+        # A backslash before Enter works in every terminal, also where Alt+Enter and Shift+Enter do not.
         if self.buffer.document.text_before_cursor.endswith("\\"):
             self.buffer.delete_before_cursor()
             self.buffer.newline(copy_margin=False)

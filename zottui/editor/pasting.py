@@ -42,7 +42,7 @@ class Pasting:
 
     def paste(self, text: str) -> None:
         """Insert text that the terminal has sent as a paste."""
-        text = encodable(text).replace("\r\n", "\n").replace("\r", "\n")
+        text = encodable(text).replace("\r\n", "\n").replace("\r", "\n")  # terminals send newlines in a paste as \r
         paths = image_paths(text, self._desk.env.get("HOME", "~"))
         if paths:
             self._read(lambda: self._paste_files(paths, text))
@@ -78,7 +78,7 @@ class Pasting:
     def _finish(self) -> None:
         self._desk.redraw()
         if not self.is_busy and self.when_done is not None:
-            then, self.when_done = self.when_done, None
+            then, self.when_done = self.when_done, None  # reset first: the callback may submit again
             then()
 
     async def _paste_files(self, paths: Sequence[str], text: str) -> None:

@@ -120,6 +120,7 @@ class Placeholders:
     def collapsed(self, text: str) -> str:
         """Return `text` with placeholders in place of unchanged pastes; the inverse of `expanded`."""
         pieces = [text]  # alternately text and labels: odd indices are labels, which are not searched
+        # Longest first: a shorter paste may be a part of a longer one.
         for label, content in sorted(self.pastes.items(), key=lambda item: -len(item[1])):
             if content:
                 pieces = [

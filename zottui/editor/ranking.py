@@ -61,6 +61,7 @@ def nearest(name: str, names: Iterable[str]) -> str | None:
 
     known = {known.casefold(): known for known in names}
     wanted = name.casefold()
+    # An abbreviation is likelier than a typing error, and swapped letters are likelier than wrong ones.
     longer = sorted(known_name for known_name in known if wanted and known_name.startswith(wanted))
     found = longer or get_close_matches(wanted, known)
     swapped = [known_name for known_name in found if sorted(known_name) == sorted(wanted)]

@@ -198,11 +198,11 @@ def _follow(
         if not found or moves_here > MOVES_AT_ONE_PLACE:
             place, moves_here = place + 1, 0
             continue
-        if callable(kind):
+        if callable(kind):  # a callback such as `bygroups`
             tokens += kind(lexer, found)
         elif kind is not None:
             tokens.append((place, kind, found[0]))
-        if found.end() > len(text):
+        if found.end() > len(text):  # the match needs the appended closers: the token is not finished
             break
         moves_here = moves_here + 1 if found.end() == place else 0
         place = found.end()

@@ -179,6 +179,7 @@ def _in_paragraph(begun: Paragraph, line: str, blocks: list[Block]) -> Open:
         return NOTHING
     if _is_blank(line) or _interrupts(line):
         return _end_and_begin(begun, line, blocks)
+    # Only the delimiter row tells that the paragraph's last line is the head of a table. Earlier lines are prose.
     if "|" in begun.last and _divides(line) and bars(begun.last) == bars(line):
         _add(begun.text, blocks)
         return Table(EMPTY.add(f"{begun.last}\n{line}\n"))

@@ -39,7 +39,7 @@ class Stream:
 
         The result does not depend on how the text is split into deltas. The work is proportional to the delta.
         """
-        if "\n" not in delta:
+        if "\n" not in delta:  # the usual case: a delta is a few characters
             return (), replace(self, line=self.line.add(delta))
         first, *lines = delta.split("\n")
         whole = [str(self.line.add(first)), *lines]

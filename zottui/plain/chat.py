@@ -322,7 +322,7 @@ class PlainChat:
 
     def _type(self) -> None:
         data = os.read(KEYBOARD, READ_BYTES)
-        if not data:
+        if not data:  # end of input: Ctrl-D, or the end of a pipe
             raise LeaveChat
         self._typed += data
 

@@ -60,7 +60,7 @@ class PendingCalls:
                     self._say(one_line(f"{name} {SCOPES[one.scope]}: {one.text}"))
             if expires := maybe_text(event, "expires"):
                 self._say(f"(until {expires})")
-            while not self._decide(key, event):
+            while not self._decide(key, event):  # ask again after an unknown answer
                 pass
             self._open.pop(key, None)
 

@@ -143,7 +143,7 @@ class Terminal:
 
     def _show_title(self) -> None:
         self._pause = None
-        if self._title == self._shown:
+        if self._title == self._shown:  # the timer fires without a new title: no further timer is needed
             return
         self._shown = self._title
         self.write(sequences.title(self._title))

@@ -85,13 +85,14 @@ class Pastes:
     def feed(self, text: str) -> str:
         """Return `text` without an incomplete paste, which is returned as a whole once its end arrives."""
         if not self._pieces:
+            # The last beginning counts: a read may contain several complete pastes.
             begin = text.rfind(PASTE_BEGIN)
             if begin < 0 or PASTE_END in text[begin:]:
                 return text
             self._pieces, self._end = [text[begin:]], text[begin:][-len(PASTE_END) :]
             return text[:begin]
         self._pieces.append(text)
-        is_over = PASTE_END in self._end + text
+        is_over = PASTE_END in self._end + text  # a read may split the end sequence, so look at the last characters too
         self._end = (self._end + text)[-len(PASTE_END) :]
         if not is_over:
             return ""

@@ -78,7 +78,7 @@ class Loaded:
             return
         self.messages += messages
         self.has_newer = has_newer
-        kept = _fitting(reversed(self.messages), len(self.messages) - self.index(near) + NEAR)
+        kept = _fitting(reversed(self.messages), len(self.messages) - self.index(near) + NEAR)  # counted from the end
         self.has_older = self.has_older or kept < len(self.messages)
         del self.messages[: len(self.messages) - kept]
         self._know_results()

@@ -46,6 +46,7 @@ class Pages:
                 seq, span = seq + span, span * 2
                 if seq >= newest:
                     return []
+            # Complete if the page also reaches messages up to `seq`, or begins directly after it.
             elif len(fresh) < len(page.messages) or not page.has_more or seq_of(fresh[0]) == seq + 1:
                 return fresh
             else:

@@ -75,6 +75,7 @@ async def _seen(desk: UiContext, visit: Visit, keyboard: Input | None, display: 
         with suppress(EOFError):  # the terminal is gone; the application below notices it too and ends the client
             await app.run_async(handle_sigint=False)
 
+    # Suspended, the application below neither draws nor reads keys, and the terminal is ours.
     async with desk.suspended():
         await viewer.run(showing())
     return viewer

@@ -282,7 +282,7 @@ class Viewer:
         self._work.add_done_callback(self._done)
 
     def _done(self, work: "asyncio.Task[None]") -> None:
-        if self._work is work:
+        if self._work is work:  # else newer work has replaced it
             self._work = None
         self._moved()
 

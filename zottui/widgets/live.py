@@ -54,6 +54,7 @@ def live(state: ViewState, now: float, width: int, height: int, *, asked: str = 
     room -= len(heads)
     rows: list[Row] = []
     for place, (head, output) in enumerate(heads):
+        # Divide the remaining rows, rounded up, among the calls that are left.
         shown = _output(output, width, min(OUTPUT_ROWS, -(-room // (len(heads) - place))))
         room -= len(shown)
         rows += [fit(head, width), *shown]
