@@ -78,7 +78,7 @@ def test_long_texts_are_not_compared():
     assert count(between(lines, lines)) == (COMPARED_LINES + 1, COMPARED_LINES + 1)
 
 
-def test_what_is_far_from_a_change_is_left_out():
+def test_focused_drops_lines_far_from_a_change():
     changes = between("a\nb\nc\nX\nd\ne\nf\ng\nY", "a\nb\nc\nx\nd\ne\nf\ng\ny")
 
     assert [change.sign + change.text for change in focused(changes)] == [

@@ -8,7 +8,7 @@ from tests.zottui.journeys.world import ZOT
 from tests.zottui.journeys.world import world as made
 
 
-def test_a_client_whose_terminal_is_gone_ends_although_nobody_has_sent_it_a_signal(tmp_path):
+def test_a_client_ends_without_a_signal_when_its_terminal_is_gone(tmp_path):
     with made(tmp_path) as world:
         gate = world.model.gate()
         world.model.says([gate])

@@ -54,7 +54,7 @@ def test_a_bug_ends_the_client_with_a_sentence_the_terminal_restored_and_the_dra
     world.zot().wait("^❯ a draft$")
 
 
-def test_whoever_leaves_while_the_daemon_hangs_need_not_wait_for_it(world):
+def test_leaving_does_not_wait_for_a_hanging_daemon(world):
     os.kill(world.daemon.pid, signal.SIGSTOP)
     try:
         zot = world.zot()
@@ -84,7 +84,7 @@ def test_a_stopped_daemon_is_not_started_and_a_line_says_what_to_do(world):
     zot.until(lambda: "reconnecting…" not in zot.screen(), "the connection")
 
 
-def test_a_daemon_that_cannot_start_again_is_said_with_its_reason(world):
+def test_a_failed_restart_of_the_daemon_is_reported_with_its_reason(world):
     zot = world.zot()
     zot.wait(PROMPT)
     zot.wait("openai/scripted")

@@ -109,7 +109,7 @@ def test_a_terminal_that_would_show_the_question_is_not_asked(env):
             os.read(ours, 1)
 
 
-def test_what_is_no_terminal_is_not_asked():
+def test_no_query_is_sent_to_a_pipe():
     inside, outside = os.pipe()
     question = Question(XTERM, keyboard=inside, screen=outside)
     question.ask()

@@ -53,7 +53,7 @@ def test_wide_characters_break_anywhere_but_before_closing_punctuation():
     assert plain("漢字" * 5 + "。漢", width=20) == ["漢字" * 4 + "漢", "字。漢"]
 
 
-def test_prose_is_left_to_the_terminal_where_the_user_wants_that():
+def test_prose_is_not_broken_with_wrap_terminal():
     theme = replace(PLAIN, wraps_words=False)
 
     assert markdown_lines("- " + "word " * 100 + "\nmore", 20, theme) == ["- " + "word " * 99 + "word more"]
@@ -127,7 +127,7 @@ def test_tasks_have_boxes():
     assert plain("- [x] a") == ["- [x] a"]
 
 
-def test_what_is_left_of_a_list_item_keeps_its_place():
+def test_the_rest_of_a_list_item_after_a_fence_keeps_its_indentation():
     assert plain("   then\n   - a") == ["   then", "", "   - a"]
 
 
@@ -137,11 +137,11 @@ def test_quotations_nest():
 
 
 @pytest.mark.parametrize("source", [">" * 500 + " word", "- " * 500 + "word", "*a " * 2000 + "word"])
-def test_what_is_nested_too_deeply_is_shown_as_it_is(source):
+def test_deeply_nested_markdown_is_shown_as_source(source):
     assert " ".join(plain(source)) == source
 
 
-def test_what_is_too_long_to_be_parsed_is_shown_as_it_is():
+def test_very_long_markdown_is_shown_as_source():
     source = "**a** " * PARSED_CHARS
 
     assert plain(source) == [source]
@@ -193,7 +193,7 @@ def test_no_text_brings_a_sequence_of_its_own(text, theme):
 TABLE = "| Name | N |\n|:--|--:|\n| **日本** | 1 |\n| b | 1000 |"
 
 
-def test_columns_are_aligned_by_what_is_seen():
+def test_table_columns_are_aligned_by_visible_width():
     assert shown(TABLE) == [
         "{strong:Name}     {strong:N}",
         "{muted:────  ────}",
@@ -260,12 +260,12 @@ def test_code_is_painted_by_language():
     assert painted("diff title=x", "-a", "+b") == ["{removed:-a}", "{added:+b}"]
 
 
-def test_a_language_that_nobody_knows_is_code():
+def test_an_unknown_language_is_painted_as_code():
     assert painted("no-such-language", "x") == ["{code:x}"]
     assert painted("", "x") == ["{code:x}"]
 
 
-def test_a_string_goes_on_in_the_next_line():
+def test_a_string_continues_on_the_next_line():
     assert painted("python", '"""a', "if b", '"""', "if b: pass")[1:] == [
         "{string:if b}",
         '{string:"""}',

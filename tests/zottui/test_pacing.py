@@ -120,7 +120,7 @@ async def test_an_answer_that_is_lost_is_not_waited_for_for_ever():
     assert pace.question() == QUESTION
 
 
-async def test_who_borrows_the_terminal_waits_for_the_answer():
+async def test_lending_the_terminal_waits_for_a_pending_answer():
     due: list[bool] = []
     pace = Pace(asks=True, expect=due.append)
     await pace.settled()
@@ -133,7 +133,7 @@ async def test_who_borrows_the_terminal_waits_for_the_answer():
     assert due == [True, False]
 
 
-def test_an_answer_is_taken_out_of_what_is_typed_and_told():
+def test_an_answer_is_filtered_from_the_input_and_reported():
     told = []
     reports = Reports(lambda _: None, lambda: told.append("answer"))
     assert reports.feed("a\x1b[?62;22cb") == "ab"

@@ -49,7 +49,7 @@ def markers(terminal):
     return [int(n) for n in re.findall(r"^marker (\d+) ", terminal.history(), re.MULTILINE)]
 
 
-def test_what_is_printed_stands_above_what_is_typed_meanwhile(start):
+def test_printed_lines_appear_above_text_typed_meanwhile(start):
     with start("100", "300") as terminal:
         terminal.wait("^marker 1 ")
         for n in range(20):
@@ -133,7 +133,7 @@ def test_eight_rows_are_enough(start):
         assert markers(terminal) == list(range(1, 101))
 
 
-def test_an_area_that_wants_more_rows_than_there_are_gets_those(start):
+def test_the_area_is_at_most_as_high_as_the_terminal(start):
     with start(rows=8) as terminal:
         terminal.wait("STATUS BAR")
         enter(terminal, "tall 20")
@@ -156,7 +156,7 @@ def test_an_area_that_becomes_lower_leaves_blank_rows_below(start):
         terminal.until(lambda: terminal.screen() == before, "the screen as it was")
 
 
-def test_a_long_line_is_one_line_for_whoever_copies_it(start):
+def test_a_long_line_is_copied_as_one_line(start):
     with start(columns=40) as terminal:
         terminal.wait("STATUS BAR")
         enter(terminal, "say 2")
@@ -216,7 +216,7 @@ def test_painting_again_takes_away_what_others_have_written_over_it(start):
         terminal.wait(r"\Ayou: 'hello'\nPROMPT\nSTATUS BAR 0 printed\Z")
 
 
-def test_at_the_end_the_area_is_gone_and_what_was_printed_stays(start):
+def test_at_the_end_the_area_is_erased_and_printed_lines_stay(start):
     with start() as terminal:
         terminal.wait("STATUS BAR")
         enter(terminal, "hello")
@@ -240,7 +240,7 @@ def test_a_frame_is_one_update_and_nothing_is_written_when_nothing_changes(start
         assert b"STATUS" not in terminal.raw()[len(before) :]
 
 
-async def test_what_is_typed_is_drawn_without_waiting_for_the_next_frame():
+async def test_typed_text_is_drawn_at_once():
     editor = Buffer()
     with create_pipe_input() as keyboard:
         app: Inline[None] = Inline(Layout(Window(BufferControl(editor))), input=keyboard, output=DummyOutput())

@@ -18,7 +18,7 @@ def call(key, path, *, at, is_error=False):
     )
 
 
-def test_turns_files_and_what_waits_are_counted():
+def test_the_recap_counts_turns_files_and_approvals():
     news = [
         Message("user", [Text("two")], TIME, 4),
         *call("c1", "a.py", at=5),
@@ -34,12 +34,12 @@ def test_where_nothing_else_is_to_be_said_messages_are_counted():
     assert recap([OLD, Message("assistant", [Text("two")], TIME, 4)], 3, AWAY, 0) == "since you left: 1 message"
 
 
-def test_nothing_is_said_to_who_was_here_or_has_never_been_or_missed_nothing():
+def test_there_is_no_recap_after_a_short_absence_a_first_visit_or_without_news():
     new = Message("user", [Text("two")], TIME, 4)
     assert recap([OLD, new], 3, AWAY_S - 1, 1) == ""
     assert recap([OLD, new], 0, AWAY, 1) == ""
     assert recap([OLD], 3, AWAY, 0) == ""
 
 
-def test_a_question_that_waits_is_said_also_when_nothing_is_new():
+def test_the_recap_names_pending_approvals_also_without_new_messages():
     assert recap([OLD], 3, AWAY, 2) == "since you left: 2 approvals waiting"

@@ -120,7 +120,7 @@ def test_a_client_that_comes_back_in_the_next_run_sees_the_rest_of_the_last_repl
     assert screen.text == "one\n\ntwo\n\nthree"
 
 
-def test_a_snapshot_after_a_gap_prints_only_what_is_new(screen):
+def test_a_snapshot_after_a_gap_prints_only_new_messages(screen):
     screen.see(events.UserMessage([Text("a")], TIME, seq=1), events.TurnStart(1, seq=2), said("b", seq=3))
     old = [Message("user", [Text("a")], TIME, 1), Message("assistant", [Text("b")], TIME, 3)]
     new = [Message("user", [Text("c")], TIME, 9), Message("assistant", [Text("d")], TIME, 11)]
@@ -140,7 +140,7 @@ def test_the_last_turns_are_printed_at_attach_with_a_word_about_those_before():
     assert [block.text for block in screen.printed[1:]] == [str(n) for n in range(10, 30)]
 
 
-def test_a_prompt_of_somebody_else_says_whose_it_is(screen):
+def test_a_prompt_of_another_client_shows_its_sender(screen):
     screen.state = replace(screen.state, own=frozenset({"i_1"}))
     screen.see(
         events.UserMessage([Text("mine")], TIME, input="i_1", sender="zot"),
@@ -173,7 +173,7 @@ def test_what_a_call_waits_is_no_part_of_the_time_that_it_takes(screen):
     assert screen.printed[-1].seconds == 2.0
 
 
-def test_a_call_without_a_result_is_no_block_of_a_snapshot_but_goes_on_below():
+def test_a_call_without_a_result_stays_in_the_live_area_after_a_snapshot():
     calls = [ToolCall("t", "bash", {"command": "ls"}), ToolCall("u", "bash", {"command": "pwd"})]
     run = api.RunInfo("r", 1, TIME, api.Partial("", []), calls=[api.RunningCall("t", 40.0)])
     screen = Screen().take(snapshot(messages=[Message("assistant", [Text("look"), *calls], TIME, 2)], run=run))
@@ -183,7 +183,7 @@ def test_a_call_without_a_result_is_no_block_of_a_snapshot_but_goes_on_below():
     assert screen.printed[1:] == [ToolRan("bash", {"command": "ls"}, "out", seconds=42.0, number=1)]
 
 
-def test_a_command_of_a_person_that_runs_goes_on_below_a_snapshot():
+def test_a_running_user_command_stays_in_the_live_area_after_a_snapshot():
     shell = ShellRun(id="s", command="make", context=True)
     screen = Screen().take(snapshot(run=api.RunInfo("s", 0, TIME, api.Partial("", []), shell)))
     assert [(call.name, call.args) for call in screen.state.reply.calls] == [("!", {"command": "make"})]
@@ -246,7 +246,7 @@ def test_a_panel_is_replaced_and_closed(screen):
     assert screen.see(events.ExtPanelClosed("x", "p")).state.panels == ()
 
 
-def test_what_only_this_client_is_told_leaves_the_reducer(screen):
+def test_client_specific_events_become_effects(screen):
     screen.see(events.ExtInsert("words"), events.Attention("done", "it is done"))
     assert screen.effects[-2:] == [InsertText("words"), Alert("done", "it is done")]
 

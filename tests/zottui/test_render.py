@@ -32,7 +32,7 @@ def coloured(block: Block, width: int = 60) -> list[str]:
 # --- who speaks, and where one thing ends -------------------------------------------------------------------------
 
 
-def test_a_conversation_without_colours_says_who_speaks():
+def test_without_colours_roles_are_named():
     assert plain(UserSaid("hi\nthere"), SAID, Prose("More."), READ, SAID, UserSaid("ok", sender="anna")) == [
         *("", "you: hi", "  there"),
         *("", "zot: Hello you."),
@@ -120,7 +120,7 @@ def test_calls_that_show_nothing_stand_together():
     ]
 
 
-def test_a_rule_says_what_is_above():
+def test_a_rule_shows_its_text():
     assert plain(Rule("12 earlier\nmessages")) == ["", "--- 12 earlier messages ---"]
     assert coloured(Rule("compacted")) == ["", "── compacted ──"]
 
@@ -172,7 +172,7 @@ def test_a_call_that_was_slow_says_how_long_it_took():
     assert head(ToolRan("read", {"path": "a"}, "", seconds=0.3)) == "tool: read  a  1 line"
 
 
-def test_a_failure_is_said_in_words_and_in_the_role():
+def test_a_failure_is_shown_in_words_and_in_colour():
     call = ran("edit", "cannot edit a: no such file", is_error=True, path="a", edits=[])
 
     assert plain(call) == ["", "tool: edit  a  failed", "  cannot edit a: no such file"]
@@ -186,7 +186,7 @@ def test_an_edit_shows_what_has_changed():
     assert plain(call) == ["", "tool: edit  a  +1  -1", "   8   2", "   9 - old", "   9 + new", "  10   3"]
 
 
-def test_an_edit_whose_result_has_no_diff_shows_what_was_wanted():
+def test_an_edit_without_a_diff_shows_the_requested_changes():
     call = ran("edit", "done", path="a", edits=[{"oldText": "x\ny", "newText": "x\nz"}, {"oldText": 1}, "?"])
 
     assert body(call)[:3] == ["    x", "  - y", "  + z"]
@@ -276,7 +276,7 @@ def test_text_is_clipped_by_columns():
 
 
 @given(st.lists(st.sampled_from(["a", " ", "日", "👍🏽", "e\u0301", "👩\u200d👧"])).map("".join), st.integers(2, 10))
-def test_rows_are_what_was_wrapped_and_fit(text, width):
+def test_wrapped_rows_fit_and_contain_the_whole_text(text, width):
     rows = wrapped(text, width)
 
     assert "".join(rows) == text

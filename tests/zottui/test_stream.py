@@ -107,7 +107,7 @@ def test_no_word_is_lost_or_printed_twice(text):
 
 @thorough
 @given(texts, st.integers(0, 200))
-def test_what_is_printed_and_what_is_pending_are_the_text(text, place):
+def test_printed_and_pending_text_make_up_the_whole_text(text, place):
     found, stream = Stream().feed(text[:place])
     shown = [line for block in found for line in (block.lines if isinstance(block, CodeLines) else [block.source])]  # type: ignore[union-attr]  # a stream has no others
 
@@ -139,7 +139,7 @@ def test_an_item_behind_a_blank_line_is_not_tight():
     assert blocks("1. one\n\n2. two\n3. three\n") == [Prose("1. one"), Prose("2. two"), Prose("3. three", tight=True)]
 
 
-def test_an_item_keeps_what_is_nested_in_it():
+def test_an_item_keeps_its_nested_blocks():
     assert sources("- one\n  - two\n\n  more\n- three\n") == ["- one\n  - two\n\n  more", "- three"]
 
 
@@ -196,7 +196,7 @@ def test_a_shorter_fence_is_a_line_of_a_longer_one():
     assert found == [CodeLines("md", ("```", "x", "```"), opens=True, closes=True)]
 
 
-def test_code_in_a_list_item_stands_at_the_margin_and_the_item_goes_on():
+def test_code_in_a_list_item_is_not_indented_and_the_item_continues():
     found = blocks("1. Do\n   ```sh\n   make\n     it\n   ```\n   then\n2. Go\n")
 
     assert found == [
@@ -228,7 +228,7 @@ def pending(text: str) -> Stream:
     return Stream().feed(text)[1]
 
 
-def test_the_tail_is_the_last_rows_of_what_waits():
+def test_the_tail_is_the_last_rows_of_the_pending_text():
     assert tail(pending("a\nb\nc"), 2, 10) == ["b", "c"]
     assert tail(pending("abcdefgh"), 2, 3) == ["def", "gh"]
     assert tail(pending("x " * 100_000), 3, 10) == ["x x x x x", "x x x x x", "x x x x x "]

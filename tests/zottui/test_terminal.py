@@ -94,7 +94,7 @@ async def test_the_title_is_pushed_and_popped_also_for_another_program():
     assert "\x1b[?1004l\x1b[23;0t" in before
 
 
-async def test_who_is_looking_is_not_notified():
+async def test_a_terminal_with_focus_is_not_notified():
     terminal, written = device()
     terminal.has_focus = True
     terminal.notify("done")

@@ -9,7 +9,7 @@ XTERM = {"TERM": "xterm-256color"}
 
 
 @pytest.mark.parametrize("env", [XTERM | {"NO_COLOR": "1"}, {"TERM": "dumb"}, {}])
-def test_no_colours_where_nobody_wants_them_or_can_see_them(env):
+def test_no_colours_with_no_color_or_a_dumb_terminal(env):
     assert choose(env, "dark", is_dark=True) is PLAIN
 
 

@@ -166,7 +166,7 @@ async def test_ctrl_c_and_escape_are_left_to_the_application(desk):
     assert asked.decisions == []
 
 
-async def test_what_is_typed_on_when_a_question_comes_up_decides_nothing(desk):
+async def test_keys_typed_when_a_question_appears_decide_nothing(desk):
     asked = Asked(desk, question())
     desk.time -= QUIET_S
     desk.text = "he"
@@ -243,7 +243,7 @@ def test_a_diff_has_its_colours_and_the_numbers_of_its_lines(desk):
 @pytest.mark.parametrize(
     "preview", [f"{DIFF}\n[9,999 more characters are not shown]", "new file x.py (9 bytes)\n+one\n+two"]
 )
-def test_what_is_more_than_a_diff_is_shown_as_it_is(desk, preview):
+def test_a_preview_with_more_than_a_diff_is_shown_unchanged(desk, preview):
     Asked(desk, question(tool="write", preview=preview))
     assert preview in desk.screen()
 

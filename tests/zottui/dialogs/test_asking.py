@@ -134,7 +134,7 @@ def test_the_selection_stays_with_its_entry_when_the_list_changes():
     assert listing.selected is None
 
 
-def test_a_long_list_shows_what_is_around_the_selection():
+def test_a_long_list_shows_the_entries_around_the_selection():
     listing = Listing([Entry(str(n), f"entry {n}") for n in range(100)], selected="50")
     texts = ["".join(text for _, text in row) for row in listing.rows(20, 3)]
     assert texts == ["  entry 49", f"{POINTER} entry 50", "  entry 51"]
@@ -192,7 +192,7 @@ def test_a_line_is_edited(keys, text):
     assert edited.text == text
 
 
-def test_what_is_pasted_becomes_one_harmless_line():
+def test_a_paste_becomes_one_sanitized_line():
     edited = Line()
     edited.key(PASTED, f"one\ntwo{EVIL}")
     assert edited.text.startswith("one two")

@@ -239,7 +239,7 @@ async def test_a_call_is_decided_about_without_opening_its_session(desk, key, de
     assert desk.switched == []
 
 
-async def test_what_is_not_shown_as_a_whole_cannot_be_allowed(desk):
+async def test_a_call_with_a_cut_preview_cannot_be_allowed(desk):
     await opened(desk, Overview, WAITS, questions=[question(session="s_2", preview="\n".join("abcdefgh"))])
     assert "… 4 more lines: enter shows them" in desk.screen()
     await desk.press("y")

@@ -52,7 +52,7 @@ def attached():
         ("/review @se", CompletionToken(Kind.FILE, 8, "se")),
     ],
 )
-def test_what_is_being_typed(text, token):
+def test_token_at_recognizes_commands_arguments_and_files(text, token):
     assert token_at(text, len(text), {"model"}) == token
 
 
@@ -88,7 +88,7 @@ async def test_a_slash_lists_the_commands_with_their_sources():
         ("/clear now\r", "/clear now"),
     ],
 )
-async def test_enter_runs_what_is_highlighted(keys, sent):
+async def test_enter_runs_the_highlighted_choice(keys, sent):
     async with typing() as t:
         t.commands = COMMANDS
         await t.type(keys)
@@ -127,7 +127,7 @@ async def test_a_command_that_needs_an_argument_waits_for_it():
         assert t.texts == ["/rename it"]
 
 
-async def test_tab_takes_and_goes_on():
+async def test_tab_completes_and_appends_a_space():
     async with typing() as t:
         t.commands = COMMANDS
         await t.type(f"/mo{TAB}")
@@ -272,7 +272,7 @@ async def test_before_there_is_a_session_there_are_no_files():
         assert (t.desk.dialogs, t.desk.asked) == ([], [])
 
 
-async def test_what_is_recalled_from_history_opens_no_list():
+async def test_a_prompt_from_history_does_not_open_the_popup():
     async with typing() as t:
         t.commands = COMMANDS
         t.editor.prompts.load(["/model"])

@@ -120,7 +120,7 @@ async def test_a_draft_that_was_sent_is_gone_at_once(tmp_path):
         assert (files(tmp_path), files(tmp_path, ".lock")) == ([], [])
 
 
-async def test_nobody_else_can_read_a_draft(tmp_path):
+async def test_drafts_are_readable_only_by_their_user(tmp_path):
     async with at(tmp_path) as desk:
         drafts = Drafts(desk)
         drafts.keep("s_1", DRAFT)
@@ -131,7 +131,7 @@ async def test_nobody_else_can_read_a_draft(tmp_path):
         drafts.close()
 
 
-async def test_who_types_nothing_writes_nothing(tmp_path):
+async def test_an_empty_editor_writes_no_draft(tmp_path):
     async with at(tmp_path) as desk:
         drafts = Drafts(desk)
         drafts.keep("s_1", EditorDraft(""))
@@ -149,7 +149,7 @@ async def test_a_draft_that_cannot_be_read_is_none(tmp_path):
         drafts.close()
 
 
-async def test_a_folder_that_others_can_enter_is_said_once_and_not_written_to(tmp_path):
+async def test_an_unsafe_folder_is_not_written_to_and_causes_one_warning(tmp_path):
     (tmp_path / "drafts").mkdir(mode=0o755)
     async with at(tmp_path) as desk:
         drafts = Drafts(desk)
@@ -161,7 +161,7 @@ async def test_a_folder_that_others_can_enter_is_said_once_and_not_written_to(tm
         assert files(tmp_path) == []
 
 
-async def test_what_was_typed_comes_back_in_the_next_terminal(tmp_path):
+async def test_the_next_terminal_restores_the_draft(tmp_path):
     async with typing(env={"ZOT_HOME": str(tmp_path)}) as t:
         t.editor.attached(snapshot())
         await t.restored()
@@ -184,7 +184,7 @@ async def test_what_was_typed_comes_back_in_the_next_terminal(tmp_path):
         st.from_regex(r"(s_[12]\.[ab]\.json|[ab]\.lock|\.s_1\.a\.json\.x1)", fullmatch=True), st.floats(0, 2 * KEPT_S)
     )
 )
-def test_what_a_living_client_has_written_is_neither_given_away_nor_removed(times):
+def test_the_draft_of_a_living_client_is_neither_claimed_nor_deleted(times):
     of_the_living = {name for name in times if name in {"a.lock", "s_1.a.json", "s_2.a.json"}}
     assert of_the_living.isdisjoint(orphans(times, "s_1", {"a"}))
     assert of_the_living.isdisjoint(expired(times, {"a"}, 2 * KEPT_S))
@@ -195,13 +195,13 @@ def test_the_newest_draft_is_given_first():
     assert orphans(times, "s_1", {"c"}) == ["s_1.b.json", "s_1.a.json"]
 
 
-def test_what_nobody_wants_any_more_is_removed():
+def test_expired_files_are_deleted():
     times = {"s_1.a.json": 0.0, "s_1.b.json": 10.0, "a.lock": 0.0, "b.lock": 0.0, "c.lock": 0.0, ".s_1.b.json.x": 0.0}
     assert expired(times, {"c"}, KEPT_S + 5) == [".s_1.b.json.x", "a.lock", "b.lock", "s_1.a.json"]
 
 
 @pytest.mark.parametrize("size", [10, MAX_BYTES - 100, MAX_BYTES + 1])
-def test_what_is_too_large_is_left_out_and_says_so(size):
+def test_an_oversized_image_is_dropped_and_marked_as_lost(size):
     image = PromptImage(mime_type="image/png", data="A" * size)
     label = "[image #2 · a.png]"
     kept = fitting(EditorDraft(f"{DRAFT.text} {label}", DRAFT.pastes, {label: image}))

@@ -27,14 +27,14 @@ async def test_a_blank_editor_sends_nothing():
         assert t.sent == []
 
 
-async def test_what_is_not_taken_stays():
+async def test_a_refused_submission_stays_in_the_editor():
     async with typing() as t:
         t.takes = False
         await t.type("hello\r")
         assert t.text == "hello"
 
 
-async def test_another_key_may_send_it_into_what_runs():
+async def test_steer_submits_into_the_current_run():
     async with typing() as t:
         await t.type("stop that")
         t.editor.submit("steer")
@@ -78,7 +78,7 @@ async def test_two_flags_are_two_characters():
         assert t.text == FLAG
 
 
-async def test_undo_takes_back_what_was_typed_and_what_was_replaced():
+async def test_undo_reverts_typing_and_replacing():
     async with typing() as t:
         await t.type("one")
         t.editor.text = "two"
@@ -136,7 +136,7 @@ async def test_a_new_prompt_knows_nothing_of_the_last_one():
         assert t.texts[1] == "[pasted #1 · 60 lines]"
 
 
-async def test_what_was_sent_has_no_part_in_what_is_typed_next():
+async def test_text_typed_after_sending_does_not_join_the_sent_text():
     async with typing() as t:
         await t.type("e\u0301 b\re")
         assert t.text == "e"
@@ -217,13 +217,13 @@ async def test_in_many_lines_up_moves_before_it_leaves():
         assert t.text == "earlier"
 
 
-async def test_what_was_sent_here_is_an_earlier_prompt_at_once():
+async def test_a_sent_prompt_is_in_the_history_at_once():
     async with typing() as t:
         await t.type("one\rtwo\r" + UP + UP)
         assert t.text == "one"
 
 
-async def test_up_in_an_empty_editor_takes_back_what_waits_first():
+async def test_up_in_an_empty_editor_recalls_a_queued_input_before_the_history():
     async with typing() as t:
         t.editor.prompts.load(["earlier"])
         t.recalled = ["waiting"]
@@ -240,7 +240,7 @@ async def test_a_huge_prompt_comes_back_as_a_placeholder():
         assert t.texts == ["y" * 20_000]
 
 
-async def test_what_was_sent_in_vain_stands_before_what_is_written_now():
+async def test_a_refused_prompt_is_inserted_before_newer_text():
     async with typing() as t:
         await t.paste(LONG)
         await t.type("\rnext")
@@ -249,7 +249,7 @@ async def test_what_was_sent_in_vain_stands_before_what_is_written_now():
         assert t.editor.submitted().text == f"{LONG}\nnext"
 
 
-async def test_what_was_sent_in_vain_is_replaced_by_typing_and_kept_by_any_other_key():
+async def test_typing_replaces_a_refused_prompt_and_other_keys_keep_it():
     async with typing() as t:
         await t.type("in vain\r")
         draft = t.sent[0][0].draft

@@ -17,7 +17,7 @@ def editor(folder, script):
 
 
 @given(st.text(st.sampled_from("a#\n ")), st.text(st.sampled_from("a#\n")))
-def test_what_nobody_touched_is_as_it_was(text, reply):
+def test_an_unchanged_page_returns_the_same_prompt(text, reply):
     assert prompt_of(page(text, reply)) == text
 
 
@@ -46,7 +46,7 @@ async def test_an_editor_that_fails_changes_nothing(tmp_path):
         assert t.text == "draft"
 
 
-async def test_an_editor_that_is_not_there_is_said():
+async def test_a_missing_editor_is_reported():
     async with typing(env={"EDITOR": "/nowhere/ed"}) as t:
         await t.type("draft\x07")
         await t.settled()
@@ -54,7 +54,7 @@ async def test_an_editor_that_is_not_there_is_said():
         assert "/nowhere/ed" in t.desk.said[0]
 
 
-async def test_an_editor_whose_quotes_do_not_match_is_said():
+async def test_an_editor_command_with_an_unclosed_quote_is_reported():
     async with typing(env={"EDITOR": "vim '"}) as t:
         await t.type("draft\x07")
         await t.settled()

@@ -25,7 +25,7 @@ def found(asked):
     return page(f"found {asked.query}", "another")
 
 
-def test_prompts_are_what_people_said():
+def test_prompts_of_messages_are_those_of_users():
     said = [
         Message("user", [Text("one"), Image("image/png", 3)], ""),
         Message("assistant", [Text("no")], ""),
@@ -51,7 +51,7 @@ def test_the_draft_is_at_the_end_whichever_way_one_goes(stored, draft, moves):
             assert found is None
 
 
-def test_what_was_changed_on_the_way_is_still_there():
+def test_changes_to_earlier_prompts_are_kept_while_browsing():
     prompts = Prompts()
     prompts.load(["one", "two"])
     assert prompts.older("draft") == "two"
@@ -95,7 +95,7 @@ async def test_escape_leaves_the_draft_as_it_was():
         assert (t.text, t.desk.dialogs) == ("draft", [])
 
 
-async def test_what_is_typed_filters_and_the_newest_is_selected_again():
+async def test_typing_filters_and_selects_the_newest_match():
     async with typing() as t:
         t.desk.answers[PromptHistory] = found
         await t.type("\x12\x12")
@@ -104,7 +104,7 @@ async def test_what_is_typed_filters_and_the_newest_is_selected_again():
         assert t.text == "found x"
 
 
-async def test_nothing_found_is_said_and_nothing_taken():
+async def test_a_search_without_matches_says_so_and_takes_nothing():
     async with typing() as t:
         t.desk.answers[PromptHistory] = page()
         await t.type("draft\x12zzz")
@@ -113,7 +113,7 @@ async def test_nothing_found_is_said_and_nothing_taken():
         assert t.text == "draft"
 
 
-async def test_a_daemon_that_does_not_answer_is_told_in_the_list():
+async def test_the_search_shows_an_error_of_the_daemon():
     async with typing() as t:
         t.desk.answers[PromptHistory] = CallError("unknown_command", "it knows no prompt.history")
         await t.type("\x12")

@@ -63,7 +63,7 @@ def test_an_image_is_what_it_begins_with(data, kind):
     assert prompt_image(data, "it") == PromptImage(mime_type=kind, data=base64.b64encode(data).decode())
 
 
-def test_what_models_do_not_take_is_said():
+def test_unsupported_images_are_refused_with_the_reason():
     with pytest.raises(ImageError, match=r"notes\.png is not a PNG"):
         prompt_image(b"words", "notes.png")
     with pytest.raises(ImageError, match="larger than the 5 MiB"):
@@ -132,7 +132,7 @@ async def test_a_path_that_leads_nowhere_is_text(tmp_path):
         assert (t.text, t.desk.said) == ("/nowhere/shot.png", [])
 
 
-async def test_what_is_no_image_is_said(tmp_path):
+async def test_pasting_a_file_that_is_not_an_image_prints_why(tmp_path):
     path = picture(tmp_path / "shot.png", b"words")
     async with typing() as t:
         await t.paste(str(path))
@@ -169,7 +169,7 @@ async def test_ctrl_v_asks_the_desktop_for_the_image(tmp_path, variable, name):
         ({"DISPLAY": ":0"}, "exec cat /dev/zero", "is not a PNG"),
     ],
 )
-async def test_why_there_is_no_image_is_said(tmp_path, env, script, words):
+async def test_pasting_without_an_image_prints_why(tmp_path, env, script, words):
     if script is not None:
         program(tmp_path, "xclip", script)
     async with typing(env={**env, "PATH": f"{tmp_path}:/usr/bin:/bin" if script else str(tmp_path)}) as t:

@@ -11,7 +11,7 @@ CONTENTS = st.text(st.sampled_from("ab \n["), min_size=1, max_size=30)
 IMAGE = PromptImage(mime_type="image/png", data="AAAA")
 
 
-def test_only_what_is_hard_to_read_in_an_editor_becomes_a_placeholder():
+def test_only_long_pastes_become_placeholders():
     assert not is_long("x" * 1000)
     assert is_long("x" * 1001)
     assert not is_long("x\n" * 15)
@@ -26,14 +26,14 @@ def test_a_placeholder_says_how_much_it_stands_for():
 
 
 @given(st.lists(st.tuples(WORDS, CONTENTS), max_size=4), WORDS)
-def test_everything_that_was_pasted_is_in_what_is_sent(pieces, end):
+def test_a_submission_contains_all_pastes(pieces, end):
     placeholders = Placeholders()
     shown = "".join(words + placeholders.paste(content) for words, content in pieces) + end
     assert placeholders.expanded(shown) == "".join(words + content for words, content in pieces) + end
 
 
 @given(st.lists(st.tuples(WORDS, CONTENTS), max_size=4), WORDS)
-def test_what_was_expanded_for_an_editor_is_collapsed_and_means_the_same(pieces, end):
+def test_collapsing_an_expanded_text_keeps_its_meaning(pieces, end):
     placeholders = Placeholders()
     shown = "".join(words + placeholders.paste(content) for words, content in pieces) + end
     expanded = placeholders.expanded(shown)
@@ -56,7 +56,7 @@ def test_images_are_sent_in_the_order_of_the_text_and_only_those_that_are_in_it(
     assert submission.images == (images[2], images[0])
 
 
-def test_a_draft_is_adopted_beside_what_is_there():
+def test_adopting_a_draft_renames_labels_in_use():
     placeholders = Placeholders()
     mine = placeholders.paste("x\n" * 20)
     theirs = EditorDraft(

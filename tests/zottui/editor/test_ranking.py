@@ -60,7 +60,7 @@ def test_typing_more_takes_rows_away_and_never_reorders_the_rest(choices, query,
 
 
 @given(CHOICES, st.text(st.sampled_from("abc-"), max_size=6))
-def test_whoever_fits_a_query_fits_each_beginning_of_it(choices, query):
+def test_a_match_of_a_query_matches_each_of_its_prefixes(choices, query):
     found = set(names(ranked(choices, query)))
     assert all(found <= set(names(ranked(choices, query[:n]))) for n in range(len(query)))
 
@@ -76,5 +76,5 @@ def test_enter_takes_what_fits_best(choices, query):
 @pytest.mark.parametrize(
     ("typed", "meant"), [("exot", "exit"), ("Exi", "exit"), ("modle", "model"), ("zzz", None), ("", None)]
 )
-def test_a_typing_error_finds_what_was_meant(typed, meant):
+def test_nearest_finds_the_name_for_a_typing_error(typed, meant):
     assert nearest(typed, ["exit", "model", "mode", "compact"]) == meant

@@ -60,7 +60,7 @@ def test_the_second_of_two_neighbours_stays_when_the_first_is_deleted():
     assert after_edit(placeholders, first + second, first, len(first)) is None
 
 
-def test_what_is_written_over_a_piece_of_a_placeholder_stays():
+def test_text_typed_over_a_part_of_a_placeholder_stays():
     placeholders = Placeholders()
     label = placeholders.paste("x\n" * 60)
     assert after_edit(placeholders, f"a {label} b", f"a {label[:-3]}Zs] b", len(f"a {label[:-3]}Z")) == ("a Z b", 3)

@@ -58,7 +58,7 @@ def leave_long_ago(world):
 
 @journey(32)
 @pytest.mark.parametrize("how", ["detached", "killed"])
-def test_what_was_missed_is_there_once_and_the_stream_goes_on(world, how):
+def test_missed_output_is_printed_once_and_the_stream_continues(world, how):
     away, back = world.model.gate(), world.model.gate()
     world.model.says([TextPart(["one\n\ntw"]), away, TextPart(["o\n\nthr"]), back, TextPart(["ee\n\nfour"])])
     zot = world.zot()
@@ -82,7 +82,7 @@ def test_what_was_missed_is_there_once_and_the_stream_goes_on(world, how):
 
 
 @journey(32)
-def test_who_was_away_for_long_is_told_what_happened_in_one_line(world):
+def test_a_recap_is_printed_after_a_long_absence(world):
     gate = world.model.gate()
     write = CallPart("write", {"path": "new.py", "content": "x = 1\n"})
     world.model.says([gate, write], "one", "all done")
@@ -101,7 +101,7 @@ def test_who_was_away_for_long_is_told_what_happened_in_one_line(world):
 
 
 @journey(32)
-def test_who_comes_back_soon_is_told_nothing_of_that(world):
+def test_no_recap_is_printed_after_a_short_absence(world):
     world.model.says("one")
     zot = world.zot()
     ask(zot)
@@ -114,7 +114,7 @@ def test_who_comes_back_soon_is_told_nothing_of_that(world):
 
 
 @journey(32)
-def test_who_comes_back_sees_at_once_what_the_conversation_takes(world):
+def test_the_context_usage_is_shown_right_after_attaching(world):
     world.model.says("one")
     zot = world.zot()
     ask(zot)
@@ -125,7 +125,7 @@ def test_who_comes_back_sees_at_once_what_the_conversation_takes(world):
 
 
 @journey(32)
-def test_a_call_that_waits_for_approval_is_no_card_when_somebody_comes_back(world):
+def test_a_call_that_needs_approval_is_not_printed_as_a_card_at_attach(world):
     world.model.says([TextPart(["let me see\n\n"]), RUNS], "all done")
     zot = world.zot(*ASKS)
     ask(zot)
@@ -140,7 +140,7 @@ def test_a_call_that_waits_for_approval_is_no_card_when_somebody_comes_back(worl
 
 
 @journey(32)
-def test_a_call_that_runs_is_no_card_when_somebody_comes_back(world):
+def test_a_running_call_is_not_printed_as_a_card_at_attach(world):
     world.model.says([CallPart("bash", {"command": "echo started; cat gate"})], "all done")
     world.fifo("gate")
     zot = world.zot()
@@ -158,7 +158,7 @@ def test_a_call_that_runs_is_no_card_when_somebody_comes_back(world):
 
 
 @journey(32)
-def test_a_reply_that_goes_on_while_the_terminal_is_stopped_is_there_once(world):
+def test_a_reply_is_printed_once_after_the_terminal_was_suspended(world):
     away, back = world.model.gate(), world.model.gate()
     world.model.says([TextPart(["one\n\ntw"]), away, TextPart(["o\n\nthr"]), back, TextPart(["ee\n\nfour"])])
     shell = world.shell()
@@ -224,7 +224,7 @@ def test_two_terminals_show_the_same_each_in_its_width(world, two):
 
 
 @journey(33)
-def test_who_is_there_can_be_asked_and_leaving_changes_the_count(two):
+def test_who_lists_the_clients_and_the_count_follows(two):
     narrow, wide = two
     ask(wide, "/who")
     wide.wait(rf"^· {name_of(wide)} \(you\) is ")
@@ -272,7 +272,7 @@ def test_a_rejection_elsewhere_is_shown_with_its_reason(world, two):
 
 
 @journey(35)
-def test_what_nobody_saw_is_asked_when_somebody_comes(world):
+def test_a_pending_approval_is_shown_at_attach(world):
     gate = world.model.gate()
     world.model.says([gate, RUNS], "all done")
     zot = world.zot(*ASKS)

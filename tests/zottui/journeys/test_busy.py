@@ -45,7 +45,7 @@ def test_a_line_that_is_typed_meanwhile_waits_and_runs_once(world, zot):
 
 
 @journey(6)
-def test_what_waits_is_sent_in_the_order_in_which_it_was_typed(world, zot):
+def test_queued_prompts_are_sent_in_order(world, zot):
     gate = world.model.gate()
     world.model.says([TextPart(["begun\n\n"]), gate], "two", "three", "four")
     say(zot, "first")
@@ -64,7 +64,7 @@ def test_what_waits_is_sent_in_the_order_in_which_it_was_typed(world, zot):
 
 
 @journey(7)
-def test_what_is_steered_is_seen_before_the_next_step(world, zot):
+def test_a_steered_prompt_reaches_the_model_before_the_next_step(world, zot):
     gate = world.model.gate()
     world.model.says([TextPart(["I look.\n\n"]), gate, CallPart("read", {"path": "nothing"})], "I am brief.")
     say(zot, "look around")
@@ -83,7 +83,7 @@ def test_what_is_steered_is_seen_before_the_next_step(world, zot):
 
 
 @journey(7)
-def test_what_is_steered_while_nothing_runs_is_a_prompt(world, zot):
+def test_steering_without_a_run_sends_a_prompt(world, zot):
     world.model.says("hello")
     zot.type("hi")
     zot.key("C-s")
@@ -95,7 +95,7 @@ def test_what_is_steered_while_nothing_runs_is_a_prompt(world, zot):
 
 
 @journey(8)
-def test_up_in_an_empty_editor_takes_what_waits_back(world, zot):
+def test_up_in_an_empty_editor_recalls_a_queued_prompt(world, zot):
     gate = world.model.gate()
     world.model.says([TextPart(["begun\n\n"]), gate, TextPart(["ended"])])
     say(zot, "first")
@@ -115,7 +115,7 @@ def test_up_in_an_empty_editor_takes_what_waits_back(world, zot):
 
 
 @journey(8)
-def test_what_was_pasted_comes_back_as_what_it_was(world, zot):
+def test_a_recalled_prompt_contains_its_paste(world, zot):
     gate = world.model.gate()
     world.model.says([TextPart(["begun\n\n"]), gate], "thanks")
     say(zot, "first")
@@ -139,7 +139,7 @@ def test_what_was_pasted_comes_back_as_what_it_was(world, zot):
 
 
 @journey(9)
-def test_esc_interrupts_holds_what_waits_and_leaves_the_draft(world, zot):
+def test_esc_interrupts_and_holds_the_queue_and_keeps_the_draft(world, zot):
     gate = world.model.gate()
     world.model.says([TextPart(["half of a "]), gate], "the rest", "the answer to what waited")
     say(zot, "first")
@@ -249,7 +249,7 @@ def test_ctrl_c_before_and_after_a_command_does_not_leave(zot):
 
 
 @journey(10)
-def test_who_leaves_what_runs_is_told_how_to_come_back_and_can(world):
+def test_leaving_a_run_prints_a_command_that_returns_to_it(world):
     gate = world.model.gate()
     world.model.says([TextPart(["before\n\n"]), gate, TextPart(["and after"])])
     shell = world.shell()

@@ -206,7 +206,7 @@ def test_a_long_paste_is_a_placeholder_and_the_model_sees_all_of_it(world, zot):
 
 
 @journey(15)
-def test_the_editor_of_the_user_shows_what_was_pasted_and_what_was_said(world):
+def test_the_external_editor_contains_the_paste_and_the_last_reply(world):
     world.model.says("the last reply", "read")
     editor = world.folder / "editor"
     editor.write_text('#!/bin/sh\ncp "$1" "$1.seen" && mv "$1.seen" "$SEEN"\nsed -i "s/pasted line 60/changed/" "$1"\n')

@@ -36,7 +36,7 @@ def test_the_viewer_keeps_its_hints_and_messages_beside_a_long_session_name(worl
     zot.key("q")
 
 
-def test_who_and_help_say_nothing_that_is_empty_or_untrue(world):
+def test_who_and_help_show_no_empty_or_wrong_entries(world):
     zot = world.zot()
     ask(zot, "/who")
     zot.wait(r"\(you\) is here, since")

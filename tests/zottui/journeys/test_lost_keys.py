@@ -6,7 +6,7 @@ import signal
 from tests.zottui.journeys.world import PROMPT, rests
 
 
-def test_a_session_with_a_key_of_its_own_goes_on_when_its_daemon_was_killed(world):
+def test_a_session_with_its_own_key_continues_after_its_daemon_was_killed(world):
     key = world.folder / "key"
     key.write_text("sk-of-this-session\n")
     key.chmod(0o600)

@@ -121,7 +121,7 @@ def test_in_eight_rows_a_question_and_a_long_draft_have_room(world):
 
 
 @journey(26)
-def test_the_cursor_stands_behind_what_was_typed_and_backspace_takes_one_character(world):
+def test_the_cursor_follows_wide_text_and_backspace_deletes_one_character(world):
     zot = world.zot()
     zot.wait(PROMPT)
     columns = [2]
@@ -270,7 +270,7 @@ def focus(world, zot, code, *looks):
 
 
 @journey(31)
-def test_who_looks_elsewhere_is_called_once_and_who_looks_is_not(quick):
+def test_only_a_terminal_without_focus_notifies_and_only_once(quick):
     quick.model.says("one", "two", "three")
     zot = quick.zot()
     zot.wait(PROMPT)

@@ -59,7 +59,7 @@ def test_a_new_session_names_the_version_and_the_first_one_what_to_press(world):
 
 
 @journey(1)
-def test_who_leaves_is_back_in_the_shell_and_nothing_of_the_editor_is_left(world):
+def test_leaving_returns_to_the_shell_and_erases_the_editor(world):
     shell = world.shell()
     say(shell, "zot")
     shell.wait("openai/scripted")
@@ -73,7 +73,7 @@ def test_who_leaves_is_back_in_the_shell_and_nothing_of_the_editor_is_left(world
 
 
 @journey(1)
-def test_what_is_typed_before_the_first_paint_is_in_the_editor(world):
+def test_text_typed_before_the_first_paint_is_in_the_editor(world):
     shell = world.shell()
     shell.type("zot\rtyped early")
     shell.wait("^❯ typed early$")

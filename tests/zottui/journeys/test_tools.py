@@ -263,7 +263,7 @@ def test_the_arguments_can_be_changed_before_they_run(world):
 
 
 @journey(19)
-def test_what_is_typed_while_a_question_comes_up_stays_a_draft(world):
+def test_text_typed_while_a_question_appears_stays_a_draft(world):
     gate = world.model.gate()
     world.model.says([gate, CallPart("bash", {"command": "touch made"})], "all done")
     zot = world.zot(*ASKS)
@@ -344,7 +344,7 @@ def test_thinking_is_counted_and_leaves_one_line(world):
 
 
 @journey(23)
-def test_thoughts_are_shown_to_whoever_wants_them_and_then_not_any_more(world):
+def test_thinking_can_be_shown_and_hidden(world):
     for number in (1, 2):
         world.model.says([ThinkingPart([f"walrus {number}, ", "perhaps?"]), TextPart([f"done {number}"])])
     zot = world.zot()

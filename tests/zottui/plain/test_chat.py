@@ -67,7 +67,7 @@ def test_what_others_do_is_shown_between_prompts(daemon, tmp_path):
         assert screen.until("> ") == "\nsomebody was here\n"
 
 
-def test_who_speaks_is_said_in_words(daemon, tmp_path):
+def test_roles_are_named(daemon, tmp_path):
     with chat(tmp_path) as screen:
         screen.until("> ")
         (session,) = daemon.sessions.values()
@@ -76,7 +76,7 @@ def test_who_speaks_is_said_in_words(daemon, tmp_path):
         assert screen.until("> ") == "\nyou: one\ntwo\nzot: three\n"
 
 
-def test_a_long_silence_is_told_once(daemon, tmp_path):
+def test_a_long_silence_is_announced_once(daemon, tmp_path):
     with chat(tmp_path) as screen:
         screen.until("> ")
         (session,) = daemon.sessions.values()
@@ -115,7 +115,7 @@ def test_a_segment_that_changes_all_the_time_is_shown_once_for_each_line_that_is
         assert screen.until("> ") == "\ngone\n"
 
 
-def test_with_trust_every_session_of_the_chat_is_told_so(daemon, tmp_path):
+def test_the_trust_flag_applies_to_each_session_of_the_chat(daemon, tmp_path):
     with chat(tmp_path, "--trust") as screen:
         screen.until("> ")
         screen.type("/new\n")
@@ -144,7 +144,7 @@ def test_the_commands(daemon, tmp_path):
         assert screen.end()[0] == 0
 
 
-def test_an_error_is_a_line_and_the_chat_goes_on(daemon, tmp_path):
+def test_an_error_is_printed_and_the_chat_continues(daemon, tmp_path):
     with chat(tmp_path) as screen:
         screen.until("> ")
         screen.type("fail no key\n")

@@ -78,7 +78,7 @@ def test_always_shows_the_rule_and_asks_again(live, chat):
     assert 'match = "touch out"' in (live.home / "config.toml").read_text()
 
 
-def test_what_is_listed_is_allowed_by_its_number(live, chat):
+def test_a_listed_offer_is_chosen_by_its_number(live, chat):
     with chat(TOUCH, bash("touch out other"), DONE) as (_, screen):
         answer(screen, "1")
         assert "wants to run" not in screen.until("done\n")
@@ -92,7 +92,7 @@ def test_what_no_rule_can_allow_offers_none(live, chat):
         screen.until("done\n")
 
 
-def test_when_somebody_else_is_quicker_it_says_who(live, chat):
+def test_a_decision_of_another_client_is_reported(live, chat):
     with chat(TOUCH, DONE) as (session, screen):
         asked(screen)
         with live.connect() as connection:
@@ -120,7 +120,7 @@ def test_ctrl_c_aborts_the_run_and_ctrl_d_leaves_the_question_to_others(live, ch
     assert (live.cwd / "out").exists()
 
 
-def test_what_was_typed_ahead_is_no_answer(live, chat):
+def test_input_typed_ahead_is_no_answer(live, chat):
     with chat(TOUCH, DONE, typed="go\ny\n") as (_, screen):
         answer(screen, "n")
         screen.until("(zot has denied it)")

@@ -18,7 +18,7 @@ def talk(live):
     live.zotctl("stop")
 
 
-def test_when_the_daemon_is_killed_it_goes_on_with_the_next_one(live, talk):
+def test_the_chat_continues_with_a_new_daemon_after_a_kill(live, talk):
     talk.type("one\n")
     assert talk.until("> ").endswith("zot: purple\n")
     os.kill(live.daemon.pid, signal.SIGKILL)
@@ -27,7 +27,7 @@ def test_when_the_daemon_is_killed_it_goes_on_with_the_next_one(live, talk):
     assert talk.until("> ").endswith("zot: green\n")
 
 
-def test_a_run_that_died_with_the_daemon_is_said_with_the_way_on(live):
+def test_a_run_that_died_with_the_daemon_is_reported_with_how_to_continue(live):
     os.mkfifo(live.cwd / "go")
     call = {"type": "call", "name": "bash", "args": {"command": "echo | tee go; cat go"}}
     flags = ("--provider", "ollama", "--model", "m", "--base-url", live.scripted({"steps": [call]}))

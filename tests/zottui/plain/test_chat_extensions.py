@@ -193,7 +193,7 @@ def test_ctrl_c_stops_waiting_for_a_command(live, show):
 # --- trust ----------------------------------------------------------------------------------------------------
 
 
-def test_code_that_nobody_trusts_is_told_at_once_and_once(live):
+def test_untrusted_code_is_reported_once_at_the_start(live):
     live.write("local", SHOW, into=live.project)
     line = f"this directory is not trusted, so zot ignores: local; to review: zotctl trust grant {live.cwd}\n"
     with talk(live, url=live.model("It is done.")) as terminal:
@@ -206,7 +206,7 @@ def test_code_that_nobody_trusts_is_told_at_once_and_once(live):
         assert terminal.until("HELLO\n") == "/shout hello\n"
 
 
-def test_other_code_is_told_when_the_daemon_has_found_it(live):
+def test_other_untrusted_code_is_reported_once_the_daemon_has_found_it(live):
     (live.cwd / ".zot" / "skills" / "deploy").mkdir(parents=True)
     (live.cwd / ".zot" / "skills" / "deploy" / "SKILL.md").write_text("---\nname: deploy\n---\n")
     with talk(live) as terminal:

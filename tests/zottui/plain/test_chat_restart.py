@@ -7,7 +7,7 @@ from zotd.testing.live_daemon import DaemonProcess
 from zotd.wire.version import VERSION
 
 
-def test_a_restart_is_survived_and_the_talk_goes_on(live):
+def test_the_chat_continues_after_a_restart_of_the_daemon(live):
     flags = ("--provider", "ollama", "--model", "m", "--base-url", live.model("purple"))
     with chat(live.cwd, "--new", *flags, env=live.shell.env) as screen:
         screen.until("> ")

@@ -37,7 +37,7 @@ def test_a_line_that_is_typed_while_a_run_is_shown_joins_it(live, pipe):
         assert asked(live) == ["go", "rather to the left"]
 
 
-def test_a_line_may_wait_for_the_end_of_what_runs_and_is_shown_then(live, pipe):
+def test_a_queued_line_runs_and_is_shown_after_the_current_run(live, pipe):
     with talk(live, "go", url=live.scripted(CALL, says("first"), says("second"))) as screen:
         screen.until("* bash")
         screen.type("/queue and then this\n")
@@ -48,7 +48,7 @@ def test_a_line_may_wait_for_the_end_of_what_runs_and_is_shown_then(live, pipe):
         assert asked(live) == ["go", "and then this"]
 
 
-def test_after_ctrl_c_a_chat_says_what_is_held_and_goes_on_when_told_so(live, pipe):
+def test_after_ctrl_c_the_chat_reports_the_held_queue_and_continues_on_command(live, pipe):
     with talk(live, "go", url=live.scripted(CALL, says("first"), says("second"))) as screen:
         screen.until("* bash")
         screen.type("/queue and then this\n")
@@ -86,7 +86,7 @@ def test_a_chat_that_comes_back_to_a_session_that_was_cut_says_so_and_how_to_go_
         assert "nothing to go on with" in screen.until("> ")
 
 
-def test_with_words_on_the_command_line_it_goes_on_before_them(live, cut):
+def test_with_a_prompt_on_the_command_line_a_held_session_continues_first(live, cut):
     with resumed(live, "and more") as screen:
         shown = screen.until("more\n")
         assert "whole" in shown

@@ -14,7 +14,7 @@ PAINTED = st.lists(st.tuples(st.sampled_from([TextRole.TEXT, TextRole.MUTED, Tex
 
 
 @given(PAINTED)
-def test_what_is_painted_is_read_back(parts):
+def test_parsing_keeps_the_painted_text(parts):
     line = "".join(DARK.paint(role, text) for role, text in parts)
     assert plain(parsed(line)) == "".join(text for _, text in parts)
 

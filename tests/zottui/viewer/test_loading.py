@@ -65,7 +65,7 @@ def test_prompts_have_numbers_when_all_are_counted_also_those_that_came_meanwhil
     assert [numbers.beyond(seq, down=down) for seq, down in ((60, True), (10, False))] == [None, None]
 
 
-def test_what_is_far_from_the_cursor_goes_when_too_much_is_loaded():
+def test_messages_far_from_the_cursor_are_dropped_beyond_the_limit():
     loaded = Loaded(talk(300, first=1000), has_older=True)
     loaded.add_older(talk(50, first=950), loaded.first, has_older=True, near=3 * 1000)
     assert len(loaded) == limits.MOST_MESSAGES
@@ -75,7 +75,7 @@ def test_what_is_far_from_the_cursor_goes_when_too_much_is_loaded():
     assert (loaded.last, loaded.has_older, loaded.has_newer) == (4 * 1299 - 1, True, False)
 
 
-def test_long_outputs_count_for_more_but_what_is_near_stays():
+def test_long_outputs_count_more_but_messages_near_the_cursor_stay():
     loaded = Loaded([user(1000 + n, "x" * 100_000) for n in range(100)])
     loaded.add_older([user(n, "x" * 100_000) for n in range(1, 11)], 1000, has_older=False, near=5)
     assert seqs(loaded.messages)[:11] == [*range(1, 11), 1000]

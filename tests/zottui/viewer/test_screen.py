@@ -69,7 +69,7 @@ async def test_an_output_is_printed_when_it_is_left():
     ]
 
 
-async def test_the_editor_gets_what_is_loaded_and_the_viewer_comes_back(tmp_path):
+async def test_the_external_editor_gets_the_loaded_messages_and_the_viewer_reopens(tmp_path):
     seen = tmp_path / "seen"
     editor = tmp_path / "editor"
     editor.write_text(f"#!/bin/sh\ncat $1 > {seen}\n")

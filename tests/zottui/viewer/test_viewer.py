@@ -58,7 +58,7 @@ async def test_a_prompt_can_be_asked_for_by_its_number():
         assert it.last_line.startswith("first  turn 58/1200")
 
 
-async def test_a_number_that_no_prompt_has_is_said():
+async def test_an_unknown_prompt_number_is_reported():
     async with reading(Stored(talk(12)), turn=13) as it:
         assert "no prompt 13: there are 12" in it.last_line
 
@@ -150,7 +150,7 @@ async def test_words_are_found_as_they_are_shown_whatever_stands_between_them_in
         assert it.cursor == "zot: this is very important"
 
 
-async def test_what_is_found_in_a_folded_output_is_shown_by_enter():
+async def test_enter_shows_a_match_in_a_collapsed_output():
     async with reading(long_output(), height=9) as it:
         await it.press("/", *"line 25", "enter")
         assert it.cursor == "  … 32 more (enter)"
@@ -179,7 +179,7 @@ async def test_a_search_says_how_far_it_is_and_escape_stops_it():
         assert it.left.is_set()
 
 
-async def test_what_is_typed_behind_the_slash_is_for_the_search_alone():
+async def test_keys_after_the_slash_go_to_the_search_only():
     async with reading(Stored(talk(12))) as it:
         await it.press("/", "q", "v", "backspace")
         assert it.last_line.startswith("/q")
@@ -255,7 +255,7 @@ async def test_the_output_that_is_to_be_printed_waits_for_the_end():
         assert it.desk.printed == []
 
 
-async def test_a_page_that_cannot_be_had_is_said_and_tried_again_with_the_next_key():
+async def test_a_failed_page_is_reported_and_loaded_again_with_the_next_key():
     stored = Stored(talk(700))
     async with reading(stored) as it:
         await it.settle()

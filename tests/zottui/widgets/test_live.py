@@ -55,7 +55,7 @@ WRITING = {
 
 
 @pytest.mark.parametrize("width", WRITING)
-def test_the_end_of_what_is_being_written_is_shown(width):
+def test_the_end_of_the_pending_reply_is_shown(width):
     assert screen(replying(PROSE), width) == WRITING[width]
 
 

@@ -35,7 +35,7 @@ def replace_sender(item, sender):
     return type(item)(item.id, item.text, sender, item.mode)
 
 
-def test_an_input_that_joins_the_run_is_told_from_one_that_waits():
+def test_steered_and_queued_inputs_have_different_labels():
     items = queued("stop that", mode="steer", sender="")
     assert screen(replace(BUSY, queue=items)) == "steer   stop that"
 

@@ -20,7 +20,7 @@ def test_without_a_name_or_a_session_it_is_the_program():
     assert title(ViewState()) == "zot"
 
 
-def test_it_is_marked_until_somebody_has_looked():
+def test_the_title_is_marked_while_the_daemon_asks_for_attention():
     assert title(replace(LIVE, calls_you=True)) == "● zot: fix the tests"
 
 
