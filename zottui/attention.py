@@ -18,7 +18,7 @@ class TerminalFocus:
 
     def focused(self, is_focused: bool) -> None:
         """Report that the terminal has got or lost the focus."""
-        if is_focused != self._is_focused:
+        if is_focused != self._is_focused:  # report changes only
             self._is_focused = is_focused
             self._tell()
 

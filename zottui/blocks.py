@@ -89,4 +89,5 @@ class Rule:
     text: str
 
 
+# A new kind of block needs a case in `zottui.render`; mypy checks that none is missing.
 Block = UserSaid | Prose | CodeLines | Thought | ToolRan | NoteLine | Rule

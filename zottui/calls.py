@@ -23,6 +23,7 @@ def subject(name: str, args: Mapping[str, object]) -> str:
     said = args.get(_SUBJECTS.get(name, ""))
     if not isinstance(said, str):
         said = " ".join(str(value)[:SUBJECT_CHARS] for value in args.values() if isinstance(value, str | int | float))
+    # A pattern alone does not tell where it is searched. The working directory is the default and not worth a mention.
     elif name in {"grep", "glob"} and isinstance(where := args.get("path"), str) and where not in {"", "."}:
         said = f"{said} in {where}"
     return " ".join(harmless(said[:SUBJECT_CHARS]).split())

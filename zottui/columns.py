@@ -28,7 +28,7 @@ def word_spans(text: str, width: int, *, breaks_words: bool = False) -> list[tup
     A word wider than a row gets its own row and the terminal wraps it, so that a URL can still be clicked and copied;
     `breaks_words` cuts it instead. A row may break before or after any wide (East Asian) character.
     """
-    if text.isascii() and len(text) <= width:
+    if text.isascii() and len(text) <= width:  # the usual line: measuring it character by character would be slow
         return [(0, len(text))]
     spans: list[tuple[int, int]] = []
     start = 0

@@ -27,6 +27,7 @@ class Figures:
     def attached(self, snapshot: api.Attached) -> None:
         """Take the last reply from a snapshot and reload the values."""
         replies = [message for message in snapshot.messages if message.role == "assistant"]
+        # The last reply may consist of calls only: take the last one with text.
         self.last_reply = next(filter(None, (text_of(reply.content) for reply in reversed(replies))), self.last_reply)
         self._desk.spawn(self._refresh())
         if snapshot.session.id != self._session:

@@ -91,6 +91,7 @@ class KeyActions:
         """Clear the editor and show the hint; on a second ctrl+c without another key in between, leave."""
         is_second = self._keys == self._keys_before + 1
         self._keys_before = self._keys
+        # Leave only while the hint is on the screen: the user must know what a second press does.
         if self.hint and is_second and not self._place.text:
             self._place.leave()
             return
@@ -107,7 +108,7 @@ class KeyActions:
 
     async def _forget(self, press: int) -> None:
         await asyncio.sleep(TWICE_S)
-        if press == self._presses:
+        if press == self._presses:  # a later press has its own timer
             self.hint = ""
             self._place.redraw()
 

@@ -78,7 +78,7 @@ class DialogKeys:
 
     def _offer(self, event: KeyPressEvent) -> None:
         press = event.key_sequence[0]
-        if press.key is Keys.Ignore:
+        if press.key is Keys.Ignore:  # ends the wait after Escape; see `zottui.terminal.keyboard`
             return
         name = press.key.value if isinstance(press.key, Keys) else TYPED
         if not self._take(name, press.data):

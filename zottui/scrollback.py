@@ -22,6 +22,7 @@ class Scrollback:
         """Print blocks in this width and theme; they cannot change any more."""
         lines: list[str] = []
         for block in blocks:
+            # The block before decides about a blank line, also across calls of `print`.
             lines += render(block, width, theme, self._last)
             self._last = block
         if lines:

@@ -133,7 +133,7 @@ class Submitter:
 
     async def _with_images(self, submission: Submission) -> Submission:
         """Attach the images that the prompt mentions. A remote session's files are on the other machine: skip them."""
-        if place.of(self._desk.env).is_remote or "@" not in submission.text:
+        if place.of(self._desk.env).is_remote or "@" not in submission.text:  # without "@" no thread is needed
             return submission
         try:
             return await asyncio.to_thread(with_mentioned_images, submission, self._desk.cwd)

@@ -188,7 +188,7 @@ def _body(card: Card, width: int, theme: Theme) -> list[str]:
 def _painted(lines: Sequence[str], role: TextRole, width: int, theme: Theme) -> list[str]:
     """Paint lines in the program's own colours, or without any in the colour of `role`."""
     # Cut first: a single line may be the whole result, megabytes long.
-    cut = [line[: width * 8] for line in lines]
+    cut = [line[: width * 8] for line in lines]  # eight characters a column leave room for escape sequences
     if theme.is_plain or not any("\x1b" in line for line in cut):
         return [theme.paint(role, clipped(harmless(line), width)) for line in cut]
     painted, looks = [], PLAIN

@@ -118,7 +118,7 @@ class Popup:
         """Return the choices around the highlighted one."""
         most = min(height, ROWS)
         at = self._highlighted()
-        top = max(0, min((at or 0) - most // 2, len(self._shown) - most))
+        top = max(0, min((at or 0) - most // 2, len(self._shown) - most))  # keeps the highlighted row in the middle
         window = self._shown[top : top + most]
         names = max((cells(self._name(choice)) for choice in window), default=0)
         return [
@@ -288,4 +288,5 @@ def written(kind: Kind, name: str) -> str:
         case Kind.ARGUMENT:
             return name
         case Kind.FILE:
+            # Without quotes a space would end the mention.
             return f'@"{name}"' if " " in name else f"@{name}"

@@ -52,6 +52,7 @@ class Prompts:
     def load(self, stored: Sequence[str]) -> None:
         """Set the daemon's prompts, oldest first; keeps this client's own that the daemon does not have yet."""
         self._stored = list(stored)
+        # Prompts of this client that are still on their way would vanish from the history after a reconnect.
         self._own = [words for words in self._own if words not in self._stored]
 
     def add(self, words: str) -> None:

@@ -34,5 +34,5 @@ def with_mentioned_images(submission: Submission, folder: str) -> Submission:
 
 
 def _mentioned(text: str, folder: str) -> Iterator[str]:
-    names = dict.fromkeys(found[1] or found[2] for found in _IMAGE.finditer(text))
+    names = dict.fromkeys(found[1] or found[2] for found in _IMAGE.finditer(text))  # each image once, in order
     return (os.path.join(folder, os.path.expanduser(name)) for name in names)

@@ -99,7 +99,7 @@ class Pasting:
         self._insert(f"{self._placeholders.image(image, name)} ")
 
     def _insert(self, text: str) -> None:
-        self._buffer.save_to_undo_stack()
+        self._buffer.save_to_undo_stack()  # a paste is one step of undo
         self._buffer.insert_text(text)
 
 

@@ -88,6 +88,7 @@ class Placeholders:
 
     def image(self, image: PromptImage, name: str) -> str:
         """Add a placeholder for an image and return its label, which contains `name`."""
+        # Brackets in a file name would make the label ambiguous.
         plain = re.sub(r"[\[\]\s]+", " ", name).strip() or "image"
         label = f"[image #{self._number()} · {plain}]"
         self.images[label] = image

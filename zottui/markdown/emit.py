@@ -58,6 +58,7 @@ def _parsed(text: str) -> list[SyntaxTreeNode] | None:
     if len(text) > PARSED_CHARS:
         return None
     tokens = _parser().parse(text)
+    # The parser stops at this level without an error, so a token that reaches it may have lost content.
     if any(inner.level >= NESTED - 1 for token in tokens for inner in (token, *(token.children or ()))):
         return None
     return SyntaxTreeNode(tokens).children
@@ -104,6 +105,7 @@ class Emitter:
 
     def _paragraph(self, node: SyntaxTreeNode) -> list[str]:
         inline = node.children[0]
+        # HTML is shown as text; joining its lines would make it unreadable.
         lines = lines_of(inline, self.theme, keeps_newlines=inline.content.startswith("<"))
         return [painted(row, self.theme, *self.under) for row in self._rows(lines)]
 

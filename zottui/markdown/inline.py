@@ -121,7 +121,7 @@ def _link(node: SyntaxTreeNode, link: StyledText, theme: Theme) -> Iterator[Styl
     shown = list(_pieces(node.children, StyledText("", link.roles, link.address if can_be_clicked else ""), theme))
     yield from shown
     text = "".join(piece.text for piece in shown)
-    if text == link.address.removeprefix("mailto:"):
+    if text == link.address.removeprefix("mailto:"):  # an autolink: its text is the address
         return
     if link.address and (not can_be_clicked or _LIKE_AN_ADDRESS.match(text)):
         yield StyledText(f" ({harmless(link.address)})", (TextRole.MUTED,))

@@ -19,6 +19,7 @@ class Rope:
     def add(self, piece: str) -> "Rope":
         """Return this text followed by `piece`."""
         last = self.last + piece
+        # Chunks have no upper limit: a long piece becomes one chunk and is not split.
         return Rope((*self.chunks, last)) if len(last) >= CHUNK_CHARS else Rope(self.chunks, last)
 
     def end(self, characters: int) -> str:

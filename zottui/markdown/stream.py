@@ -43,6 +43,7 @@ class Stream:
             return (), replace(self, line=self.line.add(delta))
         first, *lines = delta.split("\n")
         whole = [str(self.line.add(first)), *lines]
+        # A final "\r" may be half of "\r\n", so it is removed only from complete lines.
         blocks, begun = cut(self.begun, [line.removesuffix("\r") for line in whole[:-1]])
         return tuple(blocks), Stream(begun, EMPTY.add(lines[-1]))
 

@@ -43,6 +43,7 @@ def _widths(rows: Sequence[Sequence[Line]], room: int) -> list[int] | None:
     if sum(natural) <= room:
         return natural
     words = [min(_longest_word(column), _WORD_COLUMNS) for column in cells]
+    # First without cutting words. Only if that does not fit, narrower columns that cut them.
     widths = words if sum(words) <= room else [min(word, _NARROWEST) for word in words]
     if sum(widths) > room:
         return None

@@ -62,7 +62,7 @@ class PendingCalls:
                 self._say(f"(until {expires})")
             while not self._decide(key, event):  # ask again after an unknown answer
                 pass
-            self._open.pop(key, None)
+            self._open.pop(key, None)  # the event of another client's decision may have removed it already
 
     def _decide(self, key: str, event: Json) -> bool:
         """Take one line; return whether it decided the call."""

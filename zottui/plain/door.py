@@ -48,7 +48,7 @@ class ChatConnection:
         socket = self._where.ensure() if starts else self._where.open()
         connection = self._connection = Connection(socket, self._wait)
         self._tell(advice(hello(connection, "zot", can_approve=True)))
-        connection.call("subscribe", topics=["trust"])
+        connection.call("subscribe", topics=["trust"])  # to report untrusted code that the daemon finds later
         return connection
 
     def again(self, session: str, variables: Variables) -> tuple[Connection, Json]:

@@ -62,7 +62,7 @@ class RunPrinter:
             if self._own:
                 self._say(HELD)
         finally:
-            self._own.clear()
+            self._own.clear()  # after a failed run the queue is held: these inputs are not awaited any more
 
     def _followed(self, session: str, run: Run) -> bool:
         outcome = Outcome()

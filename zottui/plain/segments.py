@@ -30,6 +30,7 @@ class Segments:
 
     def due(self) -> list[str]:
         """Return the lines to print now, and mark them as printed."""
+        # Print a segment only if its text differs from the last printed one.
         news = [key for key, words in self._current.items() if key not in self._told and self._shown.get(key) != words]
         self._told.update(news)
         self._shown.update((key, self._current[key]) for key in news)

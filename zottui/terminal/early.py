@@ -21,7 +21,7 @@ def cbreak(fd: int = KEYBOARD) -> Callable[[], None]:
     """
     try:
         before = termios.tcgetattr(fd)
-        quiet = termios.tcgetattr(fd)
+        quiet = termios.tcgetattr(fd)  # a second list, since it is changed below and `before` must stay as it is
         quiet[INPUT] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)
         quiet[LOCAL] &= ~(termios.ECHO | termios.ICANON)
         termios.tcsetattr(fd, termios.TCSANOW, quiet)

@@ -70,5 +70,5 @@ def _through(sequence: str, env: Mapping[str, str]) -> str:
     """Wrap a sequence so that tmux passes it to the outer terminal."""
     if not in_tmux(env):
         return sequence
-    doubled = sequence.replace("\x1b", "\x1b\x1b")
+    doubled = sequence.replace("\x1b", "\x1b\x1b")  # tmux's escaping inside of its passthrough sequence
     return f"\x1bPtmux;{doubled}{ST}"

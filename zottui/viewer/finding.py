@@ -53,6 +53,7 @@ def _in_block(query: Query, rows: list[ScreenRow], laid: Laid, laying: Laying) -
     found = {bisect_right(orders, start) - 1 for start in starts}
     block = laid.blocks[number]
     if isinstance(block, ToolRan) and number not in laid.expanded:
+        # Compare the number of matches with that of the expanded call: more there means that some are hidden.
         hidden = sum(len(query.spans(line)) for line in laying.all_lines(block)) - len(starts)
         if hidden > 0:
             says = (at for at, row in enumerate(rows) if is_fold(lines[row.line]))

@@ -126,6 +126,7 @@ class Going:
         loaded = self._reader.loaded
         before = loaded.first
         page = await self.pages.before(before)
+        # `before` tells `add_older` whether another load has changed the beginning meanwhile.
         loaded.add_older(page.messages, before, has_older=page.has_more, near=self._reader.scroll.place.seq)
 
     async def load_newer(self) -> bool:

@@ -98,7 +98,7 @@ class Laying:
             return laid
         laid = self._laid[key] = self._lay(seq, tuple(blocks_of(messages)), above)
         self._rows += len(laid.rows)
-        while self._rows > MOST_ROWS and len(self._laid) > 1:
+        while self._rows > MOST_ROWS and len(self._laid) > 1:  # always keep the message that was just laid out
             self._rows -= len(self._laid.popitem(last=False)[1].rows)
         return laid
 

@@ -80,6 +80,7 @@ class Scroll:
             return None
         if self._text.rows(at.part):
             return at
+        # A part without rows, such as a result message: take the nearest row, below first.
         return self._next(at.part, 1) or self._next(at.part, -1)
 
     def move(self, rows: int) -> int:

@@ -78,7 +78,7 @@ class TextSearch:
             else:
                 page = await self._pages.before(edge)
                 messages, has_more = page.messages, page.has_more and bool(page.messages)
-            for message in messages if down else reversed(messages):
+            for message in messages if down else reversed(messages):  # the nearest message first
                 edge = seq_of(message)
                 await self._breathe()
                 found = await self._confirmed(message, down=down) if self._may_be_in([message]) else None

@@ -34,6 +34,7 @@ async def turns(desk: UiContext, session: str, at: int | None = None) -> AsyncIt
     while has_more:
         page = await desk.ask(api.History(session=session, before=before, limit=MOST, at=at), api.HistoryPage)
         for message in reversed(page.messages):
+            # A prompt is yielded only with the message before it, whose `seq` a rewind to before the prompt needs.
             before = message.seq
             if prompt is not None:
                 yield _turn(prompt, before)

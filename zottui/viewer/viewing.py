@@ -69,6 +69,7 @@ class Viewer:
                 self._end(beside)
 
     def _end(self, beside: list["asyncio.Task[None]"]) -> None:
+        # The task group waits for all of its tasks, so cancel those that would otherwise run on.
         for task in [*beside, self._work, self._filling]:
             if task is not None:
                 task.cancel()

@@ -16,7 +16,7 @@ WORDS = {"queue": "queued", "steer": "steer "}
 def queue(state: ViewState, width: int, height: int) -> list[Row]:
     """Return a row for each queued input, oldest first, after one that tells if the queue is held; at most `height`."""
     room = min(height, MAX_ROWS)
-    rows = [_held()] if state.held else []
+    rows = [_held()] if state.held else []  # first: it explains why nothing happens
     left = room - len(rows)
     shown = state.queue if len(state.queue) <= left else state.queue[: max(left - 1, 0)]
     rows += [_item(item, width, is_own=item.id in state.own) for item in shown]

@@ -50,6 +50,7 @@ def _fitting(items: list[_Item], width: int) -> list[_Item]:
     """Return the most important items that fit, in their order; always at least one."""
     fitting: list[_Item] = []
     room = width + cells(GAP)
+    # By priority, but a long item that does not fit does not keep shorter ones out.
     for item in sorted(items, key=lambda item: item.rank):
         taken = cells(item.text) + cells(GAP)
         if taken <= room or not fitting:
