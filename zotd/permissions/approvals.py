@@ -2,10 +2,10 @@
 
     ask ──> request on disk ──> clients see it ──> waits ─┬─ decide ──> decision on disk ──> the decider is answered
                                                           │             ──> everybody sees it ──> the call goes on
-                                                          └─ too late, or nobody waits any more: recorded as that
+                                                          └─ too late, or no call waits any more: recorded as such
 
-After a restart the same questions are pending again, but for those that nobody decided in time. Nobody waits for them
-then: a decision is kept until `ask` comes for it, and a deadline is looked after here.
+After a restart the same approvals are pending again, except those whose deadline has passed. No call waits for them yet:
+a decision is kept until `ask` comes for it, and deadlines are watched here.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ HALF_MILLISECOND_S = 0.0005
 """Added before a time is cut to milliseconds, so that it is rounded."""
 
 STOPPED = "the call was aborted"
-"""Why a question is over that nobody has decided about."""
+"""Why an approval ended without a decision."""
 
 SETTLED = "the call does not wait for it any more"
 """The same for one whose call runs without a decision, or has its result."""
@@ -75,28 +75,28 @@ class SessionApprovals:
     def __init__(self, ledger: Ledger, *, changed: Callable[[], None]) -> None:
         """`changed` is told that one more, or one fewer, is pending."""
         self.followers: set[ApprovalFollower] = set()
-        """Clients that follow the session; whoever serves them keeps it up to date."""
+        """Clients that follow the session; their connections keep it up to date."""
         self.is_frozen = False
         """See `freeze`."""
         self._ledger = ledger
         self._changed = changed
         self._questions = ApprovalTable()
         self._requests: dict[str, _Request] = {}
-        """Those whose answer nobody has got yet, by their ids."""
+        """Requests whose answer was not delivered yet, by id."""
         self._shown: dict[str, events.ApprovalRequested] = {}
         """What clients see as pending; changes in one step with the events that say so."""
         self._decided: dict[str, asyncio.Future[None]] = {}
         """Decisions on their way to the disk."""
         self._alarm: asyncio.TimerHandle | None = None
-        """For the deadlines of questions from before a restart: those that were asked since have somebody who waits."""
+        """For deadlines of approvals from before a restart; newer ones have a waiting task."""
 
     def freeze(self) -> None:
-        """The process ends: what is pending stays so, although nobody will wait for it any more."""
+        """Leave pending approvals as they are, because the process ends."""
         self.is_frozen = True
 
     @property
     def is_attended(self) -> bool:
-        """Somebody follows the session who can decide."""
+        """Whether a follower of the session can decide."""
         return any(follower.can_decide for follower in self.followers)
 
     def pending(self) -> list[events.ApprovalRequested]:
@@ -114,11 +114,11 @@ class SessionApprovals:
 
     @property
     def is_due(self) -> bool:
-        """A question has a deadline: somebody has to be there when that passes."""
+        """Whether an approval has a deadline that must be watched."""
         return self._questions.due is not None
 
     def restore(self, transcript: Transcript) -> list[Shown]:
-        """Begin anew with what the journal holds; what has to be recorded of questions that nobody decided in time."""
+        """Start again from what the journal holds; returns the records for approvals whose deadline has passed."""
         self._questions, self._requests, self._shown = ApprovalTable(), {}, {}
         late: list[Shown] = []
         for row in transcript.approvals.values():
@@ -137,7 +137,7 @@ class SessionApprovals:
         return late
 
     async def expire(self) -> None:
-        """End what is overdue, and wait until everybody knows: nobody is to be shown a question that is over.
+        """End overdue approvals and wait until clients know: no client is shown an approval that is over.
 
         No timer does for sure: while the machine sleeps, none runs.
         """
@@ -204,7 +204,7 @@ class SessionApprovals:
                 assert request is not None
                 await asyncio.shield(self._record(request, decision, accepted))
             case Lost(first):
-                if key in self._decided:  # it may not have been stored, and then nobody has decided
+                if key in self._decided:  # it may not have been stored, and then there is no decision
                     await asyncio.shield(self._decided[key])
                 raise CommandError(Code.ALREADY_RESOLVED, first.sentence)
             case Stale():
@@ -281,7 +281,7 @@ class SessionApprovals:
             self._end(request, _nobodys(request.row, CANCELLED, reason))
 
     def _end(self, request: _Request, decision: records.Decision) -> None:
-        """Resolve it without a person, unless somebody has been quicker."""
+        """Resolve it without a person, unless a decision came first."""
         if self._questions.end(request.row.id, _resolution(decision)):
             self._record(request, decision, _nothing).add_done_callback(_seen)
 
@@ -300,7 +300,7 @@ class SessionApprovals:
         row = self._ledger.row
         allowed = rules_of(decision.scope, decision.choice, request.row)
         granted = tuple(dict.fromkeys((*row.granted, *allowed)))
-        # The row says `waiting` when a crash has cut the run: whoever looks after the last decision finds it held.
+        # The row says `waiting` when a crash has cut the run: after the last decision the session is held.
         state = "held" if row.state == "waiting" and not self._questions.pending else row.state
         written = self._ledger.write(
             [Shown(decision, [_resolved(decision)])], durable=True, accepted=is_stored, granted=granted, state=state
@@ -316,7 +316,7 @@ class SessionApprovals:
             request.answer.set_result(_answer(decision))
         else:
             request.answer.set_exception(error)
-            _seen(request.answer)  # there may be nobody to get it
+            _seen(request.answer)  # the waiting call may be gone
 
     def _show(self, key: str, event: events.ApprovalRequested | None) -> None:
         if event is None:
@@ -348,7 +348,7 @@ def is_over(row: records.ApprovalRow) -> bool:
 
 
 def _denial(row: records.ApprovalRow) -> records.Decision:
-    """What becomes of a question that nobody decided in time."""
+    """Return the record for an approval whose deadline has passed."""
     within_s = round(_seconds(row.expires or row.time) - _seconds(row.time), 3)
     return _nobodys(row, DENY, f"nobody decided within {within_s:g} s")
 
@@ -385,10 +385,10 @@ def _done() -> asyncio.Future[None]:
 
 
 def _seen(future: "asyncio.Future[None] | asyncio.Future[ApprovalAnswer]") -> None:
-    """The exception was told elsewhere: to the log it would look like one that nobody has noticed."""
+    """Mark the exception as retrieved: it was reported elsewhere, and asyncio would log it again."""
     if future.done() and not future.cancelled():
         future.exception()
 
 
 def _nothing() -> None:
-    """Nobody waits to be answered."""
+    """No client waits for an answer."""

@@ -40,9 +40,9 @@ class AuthorizationContext:
     recorded: Callable[[str, str], str | None]
     """The question about a call, with arguments of this digest, that was on record before a restart."""
     way: str
-    """What becomes of a question when nobody is: `park`, `deny` or `rules`."""
+    """What becomes of an approval when no client can decide: `park`, `deny` or `rules`."""
     notify: Callable[[str], None]
-    """Tells the user, who is not there, that somebody waits."""
+    """Notifies an absent user that an approval is pending."""
     ttl_s: float | None = None
 
 
@@ -52,7 +52,7 @@ class Authorization:
     def __init__(self, context: AuthorizationContext, hooks: Hooks | None, *, unattended: str | None = None) -> None:
         """`hooks`: the guards; None: there are none.
 
-        `unattended`: what the run's sender wants to become of a question that nobody can answer; None: as the configuration says.
+        `unattended`: what becomes of an approval that no client can decide, as the sender of the run wants; None: as configured.
         """
         self._context = context
         self._hooks = hooks
@@ -60,11 +60,11 @@ class Authorization:
 
     @property
     def is_needed(self) -> bool:
-        """Somebody has to be asked; else every call may run."""
+        """Whether calls need a check; if not, every call may run."""
         return (self._hooks is not None and self._hooks.concerns("tool_call")) or not self._context.policy().is_open
 
     def waved(self, calls: Iterable[tuple[str, str]]) -> None:
-        """Tell that calls (id and tool) run about which nobody had to be asked."""
+        """Report calls (id and tool) that run without a check."""
         if self._hooks is not None:
             for key, tool in calls:
                 self._hooks.decided(key, tool, decision="approved", source="yolo")
@@ -94,7 +94,7 @@ class Authorization:
         return verdict
 
     async def again(self, tool: Tool, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
-        """Whether a call that was cleared before a restart may be repeated: nobody is asked twice about it."""
+        """Return whether a call that was allowed before a restart may be repeated without asking again."""
         verdict = GuardVerdict(dict(args))
         ruling = permissions.judge(self._context.policy(), await self._question(tool, args))
         if ruling.action is Action.DENY:

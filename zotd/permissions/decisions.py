@@ -23,7 +23,7 @@ class ApprovalAnswer:
     reason: str
     """Of a denial: one sentence for the model."""
     by: str
-    """Who has decided; empty: nobody, it took too long."""
+    """Who decided; empty: no one did in time."""
     scope: str
 
 

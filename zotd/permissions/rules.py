@@ -4,7 +4,7 @@
                        ^            ^
               always ──┘            └── survey: where rules about paths lead, what a trusted workspace forbids
 
-A rule that somebody adds holds for all sessions at once. What `survey` finds holds for the run that begins with it.
+A rule that a user adds applies to all sessions at once. What `survey` finds holds for the run that begins with it.
 """
 
 import asyncio
@@ -63,7 +63,7 @@ class RuleStore:
         self.rules = tuple(map(_rule, rules))
 
     async def check(self, rule: PermissionRule) -> None:
-        """Raise CommandError when `add` could not save it; to be asked before somebody decides."""
+        """Raise CommandError if `add` could not save the rule; checked before a decision is taken."""
         await self._in_thread(rule, save=False)
 
     async def add(self, rule: PermissionRule) -> None:
@@ -76,7 +76,7 @@ class RuleStore:
             self.rules = (*self.rules, rule)
 
     async def survey(self, cwd: str, *, home: str | None, is_trusted: bool) -> WorkspaceRules:
-        """What holds for sessions in `cwd`; the workspace's own rules only if somebody has trusted it.
+        """Return the rules for sessions in `cwd`; the workspace's own only if it is trusted.
 
         `home`: what `~` stands for. Where something cannot be read, every call is asked about, and `note` says so.
         """
@@ -143,7 +143,7 @@ def _own(path: Path) -> WorkspaceRules:
 
 
 def _closed(problem: str) -> WorkspaceRules:
-    """Nobody knows what is forbidden here: a person decides about everything."""
+    """The rules of the workspace cannot be read, so a person decides about every call."""
     note = f"{problem}; until that is mended, every call of a tool is asked about"
     return WorkspaceRules(narrowing=(PermissionRule("*", Action.ASK),), note=note)
 

@@ -38,6 +38,6 @@ class RunContext:
     opening: records.Opening | None = None
     """The call that the first step makes instead of the model."""
     absent: Callable[[str], str] = lambda _: ""
-    """Why there is no tool of this name, as a sentence for the model; empty: nobody knows."""
+    """Why there is no tool with this name, as a sentence for the model; empty: unknown."""
     probe: Probe | None = None
     """Called at the points of the run, `runs.runner.POINTS`."""

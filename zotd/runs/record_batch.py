@@ -21,7 +21,7 @@ class RecordBatch:
     def __init__(self, ledger: Ledger, run: str, accepted: Callable[[], None] | None) -> None:
         """`accepted` is called at the first commit, before any event is shown."""
         self.context: int | None = None
-        """Tokens that the reply in here took with its request; None: there is none, or nobody knows."""
+        """Tokens of the reply in this batch with its request; None: there is no reply, or the vendor sent no figures."""
         self.has_ended = False
         """The run's `done` is committed and is being shown."""
         self._ledger = ledger

@@ -4,7 +4,7 @@
     reconcile  ──> "what became of it?" ──> completed: that answer; not_started: as above
                       unknown: asked again, `ASKS` times in all, then "possibly applied"
 
-What was promised of the tool then must still hold now; else nobody repeats anything.
+The tool must still promise now what it promised then; otherwise nothing is repeated.
 """
 
 import asyncio

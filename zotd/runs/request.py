@@ -54,7 +54,7 @@ class RequestBilling:
         self._reply: Assembler | None = None
         self._reservation: int | None = None
         self.estimate = Tokens()
-        """What the request counts with as long as nobody knows better."""
+        """What the request counts as until the vendor sends figures."""
 
     def expect(self, content: Sequence[Block]) -> None:
         """The next request reads this too, which is not in the transcript yet."""
@@ -109,11 +109,11 @@ class RequestBilling:
         return row
 
     def close(self) -> None:
-        """Let go of what is set aside for a request that nobody has billed: the journal could not write."""
+        """Release what was reserved for a request without a bill, because the journal could not be written."""
         self._settle(self.estimate)
 
     def _took(self, error: ModelError | None) -> Tokens | None:
-        """The vendor's figures with their price; nothing for a request that costs nothing; None when nobody knows."""
+        """Return the vendor's figures with their price; zero for a free request; None if the vendor sent none."""
         if self._reply is not None:
             return None if self._reply.tokens is None else self._plan.model.price(self._reply.tokens)
         was_sent = self._reservation is not None
@@ -184,7 +184,7 @@ class Attempts:
         shown: list[events.Event] = [] if first is None else [*self._queue.started(first), self._message(first)]
         steered = self._queue.steering()
         shown += [self._message(joined) for joined in steered]
-        if steered:  # behind them all: whoever misses an input in the queue may take the next event for its fate
+        if steered:  # behind them all: a client that misses an input in the queue takes the next event for its fate
             shown.append(events.QueueChanged(self._queue.items(), held=False))
         return None if first is None else first.id, [joined.id for joined in steered], shown
 

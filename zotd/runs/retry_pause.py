@@ -1,4 +1,4 @@
-"""The pauses of a run whose model fails: how long the outage lasts, and the wait that somebody may cut short."""
+"""The pauses of a run whose model fails: the length of the outage, and a wait that a user may end early."""
 
 import asyncio
 

@@ -298,7 +298,7 @@ class Runner:
         self._keep_partial("aborted")
 
     def _keep_partial(self, stop: str, error: ModelError | None = None) -> None:
-        """What came of a reply that was cut: its text stays; calls that nobody has seen complete do not."""
+        """Record what arrived of an interrupted reply: its text, but no calls, since they may be incomplete."""
         reply = self._sender.take()
         self._record_usage(reply, error)
         if reply is None:
@@ -376,7 +376,7 @@ class Runner:
         self._batch.add(Shown(record, [event]))
 
     def _record_usage(self, reply: Assembler | None, error: ModelError | None = None) -> None:
-        """One row for each attempt, whether it was answered (`reply`) or not; without figures when nobody knows any."""
+        """Record one row for each attempt, answered (`reply`) or not; without figures if the vendor sent none."""
         row = self._billing.bill(self._turn.step, error)
         if row is not None:  # else what is cancelled is the wait for the next attempt
             self._batch.bill(row, replied=reply is not None)

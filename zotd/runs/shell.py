@@ -49,7 +49,7 @@ class ShellCommand:
         self._rest = rest
         self._is_aborted = False
         self._patience: asyncio.Timeout | None = None
-        """It has no end, until somebody aborts."""
+        """It runs until a user aborts it."""
 
     async def run(self, *, accepted: Callable[[], None]) -> str:
         """Run it; returns `end_turn`, however it ended: what waits goes on. `accepted`: when it is on record."""

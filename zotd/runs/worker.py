@@ -3,7 +3,7 @@
     wake ──> (job ──> plan ──> run ──> ended)*  ──> nothing waits any more
                                          └────────> failed, or aborted while inputs wait: they are held
 
-It goes on whoever comes and leaves; only an abort, or the end of the process, cuts it short.
+It does not depend on clients: only an abort or the end of the process interrupts it.
 """
 
 import asyncio
@@ -232,14 +232,14 @@ class Worker:
             self._abort = PendingAbort.CURRENT if self._abort is PendingAbort.NEXT else PendingAbort.NONE
 
     async def _close_open_calls(self) -> None:
-        """Give calls that a crash has left open their results: somebody asks for something else than going on."""
+        """Record results for calls that a crash left open, because the next job does not resume their run."""
         closings = self._ledger.transcript.closings(rfc3339())
         if closings:
             self._closing()
             await self._ledger.write(cut_results(closings), durable=False)
 
     async def _end_broken(self, job: Job, text: str) -> None:
-        """End a run that a fault of ours has cut, so that nobody waits for `done` and the history stays legal."""
+        """End a run that failed inside zot, so that clients get `done` and the history stays valid."""
         transcript, run = self._ledger.transcript, job.run
         if job.input is not None and job.input.id in transcript.waiting:
             self.queue.put_back(job)
@@ -261,7 +261,7 @@ class Worker:
         runner = Runner(job.run, self._ledger, plan, queue=self.queue, start=start, rested=self._rested)
         self._take(runner)
         stop = await runner.run()
-        if stop == "cut":  # now, and not at the next start: whoever follows is told what became of it
+        if stop == "cut":  # now and not at the next start, so that followers learn what became of it
             cut = recovery.repairs(self._ledger.transcript, "")
             await self._ledger.write(cut, durable=True, state="held")
         return stop

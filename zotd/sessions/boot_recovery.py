@@ -29,7 +29,7 @@ async def recover(manager: Manager, *, resumes: bool) -> None:
 async def _recover(manager: Manager, key: str, *, resumes: bool) -> None:
     try:
         session = await manager.get(key)
-        await session.load()  # else whoever attaches meanwhile may be repairing it
+        await session.load()  # a client that attaches at the same time may be repairing it already
         if resumes and session.ledger.transcript.interrupted:
             await _go_on(session)
     except (CommandError, StorageError) as error:  # this one waits; the others go on
@@ -52,4 +52,4 @@ async def _go_on(session: Session) -> None:
 
 
 def _unheard(_: Started) -> None:
-    """Nobody has asked."""
+    """No client waits for the answer."""

@@ -2,8 +2,8 @@
 
     alone ──> aborted, nothing is accepted ──> at rest, all of it on disk ──> the block lets it go, or not ──> over
 
-Whoever comes meanwhile waits, and then finds the session that there is, or none. Whoever has got hold of it before is
-refused with `conflict`: what it has in memory is not what the next one reads.
+A command that arrives meanwhile waits and then finds the new session, or none. A command that already holds the session
+object is refused with `conflict`, because the object in memory is no longer what the journal holds.
 """
 
 import asyncio
@@ -32,9 +32,9 @@ class Closing:
 
     @asynccontextmanager
     async def alone(self, session: Session) -> AsyncIterator[None]:
-        """End what runs in the session; inside of the block nothing does, and nobody else gets hold of it.
+        """Abort what runs in the session. Inside the block nothing runs, and no other command gets the session.
 
-        Raises CommandError: what runs does not end within `STOP_S`, or somebody else is closing it.
+        Raises CommandError: the run does not end within `STOP_S`, or another client is closing the session.
         """
         if session.is_closed:
             raise CommandError(Code.CONFLICT, f"{session.id} is being closed by another client; send the command again")

@@ -1,4 +1,4 @@
-"""What could be meant by what somebody has begun to type: a file, a slash command, a model."""
+"""Completes what a user has begun to type: a file, a slash command, a model."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from zotd.workspace.file_index import MAX_ITEMS, Files
 from zotd.workspace.file_listing import is_typed
 
 MAX_TYPED = 256
-"""Characters; nobody types more of a name, and each costs a look at every file."""
+"""Characters. Users type less of a name, and each character costs a pass over every file."""
 
 MAX_PATH = 4096
 """The same, of a path that leads outside: the system takes no longer one."""
@@ -57,7 +57,7 @@ class Completer:
         self._models = models
         self._skills = skills
         self._looks: set[asyncio.Future[list[str]]] = set()
-        """Those that are under way, also when nobody waits for them any more."""
+        """Completions in progress, including those whose client has left."""
 
     async def complete(self, session: Session, kind: str, typed: str, *, may_leave: bool) -> Completions:
         """The best of what fits. `may_leave`: also files outside of the session's workspace.

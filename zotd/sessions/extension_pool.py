@@ -136,7 +136,7 @@ class ExtensionPool:
 
     @property
     def serves_channels(self) -> bool:
-        """Somebody may write at any time."""
+        """Whether channels are served, so that a message may arrive at any time."""
         return self._channels is not None and bool(self._channels.host.extensions)
 
     def join(self, session: Session) -> Extensions | None:
@@ -180,7 +180,7 @@ class ExtensionPool:
             self._stops[cwd] = asyncio.get_running_loop().call_later(LINGER_S, self._close, cwd)
 
     async def grants(self, session: Session) -> bool:
-        """Whether somebody trusts the session's workspace."""
+        """Return whether the session's workspace is trusted."""
         layer = self._workspaces.get(session.ledger.row.cwd)
         if layer is not None and layer.trusting is not None and layer.started.is_set():
             await rechecked(layer)
@@ -265,7 +265,7 @@ class ExtensionPool:
         return layer
 
     def _vouch(self, layer: ExtensionScope, session: Session) -> None:
-        """The client that has attached last may trust what nobody had trusted, as it is now."""
+        """Apply the trust of the client that attached last to the code as it is now."""
         if not session.environment.trusts_workspace or layer.trusting is None:
             return
         was_trusted = layer.trusting.is_vouched_for and layer.trusting.is_trusted

@@ -1,6 +1,6 @@
 """All sessions of one process: creates them, finds them, loads them from the journal, lets them go.
 
-A session is in memory while somebody follows it or something of it runs, and for `unload_s` longer.
+A session is in memory while a client follows it or something of it runs, and for `session_unload_s` longer.
 """
 
 import asyncio
@@ -103,7 +103,7 @@ class Manager:
         extension_pool.connect(PoolListener(self._tell, self.nested.begin, self.commands.submitted))
         self._unloads: dict[str, asyncio.TimerHandle] = {}
         self._discarding: set[str] = set()
-        """Sessions that go when nobody has used them."""
+        """Sessions that are deleted if they were never used."""
         self._listeners: dict[Callable[[events.Event], None], None] = {}
 
     @property
@@ -134,7 +134,7 @@ class Manager:
             await self._blocked.try_now(found)
             found = self._sessions.get(session_id)  # it may have been let go meanwhile
         row = await self.journal.row(session_id) if found is None and self.journal else None
-        found = found or self._sessions.get(session_id)  # somebody else may have loaded it meanwhile
+        found = found or self._sessions.get(session_id)  # another command may have loaded it meanwhile
         if found is None:
             if row is None or self.journal is None:
                 raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; `zotctl sessions` lists them')
@@ -214,7 +214,7 @@ class Manager:
         return replace(found, keys={}) if env is None else found
 
     def settle(self, session: Session) -> None:
-        """Look whether the session is still needed; call it when somebody has left it."""
+        """Check whether the session is still needed; call it when a client has left."""
         timer = self._unloads.pop(session.id, None)
         if timer is not None:
             timer.cancel()
@@ -228,7 +228,7 @@ class Manager:
             self._unloads[session.id] = asyncio.get_running_loop().call_later(LINGER_S, self._rest, session, delay_s)
 
     async def close(self, session: Session) -> None:
-        """End what runs, and let the session go when nobody follows it; an ephemeral one is gone for good."""
+        """Abort what runs, and unload the session if no client follows it; an ephemeral one is deleted."""
         async with self._closing.alone(session):
             if session.ephemeral or not session.ledger.followers:  # else the followers would hear of nothing any more
                 self._forget(session)
@@ -302,7 +302,7 @@ class Manager:
             self.settle(session)
 
     def _rest(self, session: Session, delay_s: float) -> None:
-        """A session that nobody needs gives up the extensions that only it has, and later its memory."""
+        """Stop the extensions that only this session uses, and unload it later."""
         if self._is_needed(session):
             return
         if session.ledger.row.settings.extensions:
@@ -314,7 +314,7 @@ class Manager:
         if self._is_needed(session):
             return
         if self._is_unused(session):
-            self._spawn(f"the end of {session.id}, which nobody has used", self.delete(session))
+            self._spawn(f"deletion of the unused {session.id}", self.delete(session))
         else:
             self._forget(session)
 
@@ -337,7 +337,7 @@ class Manager:
         if session:
             return self.info(session)
         is_damaged = self.journal is not None and self.journal.damage(row.id) is not None
-        state = "held" if row.state == "running" else row.state  # a crash has cut it, and nobody has looked yet
+        state = "held" if row.state == "running" else row.state  # interrupted by a crash, and not loaded since
         return describe(row, "blocked" if is_damaged else state, 0)
 
     def _tell(self, event: events.Event) -> None:

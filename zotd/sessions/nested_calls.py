@@ -105,7 +105,7 @@ class NestedCalls:
         key = ids.new("c")
         authorization = await self._planner.authorization(session, extensions.hooks(streams=False))
         verdict = await authorization.clear(key, tool, request.args)
-        self._find(request)  # it may have left memory meanwhile, and then belongs to nobody, or to its successor
+        self._find(request)  # the session may have left memory meanwhile
         shown = noted(verdict.notes)
         operation = operation_key(tool)
         is_recorded = not verdict.is_blocked and tool.replay is not Replay.SAFE

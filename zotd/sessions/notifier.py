@@ -67,4 +67,4 @@ class Notifier:
 
 
 def _unread(_: bytes) -> None:
-    """Nobody wants what it prints."""
+    """Its output is discarded."""

@@ -124,7 +124,7 @@ class Planner:
         )
 
     async def authorization(self, session: Session, hooks: Hooks) -> Authorization:
-        """Whether calls may run that no model makes: whoever makes them waits, so nobody unseen is waited for."""
+        """Return the permission check for calls that no model makes. It never waits for a person."""
         return self._authorization(session, hooks, await self._ground(session), unattended="deny")
 
     async def tool_context(self, session: Session) -> Callable[[str, Callable[[str], None]], ToolContext]:
@@ -219,7 +219,7 @@ def _recorded(session: Session, call: str, digest: str) -> str | None:
 
 
 def _missing(settings: records.Settings, toolbox: Toolbox) -> list[str]:
-    """A sentence about tools that are asked for and that nobody has."""
+    """Return a sentence about requested tools that do not exist."""
     names = unknown(settings, toolbox)
     there = ", ".join(toolbox.tools) or "none"
     return [f"nobody has the tool {', '.join(names)}; the tools here are: {there}"] if names else []

@@ -108,7 +108,7 @@ class Session:
             return "waiting"
         if self.work.is_active:
             return "running"
-        if not self.ledger.loaded or self._loading.locked():  # nobody has looked yet, or its questions are not back yet
+        if not self.ledger.loaded or self._loading.locked():  # not loaded, or its approvals are not restored yet
             return "held" if self.ledger.row.state == "running" else self.ledger.row.state
         found = self.ledger.transcript
         return "held" if found.held or found.interrupted else "idle"
@@ -120,10 +120,10 @@ class Session:
 
     @property
     def is_cut(self) -> bool:
-        """A crash may have cut something off, or inputs wait, and nobody has looked yet: `load` it."""
+        """A crash may have interrupted it, or inputs are queued, and it was not loaded since: `load` it."""
         ledger = self.ledger
         is_sound = ledger.failure is None and ledger.damage is None
-        is_looked_at = ledger.loaded and not self._loading.locked()  # else somebody may be about to repair it
+        is_looked_at = ledger.loaded and not self._loading.locked()  # else a command may be about to repair it
         return is_sound and not is_looked_at and ledger.row.state != "idle"
 
     def use_environment(self, environment: Environment) -> None:
@@ -287,7 +287,7 @@ class Session:
         if self.ledger.transcript.interrupted and not waits:
             try:
                 await self.go_on(accepted=_told_before)
-            except CommandError as error:  # whoever has decided was answered: everybody is told instead
+            except CommandError as error:  # the decider already has its answer, so all clients are told
                 text = f"{DECIDED}: {error.sentence}; {recovery.GO_ON}"
                 self.ledger.live([events.Notice("error", text, session=self.ledger.label)])
 

@@ -19,7 +19,7 @@ CALLS_WAIT = "calls of a run that was cut wait for their results; /continue firs
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What somebody wants to have run."""
+    """A command of a person."""
 
     command: str
     context: bool

@@ -1,4 +1,4 @@
-"""What a stop of the daemon would cost: when it may leave by itself, and when whoever asked for it has to wait.
+"""What a stop of the daemon would interrupt: when it may exit by itself, and when `stop --when-idle` has to wait.
 
 | a session in which | a stop when idle | an autostarted daemon leaves |
 |---|---|---|
@@ -23,7 +23,7 @@ def drain(manager: Manager) -> None:
     manager.is_stopping = True
     for session in manager.loaded:
         if session.ephemeral and session.approvals.pending():
-            session.abort()  # nobody can decide any more, and there is no next process that would ask again
+            session.abort()  # no client can decide any more, and an ephemeral session is not asked about again
         session.work.drain()
 
 

@@ -74,7 +74,7 @@ class StorageRecovery:
         try:
             row = await self._journal.row(session.id)
             if row is None or session.ledger.failure is not failure or self._current(session.id) is not session:
-                return  # it was never stored, or somebody else has brought it back, or it was let go
+                return  # it was never stored, was recovered by another task, or has left memory
             await session.reload(row)
         except UnreadableSessionError:
             raise
