@@ -200,7 +200,7 @@ async def test_an_extension_ends_what_it_has_called(shop, ask):
         ''',
     )
     result, _ = await ask("outer", {})
-    assert result == "ended, because nobody waits for it any more; what it had already done stays done"
+    assert result == "stopped, because its caller is gone; changes that it had already made remain"
 
 
 async def test_a_crash_of_the_extension_ends_what_it_has_called(shop, model, look):

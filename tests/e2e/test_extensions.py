@@ -83,7 +83,7 @@ async def test_a_tool_that_nobody_has_is_named_when_the_run_starts(shop, model, 
     server = await model(text("hi"))
     talk = await shop.open(server, tools=["read", "fly"])
     notice = look.only(await talk.run(), "notice")[0]
-    assert "nobody has the tool fly" in notice["text"]
+    assert "there is no tool fly" in notice["text"]
 
 
 # --- slash commands -------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ async def test_an_extension_that_always_submits_is_stopped_by_an_abort(shop, mod
     await talk.until("done")
     await talk.ask("abort")
     note = (await talk.until("ext_notify"))[-1]
-    assert note["message"] == "what it submits is not run: somebody has aborted, and asked for nothing since"
+    assert note["message"] == "its submission is not run: the user has aborted the session and sent nothing since"
     while await talk.state() == "running":
         await talk.until("done")
     count = len(server.requests)

@@ -90,4 +90,4 @@ async def test_an_autostarted_one_does_not_leave_a_question_before_its_deadline(
         await client.until("approval_requested")
         client.cut()
         await server.received(2)
-    assert "nobody decided within 4 s" in str(server.requests[1].messages)
+    assert "there was no decision within 4 s" in str(server.requests[1].messages)

@@ -269,7 +269,7 @@ async def test_a_question_with_a_deadline_ends_as_denied(place):
         task = place.ask(tasks, ttl_s=0.01)
         answer = await task
     assert answer == ApprovalAnswer(
-        allowed=False, args=None, reason="not run: nobody decided within 0.01 s", by="", scope="once"
+        allowed=False, args=None, reason="not run: there was no decision within 0.01 s", by="", scope="once"
     )
     assert place.log == ["ApprovalRequested", "ApprovalResolved"]
 
@@ -334,7 +334,7 @@ async def test_a_deadline_for_which_nobody_waits_is_kept_all_the_same(place):
         await restarted.changed.wait()
         assert (restarted.approvals.pending(), restarted.approvals.is_due) == ([], False)
     (decision,) = await restarted.stored(records.Decision)
-    assert (decision.decision, decision.by, decision.reason) == ("deny", "", "nobody decided within 0.3 s")
+    assert (decision.decision, decision.by, decision.reason) == ("deny", "", "there was no decision within 0.3 s")
 
 
 async def test_a_decision_for_which_nobody_waits_is_kept_until_somebody_asks(place):
@@ -362,10 +362,10 @@ async def test_a_question_whose_deadline_passed_while_nothing_ran_is_over_before
     assert place.approvals.pending() == []
     assert await place.refused(question) == (
         Code.ALREADY_RESOLVED,
-        "it is no longer pending: nobody decided within 1 s",
+        "it is no longer pending: there was no decision within 1 s",
     )
     async with asyncio.TaskGroup() as tasks:
-        assert (await place.ask(tasks, approval="a_1")).reason == "not run: nobody decided within 1 s"
+        assert (await place.ask(tasks, approval="a_1")).reason == "not run: there was no decision within 1 s"
     assert len(await place.stored(records.Decision)) == 1
 
 

@@ -78,7 +78,7 @@ class WorkspaceTrust:
         if self.is_changed:
             what = f"the code of {cwd} has changed since it was trusted, and what has changed is not run"
         else:
-            what = f"{cwd} has code of its own, which is not run because nobody trusts it"
+            what = f"{cwd} has code of its own, which is not run because it is not trusted"
         return f"{what}: {named}{more}; look at it, then: zotctl trust grant {cwd}"
 
     def absent(self, tool: str) -> str:

@@ -350,7 +350,7 @@ def is_over(row: records.ApprovalRow) -> bool:
 def _denial(row: records.ApprovalRow) -> records.Decision:
     """Return the record for an approval whose deadline has passed."""
     within_s = round(_seconds(row.expires or row.time) - _seconds(row.time), 3)
-    return _nobodys(row, DENY, f"nobody decided within {within_s:g} s")
+    return _nobodys(row, DENY, f"there was no decision within {within_s:g} s")
 
 
 def _nobodys(row: records.ApprovalRow, decision: str, reason: str) -> records.Decision:

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 DEPTH = 4
 """Tools in a chain, the first one counted: the model calls a tool, whose extension calls the next, and so on."""
 
-GIVEN_UP = "ended, because nobody waits for it any more; what it had already done stays done"
+GIVEN_UP = "stopped, because its caller is gone; changes that it had already made remain"
 
 
 class RefusedError(Exception):

@@ -222,7 +222,7 @@ def _missing(settings: records.Settings, toolbox: Toolbox) -> list[str]:
     """Return a sentence about requested tools that do not exist."""
     names = unknown(settings, toolbox)
     there = ", ".join(toolbox.tools) or "none"
-    return [f"nobody has the tool {', '.join(names)}; the tools here are: {there}"] if names else []
+    return [f"there is no tool {', '.join(names)}; the tools here are: {there}"] if names else []
 
 
 async def _read(places: ContextPaths) -> tuple[WorkspaceContext, list[prompts.SkillLine]]:

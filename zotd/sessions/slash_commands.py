@@ -31,7 +31,7 @@ OF_CLIENTS = (
 SKILL = "skill:"
 """`/skill:NAME ...` begins a run with that skill."""
 
-QUIETED = "what it submits is not run: somebody has aborted, and asked for nothing since"
+QUIETED = "its submission is not run: the user has aborted the session and sent nothing since"
 
 
 @dataclass(frozen=True, slots=True)
