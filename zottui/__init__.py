@@ -1,1 +1,1 @@
-"""The terminal client."""
+"""The terminal client of zot: an interactive one below the scrollback, and a plain one of lines only."""

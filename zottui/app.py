@@ -125,7 +125,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         self._terminal = Terminal(self._application.output, setup.env, pace.settled)
         self._scrollback = Scrollback(self._application.print_above)
 
-    # --- from beginning to end ----------------------------------------------------------------------------------------
+    # --- life cycle ---------------------------------------------------------------------------------------------------
 
     async def run(self, opening: "asyncio.Future[Startup]", first: str = "", *, goes_on: bool = False) -> str:
         """Show the session that `opening` finds until the user leaves; return the text to print after that.
@@ -179,7 +179,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
             self.redraw()
             await asyncio.sleep(TURN_S)
 
-    # --- what comes in ------------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def hear(self, event: AnyEvent) -> None:
         """Take an event of the daemon's topics, for the state and for dialogs that follow all sessions."""
@@ -354,7 +354,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         """Send the terminal a control sequence that does not move the cursor."""
         self._terminal.write(sequence)
 
-    # --- for keys -----------------------------------------------------------------------------------------------------
+    # --- key actions --------------------------------------------------------------------------------------------------
 
     def steer(self) -> None:
         """Send the editor's text into the current run, before its next step."""
@@ -384,7 +384,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
     def _is_own(self, key: str) -> None:
         self._change(replace(self.state, own=self.state.own | {key}))
 
-    # --- what is shown ------------------------------------------------------------------------------------------------
+    # --- drawing ------------------------------------------------------------------------------------------------------
 
     def _room(self) -> Room:
         size = self._application.output.get_size()

@@ -8,7 +8,7 @@ from zottui.theme import Theme
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The parameters of `App`."""
+    """The parameters of `App`, which `zottui.inline` gathers."""
 
     theme: Theme
     cwd: str

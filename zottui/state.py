@@ -49,7 +49,7 @@ class LiveReply:
 
 @dataclass(frozen=True, slots=True)
 class RunState:
-    """The current run."""
+    """The current run, with the clock times that the live area shows."""
 
     since: float
     """Clock time in seconds when it began."""

@@ -57,7 +57,7 @@ class Submitter:
 
     @property
     def commands(self) -> tuple[ListChoice, ...]:
-        """All available slash commands."""
+        """Slash commands of the client, the daemon, extensions and skills."""
         return BUILT_IN + self.learnt
 
     def attached(self) -> None:

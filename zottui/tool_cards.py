@@ -91,7 +91,7 @@ def _outcome(call: ToolRan) -> TextRole:
     return TextRole.ERROR if call.is_error else TextRole.SUCCESS
 
 
-# --- what a call is -----------------------------------------------------------------------------------------------
+# --- kinds of calls -----------------------------------------------------------------------------------------------
 
 
 def _card(call: ToolRan) -> Card:
@@ -157,7 +157,7 @@ def _changed(about: str, changes: Sequence[DiffLine]) -> Card:
     return Card(about, tuple(fact for fact in facts if fact[1][1:] != "0"), changes=tuple(focused(changes)))
 
 
-# --- the lines below ----------------------------------------------------------------------------------------------
+# --- the body -----------------------------------------------------------------------------------------------------
 
 
 def _lines(text: str) -> tuple[str, ...]:

@@ -40,7 +40,7 @@ class UiContext(Protocol):  # noqa: PLR0904  (everything that commands, keys and
 
     @property
     def state(self) -> ViewState:
-        """The current state."""
+        """The current state; immutable, so a copy stays valid but may be outdated after an await."""
         ...
 
     @property
@@ -63,7 +63,7 @@ class UiContext(Protocol):  # noqa: PLR0904  (everything that commands, keys and
 
     @property
     def env(self) -> Mapping[str, str]:
-        """The client's environment variables."""
+        """The client's environment variables, which tell where the daemon and its home are."""
         ...
 
     @property

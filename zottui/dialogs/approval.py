@@ -77,7 +77,7 @@ class Approval:
         self._drawn: tuple[tuple[int, str], list[Row]] | None = None
         self._last_key = desk.now()  # the dialog may open in the middle of a word
 
-    # --- what is shown ----------------------------------------------------------------------------------------------
+    # --- drawing ----------------------------------------------------------------------------------------------------
 
     def rows(self, width: int, height: int) -> list[Row]:
         """Return the tool and its subject, the preview, the offers or the reason, and the key hints."""
@@ -256,7 +256,7 @@ class Approval:
             case _:
                 self._reason.key(name, text)
 
-    # --- what comes of it -------------------------------------------------------------------------------------------
+    # --- decisions --------------------------------------------------------------------------------------------------
 
     def _send(
         self, decision: str, scope: str = "once", reason: str | None = None, *, choice: str | None = None

@@ -48,7 +48,7 @@ class Overview:
         self._sessions.want()
         self._asking.want()
 
-    # --- what is shown ----------------------------------------------------------------------------------------------
+    # --- drawing ----------------------------------------------------------------------------------------------------
 
     def see(self, event: AnyEvent) -> None:
         """Update the list from an event of the topic `sessions`."""
@@ -140,7 +140,7 @@ class Overview:
 
         self._desk.spawn(deciding())
 
-    # --- what is asked for ------------------------------------------------------------------------------------------
+    # --- requests ---------------------------------------------------------------------------------------------------
 
     async def _ask(self) -> None:
         pending = (await self._desk.ask(api.ApprovalScope(), api.Approvals)).approvals

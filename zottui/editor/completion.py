@@ -37,7 +37,7 @@ _COMMAND = re.compile(r"/[^\s/]*\Z")
 
 
 class Kind(Enum):
-    """The kind of completion."""
+    """What a token names, which decides where its choices come from."""
 
     COMMAND = "command"
     ARGUMENT = "argument"
@@ -145,7 +145,7 @@ class Popup:
                 return False
         return True
 
-    # --- what is shown ---------------------------------------------------------------------------------------------
+    # --- drawing ---------------------------------------------------------------------------------------------------
 
     def _follow(self, _: Buffer) -> None:
         """Update the token and the choices after a change of the text or cursor."""

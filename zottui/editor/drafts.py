@@ -131,7 +131,7 @@ class Drafts:
     def _own(self, session: str) -> Path:
         return self._folder / f"{session}.{self._owner}.json"
 
-    # --- finding ---------------------------------------------------------------------------------------------------
+    # --- claiming --------------------------------------------------------------------------------------------------
 
     def _claim(self, session: str) -> EditorDraft | None:
         with self._writer:

@@ -42,7 +42,6 @@ class Prompts:
     """
 
     def __init__(self) -> None:
-        """Begin without prompts."""
         self._stored: list[str] = []
         self._own: list[str] = []
         # While the user moves through them: the prompts and after them the draft, each with its changes.

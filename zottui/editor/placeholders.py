@@ -64,7 +64,7 @@ class Placeholders:
         """Images by placeholder."""
 
     def forget(self) -> None:
-        """Remove all placeholders."""
+        """Remove all placeholders and their content."""
         self.pastes.clear()
         self.images.clear()
 

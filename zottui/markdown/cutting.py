@@ -33,7 +33,7 @@ _CODE_INDENT = 4
 
 @dataclass(frozen=True, slots=True)
 class BetweenBlocks:
-    """Between two blocks."""
+    """No block is open: the next line begins one."""
 
 
 NOTHING = BetweenBlocks()
@@ -248,7 +248,7 @@ def _add(text: Rope, blocks: list[Block], *, is_tight: bool = False) -> None:
         blocks.append(Prose(str(text).rstrip("\n"), tight=is_tight))
 
 
-# --- what a line is ---------------------------------------------------------------------------------------------
+# --- kinds of lines ---------------------------------------------------------------------------------------------
 
 
 def _is_blank(line: str) -> bool:

@@ -1,4 +1,4 @@
-"""Leaving the plain chat."""
+"""Ends the plain chat by an exception, also on signals."""
 
 import sys
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from zotd.client.interrupts import InterruptedBySignal
 
 
 class LeaveChat(Exception):  # noqa: N818  (not an error: the user wants to go)
-    """Ends the chat."""
+    """Raised to end the chat; the session continues in the daemon."""
 
 
 @contextmanager

@@ -28,7 +28,7 @@ class Output:
         self._has_said = False
 
     def write(self, words: str) -> None:
-        """Write and flush."""
+        """Write text and flush, and restart the clock of the silence."""
         if words:
             sys.stdout.write(words)
             sys.stdout.flush()

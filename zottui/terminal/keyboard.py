@@ -78,7 +78,6 @@ class Pastes:
     """Collects a paste until it is complete. prompt_toolkit rescans the whole paste with each read: 9 s for 4 MB."""
 
     def __init__(self) -> None:
-        """Begin outside of a paste."""
         self._pieces: list[str] = []
         self._end = ""
 
@@ -101,8 +100,6 @@ class Pastes:
 
 
 class _Reader(PosixStdinReader):
-    """Reads typed input."""
-
     def __init__(self, fd: int, reports: Reports) -> None:
         super().__init__(fd)
         self._reports = reports

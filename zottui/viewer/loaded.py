@@ -83,7 +83,7 @@ class Loaded:
         del self.messages[: len(self.messages) - kept]
         self._know_results()
 
-    # --- what belongs together ----------------------------------------------------------------------------------------
+    # --- calls and results --------------------------------------------------------------------------------------------
 
     def with_results(self, index: int) -> list[Message]:
         """Return a message and the loaded results of its calls."""

@@ -70,14 +70,14 @@ class Reader:
 
     @property
     def loaded(self) -> Loaded:
-        """The loaded messages."""
+        """The loaded messages; assigning others keeps the cursor's position where it exists in them."""
         return self._text.loaded
 
     @loaded.setter
     def loaded(self, loaded: Loaded) -> None:
         self._text.loaded = loaded
 
-    # --- what is shown ------------------------------------------------------------------------------------------------
+    # --- drawing ------------------------------------------------------------------------------------------------------
 
     def resize(self, width: int, height: int) -> None:
         """Set the size of the screen; the row under the cursor stays in place."""

@@ -52,7 +52,6 @@ class Numbers:
     """Numbers prompts from 1, once all are counted."""
 
     def __init__(self) -> None:
-        """Begin without any prompt."""
         self.is_complete = False
         # Ascending; before the count is complete, only the newest ones.
         self._seqs: list[int] = []

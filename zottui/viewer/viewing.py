@@ -74,7 +74,7 @@ class Viewer:
             if task is not None:
                 task.cancel()
 
-    # --- what is shown ------------------------------------------------------------------------------------------------
+    # --- drawing ------------------------------------------------------------------------------------------------------
 
     def rows(self, width: int, height: int) -> tuple[list[Row], int]:
         """Return the visible rows and the index of the cursor's row."""
@@ -120,7 +120,7 @@ class Viewer:
         """Whether a search is being typed, so that it gets all keys."""
         return self._line is not None
 
-    # --- what is pressed ----------------------------------------------------------------------------------------------
+    # --- keys ---------------------------------------------------------------------------------------------------------
 
     def key(self, name: str, text: str = "") -> None:
         """Handle a key by its prompt_toolkit name, or `<any>` with the character."""
@@ -272,7 +272,7 @@ class Viewer:
         where = "" if len(ways) > 1 else " below" if ways[0] else " above"
         self._say(f"no match{where}: {search.query.words}")
 
-    # --- what takes time ----------------------------------------------------------------------------------------------
+    # --- background work ----------------------------------------------------------------------------------------------
 
     def _do(self, work: Callable[[], Coroutine[object, object, None]]) -> None:
         """Start work that the user waits for; cancels the previous one."""
