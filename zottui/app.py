@@ -144,7 +144,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
             if first:
                 self.submit(first)
             try:
-                with self._terminal.prepared(self._application.begin_again):
+                with self._terminal.prepared(self._application.begin_again):  # restores the modes even after a crash
                     await self._application.run_async(handle_sigint=False, set_exception_handler=False)
             except Exception as error:  # noqa: BLE001  (save the draft first, then raise)
                 self._failure = self._failure or error

@@ -11,7 +11,7 @@ def kept(error: BaseException, env: Mapping[str, str]) -> str:
     """Save the traceback to `$ZOT_HOME/logs/terminal.log`, replacing the previous one, and return a message about it."""
     import traceback  # noqa: PLC0415  (takes 2 ms, and only a crash needs it)
 
-    what = "".join(traceback.format_exception_only(error)).strip()
+    what = "".join(traceback.format_exception_only(error)).strip()  # the exception's line alone, for the screen
     path = os.path.join(paths.zot_home(env), "logs", "terminal.log")
     try:
         paths.check_private_dir(os.path.dirname(path))

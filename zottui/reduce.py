@@ -100,6 +100,7 @@ def _printed(state: ViewState, *blocks: Block) -> Next:
 def _user_message(state: ViewState, event: events.UserMessage, now: float) -> Next:
     if event.shell is not None:
         block = ran_by_hand(event.shell, event.content, state.tools + 1)
+        # The call leaves the live area in the same step in which its card is printed, so it is never seen twice.
         return _printed(replace(_without(state, event.shell.id), tools=state.tools + 1), block)
     is_own = event.input is not None and event.input in state.own
     said = UserSaid(
@@ -200,7 +201,7 @@ def _reply_cut(state: ViewState, partial: str) -> Next:
 
 def _progress(state: ViewState, event: events.ToolProgress) -> ViewState:
     def grown(call: LiveCall) -> LiveCall:
-        lines = (call.tail + event.text)[-TAIL_CHARS:].splitlines(keepends=True)
+        lines = (call.tail + event.text)[-TAIL_CHARS:].splitlines(keepends=True)  # the last line may be incomplete
         return replace(call, tail="".join(lines[-TAIL_LINES:]))
 
     return _call(state, event.id, grown)
@@ -287,6 +288,7 @@ def _segment(state: ViewState, event: events.ExtStatus) -> ViewState:
     key = (event.extension, event.key)
     if not event.text:
         return replace(state, segments=tuple(segment for segment in state.segments if segment[0] != key))
+    # A new segment goes to the end, an existing one is replaced in place.
     if all(segment[0] != key for segment in state.segments):
         return replace(state, segments=(*state.segments, (key, event.text)))
     changed = tuple((each, event.text if each == key else text) for each, text in state.segments)

@@ -90,6 +90,7 @@ class Screen:
         if dialog is not None:
             most = max(most, room.rows // 3)  # a dialog is drawn only after keys, so more rows are affordable
         below = (self._parts.editor_rows() if self.shows_editor else 0) + 1  # the status bar
+        # The status bar and the editor always get their rows; the dialog comes next, and live rows take what is left.
         self._status = [self._parts.status(room.columns)]
         self._dialog = dialog.rows(columns, max(most - below, 1)) if dialog is not None else []
         left = most - below - len(self._dialog)

@@ -43,7 +43,7 @@ class Choose:
         """Choose with enter, cancel with escape, else move the selection or edit the filter."""
         match named(name):
             case "enter":
-                if (chosen := self._listing.selected) is not None:
+                if (chosen := self._listing.selected) is not None:  # the filter may match nothing
                     self._answer(chosen.key)
                 return True
             case "escape":

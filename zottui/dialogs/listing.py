@@ -84,7 +84,7 @@ class Listing:
     def rows(self, width: int, height: int) -> list[Row]:
         """Return at most `height` entries around the selected one."""
         shown, place = self.shown(), self._place()
-        first = max(0, min(place - height // 2, len(shown) - height))
+        first = max(0, min(place - height // 2, len(shown) - height))  # keeps the selected entry in the middle
         window = shown[first : first + max(height, 0)]
         widths = _widths(window, width)
         return [_row(entry, widths, width, is_selected=first + n == place) for n, entry in enumerate(window)]

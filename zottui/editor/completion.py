@@ -100,7 +100,7 @@ class Popup:
         self._chosen: str | None = None
         # Kind and start of the token whose popup the user has closed with escape.
         self._dismissed: tuple[Kind, int] | None = None
-        self._asking = Newest(desk.spawn, self._ask, self._take)
+        self._asking = Newest(desk.spawn, self._ask, self._take)  # one request at a time, however fast the user types
         buffer.on_text_changed += self._follow
         buffer.on_cursor_position_changed += self._follow
 

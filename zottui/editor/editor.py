@@ -207,6 +207,7 @@ class PromptEditor:
         self._desk.redraw()
 
     def _text_changed(self, _: Buffer) -> None:
+        # Before the first attach there is no session to file a draft under; `attached` files the text later.
         if self._session and not self._is_restoring:
             self._drafts.keep(self._session, self._placeholders.draft(self.text))
 

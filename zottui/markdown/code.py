@@ -126,7 +126,7 @@ def highlighted(info: str, lines: Sequence[str], before: tuple[str, ...], theme:
         return shown
     if lexer is None:
         return [theme.paint(TextRole.CODE, line) for line in shown]
-    coloured = max(0, CONTEXT_LINES - len(before))
+    coloured = max(0, CONTEXT_LINES - len(before))  # of these lines, so that a long fence costs no more than its limit
     state = _state(lexer, before)
     painted_lines: list[str] = []
     for line in shown[:coloured]:

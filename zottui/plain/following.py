@@ -57,6 +57,7 @@ class RunPrinter:
         """Show a run to its end, then the runs of lines that were typed too late to join it."""
         try:
             went_well = self._followed(session, run)
+            # Inputs that no run has taken yet start runs of their own, oldest first.
             while went_well and self._own:
                 went_well = self._followed(session, Run(self._own[0], None))
             if self._own:

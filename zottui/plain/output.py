@@ -41,6 +41,7 @@ class Output:
         Not in the middle of a line, where the inserted newline would look like the end of the reply. Nor in a pipe, whose
         reader wants only the reply.
         """
+        # Wait first only as long as the silence may last, then print the line once and wait without a limit.
         if self._is_terminal and not self._is_in_line and not self._has_said:
             left_s = max(self._since + MOMENT_S - time.monotonic(), 0.0)
             if ready := self._watch.wait_any(descriptors, left_s):

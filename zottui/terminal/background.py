@@ -50,7 +50,7 @@ class Question:
     def ask(self) -> None:
         """Send the query."""
         if understands_osc(self._env) and os.isatty(self._keyboard) and os.isatty(self._screen):
-            os.write(self._screen, QUESTION)
+            os.write(self._screen, QUESTION)  # unbuffered: `sys.stdout` would delay it
             self._asked_at = time.monotonic()
 
     def answer(self) -> Answer:

@@ -138,7 +138,7 @@ class Keyboard(Vt100Input):
         self.vt100_parser.feed_key_callback, then = keys.append, self.vt100_parser.feed_key_callback
         self.vt100_parser.feed(self._reports.feed(typed.decode(errors="surrogateescape")))
         self.vt100_parser.feed_key_callback = then
-        store_typeahead(self, keys)
+        store_typeahead(self, keys)  # an application reads the typeahead of its input when it starts
 
     def flush_keys(self) -> list[KeyPress]:
         """Return held back keys, since no rest of a sequence has followed."""

@@ -68,7 +68,7 @@ class Loaded:
         self.messages[:0] = messages
         self.has_older = has_older
         kept = _fitting(self.messages, self.index(near) + NEAR)
-        self.has_newer = self.has_newer or kept < len(self.messages)
+        self.has_newer = self.has_newer or kept < len(self.messages)  # dropped messages can be loaded again
         del self.messages[kept:]
         self._know_results()
 

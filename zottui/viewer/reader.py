@@ -165,6 +165,7 @@ class Reader:
             message = self.loaded.messages[index]
             calls = [None] if message.shell is not None else list(calls_of(message))
             blocks = self._text.laid(index).blocks if calls else ()
+            # Each call has one `ToolRan` block, in the same order, so the two lists can be paired.
             tools = [number for number, block in enumerate(blocks) if isinstance(block, ToolRan)]
             pairs = [*zip(tools, calls, strict=True)]
             answered = (number for number, call in reversed(pairs) if call is None or self.loaded.is_answered(call))

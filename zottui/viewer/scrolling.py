@@ -87,7 +87,7 @@ class Scroll:
         """Move the cursor down, or up if negative, and scroll at the edge; return how many rows it has moved."""
         self._settle()
         moved = self._step(rows)
-        self._above = min(max(self._above + moved, 0), self.height - 1)
+        self._above = min(max(self._above + moved, 0), self.height - 1)  # at an edge the screen scrolls instead
         return moved
 
     def page(self, rows: int) -> None:

@@ -307,6 +307,7 @@ class Viewer:
         """Start loading what is about to scroll into view, unless that is under way."""
         wants = self._reader.wants_older or self._reader.wants_newer
         if wants and self._filling is None and self._tasks is not None:
+            # Separate from `_work`: scrolling must not cancel a search, nor show "loading" for every page.
             self._filling = self._tasks.create_task(self._guarded(self._load))
             self._filling.add_done_callback(self._filled)
 

@@ -64,7 +64,7 @@ def live(state: ViewState, now: float, width: int, height: int, *, asked: str = 
 def _heads(state: ViewState, now: float, width: int, room: int, *, asked: str) -> list[tuple[Row, str]]:
     """Return a line and the output for each call; of too many calls the newest, and the number of the others."""
     calls = [call for call in state.reply.calls if call.id != asked]
-    shown = calls if len(calls) <= room else calls[len(calls) - max(room - 1, 1) :]
+    shown = calls if len(calls) <= room else calls[len(calls) - max(room - 1, 1) :]  # one row for "… N more calls"
     waiting = {one.tool_id for one in state.approvals}
     started = state.run.started if state.run is not None else {}
     heads = [

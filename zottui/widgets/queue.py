@@ -18,6 +18,7 @@ def queue(state: ViewState, width: int, height: int) -> list[Row]:
     room = min(height, MAX_ROWS)
     rows = [_held()] if state.held else []  # first: it explains why nothing happens
     left = room - len(rows)
+    # If not all fit, the last row tells how many are missing.
     shown = state.queue if len(state.queue) <= left else state.queue[: max(left - 1, 0)]
     rows += [_item(item, width, is_own=item.id in state.own) for item in shown]
     if len(shown) < len(state.queue):
