@@ -65,7 +65,7 @@ async def test_the_list_tells_what_runs_what_rests_and_what_waits_for_trust(shop
         "local": "untrusted",
     }
     findings = (await admin.ask("ext.doctor", cwd=str(shop.house.cwd)))["findings"]
-    assert any("nobody trusts" in one["text"] for one in findings)
+    assert any("is not trusted" in one["text"] for one in findings)
     talk = await shop.open(await model(text("hi")))
     await talk.run()
     running = {one["name"]: one for one in (await talk.client.ask("ext.list", session=talk.id))["extensions"]}
@@ -73,7 +73,7 @@ async def test_the_list_tells_what_runs_what_rests_and_what_waits_for_trust(shop
     assert "nothing" in running["broken"]["reason"]
     findings = (await talk.client.ask("ext.doctor", session=talk.id))["findings"]
     assert {one["extension"] for one in findings} >= {"broken", "weather"}
-    assert any("nobody trusts" in one["text"] for one in findings)
+    assert any("is not trusted" in one["text"] for one in findings)
 
 
 async def test_frames_are_shown_to_who_taps_with_the_time_an_answer_took(shop, model):

@@ -174,7 +174,7 @@ async def test_arguments_of_a_guard_that_are_too_deep_are_ignored(much, shop, mo
     [
         ("read", "nested(65)", "nested more than 64 deep"),
         ("re ad", "'{}'", "which cannot be"),
-        ("", "'{}'", "did not say which"),
+        ("", "'{}'", "without naming one"),
     ],
 )
 async def test_a_call_that_would_spoil_the_transcript_is_not_begun(much, shop, model, tool, args, sentence):
