@@ -71,28 +71,28 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
     def __init__(self, setup: Setup) -> None:
         """Build the parts; draws nothing before `run`."""
         self.state = ViewState()
-        self.theme = setup.theme  # the setter also builds the style
+        self.use_theme(setup.theme)
         self.env = setup.env
         self._cwd = setup.cwd
         self._link = SessionLink(setup.env)
         self._dialogs: list[Dialog] = []
-        self._beside = BackgroundTasks(self.fail)
-        self._following = SessionFollower(self, self._link)
+        self._tasks = BackgroundTasks(self.fail)
+        self._follower = SessionFollower(self, self._link)
         self._failure: Exception | None = None
         # Set during a run, when the spinner and elapsed times change.
         self._works = asyncio.Event()
         self._questions = ApprovalDialogs(self)
         self._panels = Panels(self)
         self._figures = Figures(self, self._change)
-        self._outgoing = Submitter(self, self._is_own, lambda: self.editor)  # a lambda: the editor is created below
+        self._submitter = Submitter(self, self._is_own, lambda: self.editor)  # a lambda: the editor is created below
         self._attention = TerminalFocus(self)
         self.editor = PromptEditor(
             self,
-            submit=self._outgoing.submit,
-            commands=lambda: self._outgoing.commands,
+            submit=self._submitter.submit,
+            commands=lambda: self._submitter.commands,
             arguments=arguments(self, COMMANDS),
             last_reply=lambda: self.last_reply,
-            recall=self._outgoing.recall,
+            recall=self._submitter.recall,
             is_vi=setup.is_vi,
         )
         self._screen = Screen(
@@ -105,17 +105,17 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
                 room=self._room,
             )
         )
-        self._pressing = KeyActions(self)
+        self._key_actions = KeyActions(self)
         keyboard = Keyboard(sys.stdin, on_focus=self._focused, on_answer=self._caught_up, typed=setup.typed)
         self._application: Inline[None] = Inline(
             self._screen.layout,
             style=DynamicStyle(lambda: self._style),
-            key_bindings=self._pressing.bindings,
+            key_bindings=self._key_actions.bindings,
             input=keyboard,
             reflows=reflows(setup.env),
             pace=(pace := Pace(asks=understands_osc(setup.env), expect=setup.expect)),
         )
-        self._pressing.dialogs.watch(self._application.key_processor)
+        self._key_actions.dialogs.watch(self._application.key_processor)
         self.editor.buffer.on_text_changed += lambda buffer: self._attention.typing(bool(buffer.text))
         self._application.ttimeoutlen = ESCAPE_S
         self._application.editing_mode = self.editor.editing_mode
@@ -138,8 +138,8 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         """
         # prompt_toolkit's own handler waits for Enter, and would do so in a loop once the terminal is gone.
         asyncio.get_running_loop().set_exception_handler(self._crashed)
-        async with self._beside.running():
-            self._following.open(opening, goes_on=goes_on)
+        async with self._tasks.running():
+            self._follower.open(opening, goes_on=goes_on)
             _ = self.begin(self._turn())
             if first:
                 self.submit(first)
@@ -150,17 +150,17 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
                 self._failure = self._failure or error
             finally:
                 # Put unsent prompts into the editor before it closes: closing writes the editor's text as the draft.
-                for unsent in await self._outgoing.leaving():
+                for unsent in await self._submitter.leaving():
                     self.editor.put_back(unsent)
                 self.editor.close()
-                self._following.close()
+                self._follower.close()
         if self._failure is not None:
             raise self._failure
-        return self._following.farewell()
+        return self._follower.farewell()
 
     def begin(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
         """Start a task that is cancelled at the latest when the application ends."""
-        return self._beside.begin(work)
+        return self._tasks.begin(work)
 
     def _crashed(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         """Handle an exception of a callback or of a task that is not awaited, mostly a write to a closed terminal."""
@@ -185,7 +185,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         """Take an event of the daemon's topics, for the state and for dialogs that follow all sessions."""
         self._change(*reduce(self.state, [event], self.now()))
         if isinstance(event, ExtState):
-            self._outgoing.learn()
+            self._submitter.learn()
         for dialog in watching(self._dialogs):
             dialog.see(event)
 
@@ -194,16 +194,16 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         self._change(*reduce(self.state, item, self.now()))
         match item:
             case Attached():
-                self._outgoing.attached()
+                self._submitter.attached()
                 self._attention.attached()
                 self._figures.attached(item)
                 self.editor.attached(item)
-                self._following.attached(item)
+                self._follower.attached(item)
             case Disconnected():
-                self._outgoing.lost()
+                self._submitter.lost()
             case _:
                 self._figures.see(item)
-                self._following.see()
+                self._follower.see()
 
     def _change(self, state: ViewState, effects: Sequence[Effect] = ()) -> None:
         self.state = state
@@ -220,7 +220,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
             case Print(blocks=blocks):
                 self.print(*blocks)
             case InsertText(text=words):
-                self.text = words
+                self.edit(words)
             case Alert(text=words):
                 self._terminal.notify(words)
 
@@ -236,8 +236,8 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         """Colours of everything that is drawn from now on."""
         return self._theme
 
-    @theme.setter
-    def theme(self, theme: Theme) -> None:
+    def use_theme(self, theme: Theme) -> None:
+        """Draw with other colours from now on; the scrollback keeps its own."""
         self._theme = theme
         # Built once for each theme: the printer repaints all rows when the style object changes.
         self._style = Style.from_dict(theme.style())
@@ -245,7 +245,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
     @property
     def learnt(self) -> Sequence[ListChoice]:
         """Slash commands of the daemon, extensions and skills."""
-        return self._outgoing.learnt
+        return self._submitter.learnt
 
     @property
     def last_reply(self) -> str:
@@ -262,8 +262,8 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         """The editor's text, with placeholders for long pastes."""
         return self.editor.text
 
-    @text.setter
-    def text(self, words: str) -> None:
+    def edit(self, words: str) -> None:
+        """Replace the editor's text; undo restores it."""
         self.editor.text = words
 
     def now(self) -> float:
@@ -322,13 +322,13 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
 
     def submit(self, text: str, when_busy: str = "queue") -> None:
         """Submit `text` as if the user had typed it and pressed enter."""
-        self._outgoing.submit(Submission(text, (), EditorDraft(text)), when_busy)
+        self._submitter.submit(Submission(text, (), EditorDraft(text)), when_busy)
 
     async def switch(self, session_id: str) -> None:
         """Leave the current session for another one."""
-        self._outgoing.leaves()
+        self._submitter.leaves()
         self._change(ViewState(shows_thoughts=self.state.shows_thoughts))
-        self._following.switch(session_id)
+        self._follower.switch(session_id)
 
     def ask_again(self) -> None:
         """Show postponed approvals again."""
@@ -344,7 +344,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
             self._application.exit()
         # A task that has lent the terminal to another program would wait until the user closes that program.
         if self._terminal.is_lent:
-            self._beside.cancel()
+            self._tasks.cancel()
 
     def suspended(self) -> AbstractAsyncContextManager[None]:
         """Lend the terminal to another program for the time of the block."""
@@ -373,7 +373,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         await self._terminal.stop()
 
     def _focused(self, is_focused: bool) -> None:
-        self._terminal.has_focus = is_focused
+        self._terminal.focused(is_focused)
         self._attention.focused(is_focused)
         if is_focused:
             self._change(replace(self.state, calls_you=False))
@@ -395,6 +395,6 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         return activity(self.state, self.now(), width, height, asked=asked)
 
     def _status_row(self, width: int) -> Row:
-        if hint := self._pressing.hint:
+        if hint := self._key_actions.hint:
             return [piece(TextRole.WARNING, cut(hint, width - 1))]
         return status(self.state, width, home=self.env.get("HOME", ""), vi_mode=self.editor.mode)

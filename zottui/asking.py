@@ -4,9 +4,9 @@ This needs no debounce timer: the first request goes out at once, and a slow ans
 """
 
 from collections.abc import Callable, Coroutine
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
-from zottui.ui_context import UiContext
+from zottui.ui_context import Redrawable, TaskSpawner
 
 T = TypeVar("T")
 
@@ -47,12 +47,16 @@ class Newest(Generic[T]):
             self._asking = False
 
 
+class RefreshContext(Redrawable, TaskSpawner, Protocol):
+    """What `Refreshing` needs of the application."""
+
+
 class Refreshing:
     """Reloads one thing whenever it may have changed. Several requests during a reload cause one more reload."""
 
-    def __init__(self, desk: UiContext, work: Callable[[], Coroutine[object, object, None]]) -> None:
-        """`work` reloads it and stores the answer; an error becomes a note in `desk`."""
-        self._asking = Newest(desk.spawn, lambda _: work(), lambda *_: desk.redraw())
+    def __init__(self, ui: RefreshContext, work: Callable[[], Coroutine[object, object, None]]) -> None:
+        """`work` reloads it and stores the answer; an error becomes a note in `ui`."""
+        self._asking = Newest(ui.spawn, lambda _: work(), lambda *_: ui.redraw())
 
     def want(self) -> None:
         """Schedule a reload; the screen is redrawn afterwards."""

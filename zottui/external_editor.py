@@ -7,7 +7,7 @@ from asyncio import create_subprocess_exec
 from collections.abc import Mapping
 from pathlib import Path
 
-from zottui.ui_context import UiContext
+from zottui.ui_context import TerminalLender
 
 EDITORS = ("VISUAL", "EDITOR")
 """Environment variables that name the editor, in order of precedence."""
@@ -16,7 +16,7 @@ FALLBACK = "vi"
 """POSIX requires it on every system."""
 
 
-async def edited(desk: UiContext, text: str, *, suffix: str = ".txt") -> str:
+async def edited(ui: TerminalLender, text: str, *, suffix: str = ".txt") -> str:
     """Open `text` in the user's editor and return the edited text; unchanged if the editor fails, as with `:cq` in vi.
 
     The text is in a temporary file with this `suffix`, by which editors detect the language; only the user can read it.
@@ -27,8 +27,8 @@ async def edited(desk: UiContext, text: str, *, suffix: str = ".txt") -> str:
     try:
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: ASYNC230  (short)
             file.write(text)
-        async with desk.suspended():
-            editor = await create_subprocess_exec(*command(desk.env), name, env=dict(desk.env))
+        async with ui.suspended():
+            editor = await create_subprocess_exec(*command(ui.env), name, env=dict(ui.env))
             failed = await editor.wait()
         # Read by name and not by descriptor: editors replace the file when they save.
         return text if failed else Path(name).read_text(encoding="utf-8", errors="replace")  # noqa: ASYNC240  (short)

@@ -48,9 +48,9 @@ class FollowerContext(UiContext, Protocol):
 class SessionFollower:
     """Follows one session at a time."""
 
-    def __init__(self, place: FollowerContext, link: SessionLink) -> None:
+    def __init__(self, app: FollowerContext, link: SessionLink) -> None:
         """Follow nothing before `open`."""
-        self._place = place
+        self._app = app
         self._link = link
         self._task: asyncio.Task[None] | None = None
         self._reading: Reading | None = None
@@ -61,14 +61,14 @@ class SessionFollower:
 
     def open(self, opening: "asyncio.Future[Startup]", *, goes_on: bool) -> None:
         """Follow the session that `opening` finds; with `goes_on`, continue it if it is held."""
-        self._task = self._place.begin(self._open(opening, goes_on=goes_on))
+        self._task = self._app.begin(self._open(opening, goes_on=goes_on))
 
     def switch(self, session_id: str) -> None:
         """Follow another session instead."""
         if self._task is not None:
             self._task.cancel()
         self.close()
-        self._task = self._place.begin(self._follow(session_id))
+        self._task = self._app.begin(self._follow(session_id))
 
     def close(self) -> None:
         """Store how far the user has read. Blocks for about a millisecond."""
@@ -79,18 +79,18 @@ class SessionFollower:
     def attached(self, snapshot: Attached) -> None:
         """React to an attach: release the startup connection, subscribe to the daemon's topics, print the recap."""
         self._let_go()
-        self._place.spawn(self._listen())
+        self._app.spawn(self._listen())
         if self._reading is not None:
             self._reading.attached(snapshot)
 
     def see(self) -> None:
         """Note that the latest events are on the screen."""
         if self._reading is not None:
-            self._reading.shown(self._place.state.last_seq)
+            self._reading.shown(self._app.state.last_seq)
 
     def farewell(self) -> str:
         """Return how to reopen the session, for the end; empty if there is nothing to return to."""
-        state = self._place.state
+        state = self._app.state
         session = state.session
         if session is None or session.ephemeral:
             return ""
@@ -103,17 +103,17 @@ class SessionFollower:
         try:
             found = await opening
         except ClientError as error:
-            self._place.fail(error)
+            self._app.fail(error)
             return
         if found.greeting:
-            self._place.say(found.greeting)
+            self._app.say(found.greeting)
         if found.skew:
-            self._place.say(found.skew)
+            self._app.say(found.skew)
         if found.others:
             names = ", ".join(cut(clean(name), NAME_CELLS) for name in found.others)
-            self._place.say(f"other sessions here: {names} (/sessions)")
+            self._app.say(f"other sessions here: {names} (/sessions)")
         if goes_on and found.is_held:
-            self._place.submit("/continue")
+            self._app.submit("/continue")
         self._holding = found.connection
         if found.secrets is not None:
             self._link.keep(found.session, found.secrets)
@@ -130,16 +130,16 @@ class SessionFollower:
     async def _follow(self, session_id: str) -> None:
         """Pass the session's items on until it is deleted or the task is cancelled."""
         # Before the attach: `Reading` must know the old position when the snapshot arrives, for the recap.
-        self._reading = await asyncio.to_thread(Reading, self._place, session_id)
+        self._reading = await asyncio.to_thread(Reading, self._app, session_id)
         self._failures = 0
         try:
             async with aclosing(self._link.items(session_id)) as items:
                 async for item in items:
-                    self._place.take(item)
+                    self._app.take(item)
                     self._complain(item)
         except ClientError as error:
             # The session was deleted, for example. Without a session there is no connection to list others.
-            self._place.fail(error)
+            self._app.fail(error)
 
     def _complain(self, item: Item) -> None:
         """After `PATIENCE` failed attempts, print once why there is no connection."""
@@ -149,10 +149,10 @@ class SessionFollower:
         self._failures += 1
         if self._failures == PATIENCE:
             reason = (self._link.trouble or item.reason).rstrip(".")
-            self._place.say(f"{reason}; what you send waits until zotd is back{self._link.remedy}", "warn")
+            self._app.say(f"{reason}; what you send waits until zotd is back{self._link.remedy}", "warn")
 
     async def _listen(self) -> None:
         """Pass the events of the daemon's topics on until the connection is lost; `attached` starts this again."""
         with suppress(ConnectionLostError):
             async for event in self._link.topics():
-                self._place.hear(event)
+                self._app.hear(event)

@@ -47,61 +47,61 @@ class KeyContext(UiContext, Protocol):
 class KeyActions:
     """Binds the global keys to an application."""
 
-    def __init__(self, place: KeyContext) -> None:
+    def __init__(self, app: KeyContext) -> None:
         """Create the bindings; add `bindings` to the application."""
-        self._place = place
+        self._app = app
         self.hint = ""
         """Replaces the status bar after ctrl+c: that a second ctrl+c leaves."""
         # Number of ctrl+c presses so far.
         self._presses = 0
         # Number of all key presses so far, and at the last ctrl+c. Both are needed to see that no key came in between.
         self._keys = self._keys_before = 0
-        self.dialogs = DialogKeys(self._take, lambda: place.dialog is not None, self._count)
+        self.dialogs = DialogKeys(self._take, lambda: app.dialog is not None, self._count)
         self.bindings: KeyBindings = bindings(self.dialogs, self._actions())
 
     def _actions(self) -> dict[str, Callable[[KeyPressEvent], None]]:
-        place = self._place
+        app = self._app
         return {
             "interrupt": lambda _: self._interrupt(),
             "cancel": lambda _: self._cancel(),
             "leave": self._end_of_input,
-            "steer": lambda _: place.steer(),
-            "view": lambda _: place.spawn(view(place)),
-            "detail": lambda _: place.spawn(view(place, call=place.state.tools)),
-            "overview": lambda _: place.open(Overview(place)),
-            "mode": lambda _: place.spawn(next_mode(place)),
-            "repaint": lambda _: place.repaint(),
-            "suspend": lambda _: place.spawn(place.stop()),
+            "steer": lambda _: app.steer(),
+            "view": lambda _: app.spawn(view(app)),
+            "detail": lambda _: app.spawn(view(app, call=app.state.tools)),
+            "overview": lambda _: app.open(Overview(app)),
+            "mode": lambda _: app.spawn(next_mode(app)),
+            "repaint": lambda _: app.repaint(),
+            "suspend": lambda _: app.spawn(app.stop()),
         }
 
     def _take(self, name: str, text: str) -> bool:
-        dialog = self._place.dialog
+        dialog = self._app.dialog
         taken = dialog is not None and dialog.key(name, text)
-        self._place.redraw()
+        self._app.redraw()
         return taken
 
     def _interrupt(self) -> None:
-        if self._place.state.run is not None:
-            self._place.spawn(self._abort())
+        if self._app.state.run is not None:
+            self._app.spawn(self._abort())
 
     async def _abort(self) -> None:
-        await self._place.ask(api.Mutation(session=of(self._place)), api.Nothing, command="abort")
+        await self._app.ask(api.Mutation(session=of(self._app)), api.Nothing, command="abort")
 
     def _cancel(self) -> None:
         """Clear the editor and show the hint; on a second ctrl+c without another key in between, leave."""
         is_second = self._keys == self._keys_before + 1
         self._keys_before = self._keys
         # Leave only while the hint is on the screen: the user must know what a second press does.
-        if self.hint and is_second and not self._place.text:
-            self._place.leave()
+        if self.hint and is_second and not self._app.text:
+            self._app.leave()
             return
-        self._place.clear()
+        self._app.clear()
         self._presses += 1
         self.hint = "ctrl+c again to leave"
-        if self._place.state.run is not None:
+        if self._app.state.run is not None:
             self.hint += "; the run continues, esc interrupts it"
-        self._place.redraw()
-        self._place.spawn(self._forget(self._presses))
+        self._app.redraw()
+        self._app.spawn(self._forget(self._presses))
 
     def _count(self) -> None:
         self._keys += 1
@@ -110,10 +110,10 @@ class KeyActions:
         await asyncio.sleep(TWICE_S)
         if press == self._presses:  # a later press has its own timer
             self.hint = ""
-            self._place.redraw()
+            self._app.redraw()
 
     def _end_of_input(self, event: KeyPressEvent) -> None:
-        if not self._place.text:
-            self._place.leave()
+        if not self._app.text:
+            self._app.leave()
         else:
             event.current_buffer.delete()

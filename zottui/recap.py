@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from zotd import paths, private_file
 from zotd.client.humanize import counted
@@ -18,7 +19,7 @@ from zotd.wire.api import Attached
 from zotd.wire.content import Message, ToolCall, ToolResult
 from zottui.calls import CHANGING
 from zottui.transcript import is_prompt
-from zottui.ui_context import UiContext
+from zottui.ui_context import ClientEnvironment, NotePrinter, TaskSpawner
 
 AWAY_S = 600.0
 """Seconds of absence after which a recap is printed; after a shorter one the user remembers."""
@@ -27,13 +28,17 @@ WRITTEN_S = 5.0
 """Least seconds between two writes of the file while events arrive."""
 
 
+class ReadingContext(ClientEnvironment, NotePrinter, TaskSpawner, Protocol):
+    """What `Reading` needs of the application."""
+
+
 class Reading:
     """How far the user has read a session, in this terminal or an earlier one."""
 
-    def __init__(self, desk: UiContext, session: str) -> None:
+    def __init__(self, ui: ReadingContext, session: str) -> None:
         """Read what the last terminal has stored. Blocks: call it in a thread."""
-        self._desk = desk
-        self._path = os.path.join(paths.zot_home(desk.env), "seen", f"{session}.json")
+        self._ui = ui
+        self._path = os.path.join(paths.zot_home(ui.env), "seen", f"{session}.json")
         self._seen, when = _read(self._path)
         """`seq` of the newest event that is stored as shown; 0: the session was never shown."""
         self._away_s = time.time() - when  # wall clock: the last terminal was another process
@@ -46,7 +51,7 @@ class Reading:
         words = recap(snapshot.messages, self._seen, self._away_s, len(snapshot.approvals))
         self._away_s = 0.0  # no recap after a reconnect: the missed events are printed themselves
         if words:
-            self._desk.say(words)
+            self._ui.say(words)
         self.shown(snapshot.seq)
 
     def shown(self, seq: int) -> None:
@@ -54,7 +59,7 @@ class Reading:
         self._shown = max(self._shown, seq)
         if self._shown > self._seen and not self._is_writing:
             self._is_writing = True
-            self._desk.spawn(self._write())
+            self._ui.spawn(self._write())
 
     def close(self) -> None:
         """Store the final position. Blocks for about a millisecond."""

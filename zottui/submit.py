@@ -38,9 +38,9 @@ SENT_S = 2.0
 class Submitter:
     """Submits prompts, slash commands and `!command`, and keeps prompts that the daemon has not accepted yet."""
 
-    def __init__(self, desk: UiContext, own: Callable[[str], None], editor: Callable[[], PromptEditor]) -> None:
+    def __init__(self, ui: UiContext, own: Callable[[str], None], editor: Callable[[], PromptEditor]) -> None:
         """`own` is called with the id of each accepted input; the editor gets prompts back that were refused."""
-        self._desk = desk
+        self._ui = ui
         self._own = own
         self._editor = editor
         self._live = asyncio.Event()
@@ -51,7 +51,7 @@ class Submitter:
         self._has_session = asyncio.Event()
         # Drafts of accepted inputs that may still be queued, by input id, for `recall`.
         self._drafts: dict[str, EditorDraft] = {}
-        self._learning = Refreshing(desk, self._learn)
+        self._learning = Refreshing(ui, self._learn)
         self.learnt: tuple[ListChoice, ...] = ()
         """Slash commands of the daemon, extensions and skills."""
 
@@ -84,24 +84,24 @@ class Submitter:
         text = submission.text.strip()
         command = slash.parsed(text)
         if text.startswith("!"):
-            self._desk.spawn(self._shell(text))
+            self._ui.spawn(self._shell(text))
         elif command is not None:
-            self._desk.spawn(self._command(*command))
+            self._ui.spawn(self._command(*command))
         else:
-            self._desk.spawn(self._prompt(submission, when_busy))
+            self._ui.spawn(self._prompt(submission, when_busy))
         return True
 
     def recall(self) -> bool:
         """Withdraw this client's newest queued input into the editor; return whether there is one."""
-        waiting = [item.id for item in self._desk.state.queue if item.id in self._drafts]
+        waiting = [item.id for item in self._ui.state.queue if item.id in self._drafts]
         if waiting:
             # Remove the draft before the daemon answers: pressing the key twice must withdraw two different inputs.
-            self._desk.spawn(self._withdraw(waiting[-1], self._drafts.pop(waiting[-1])))
+            self._ui.spawn(self._withdraw(waiting[-1], self._drafts.pop(waiting[-1])))
         return bool(waiting)
 
     async def _withdraw(self, key: str, draft: EditorDraft) -> None:
         try:
-            await self._desk.ask(api.QueueWithdraw(session=of(self._desk), input=key), api.Nothing)
+            await self._ui.ask(api.QueueWithdraw(session=of(self._ui), input=key), api.Nothing)
         except ClientError:
             self._drafts[key] = draft  # still queued, as far as we know: allow another attempt
             raise
@@ -124,8 +124,8 @@ class Submitter:
             self._unsent.remove(submission)
         except (CallError, UsageError) as error:
             self._unsent.remove(submission)
-            self._desk.say(str(error), "error")
-            self._desk.say(NOT_SENT if not self._desk.text else NOT_SENT_BEFORE)
+            self._ui.say(str(error), "error")
+            self._ui.say(NOT_SENT if not self._ui.text else NOT_SENT_BEFORE)
             self._editor().give_back(submission.draft)
         finally:
             if not self._unsent:
@@ -133,17 +133,17 @@ class Submitter:
 
     async def _with_images(self, submission: Submission) -> Submission:
         """Attach the images that the prompt mentions. A remote session's files are on the other machine: skip them."""
-        if place.of(self._desk.env).is_remote or "@" not in submission.text:  # without "@" no thread is needed
+        if place.of(self._ui.env).is_remote or "@" not in submission.text:  # without "@" no thread is needed
             return submission
         try:
-            return await asyncio.to_thread(with_mentioned_images, submission, self._desk.cwd)
+            return await asyncio.to_thread(with_mentioned_images, submission, self._ui.cwd)
         except ImageError as error:
             raise UsageError(str(error)) from error
 
     async def _send(self, submission: Submission, when_busy: str) -> None:
         await self._live.wait()
         params = api.Prompt(
-            session=of(self._desk),
+            session=of(self._ui),
             message=slash.unescaped(submission.text.strip()),
             images=list(submission.images),
             when_busy=when_busy,
@@ -152,9 +152,7 @@ class Submitter:
         started = await self._answered(params)
         if started.input is not None:
             # Forget drafts of inputs that have left the queue: they cannot be withdrawn any more.
-            self._drafts = {
-                item.id: self._drafts[item.id] for item in self._desk.state.queue if item.id in self._drafts
-            }
+            self._drafts = {item.id: self._drafts[item.id] for item in self._ui.state.queue if item.id in self._drafts}
             self._drafts[started.input] = submission.draft
             self._own(started.input)
 
@@ -163,30 +161,30 @@ class Submitter:
         while True:
             await self._live.wait()
             try:
-                return await self._desk.ask(params, api.Started)
+                return await self._ui.ask(params, api.Started)
             except ConnectionLostError:
                 self.lost()  # wait for the next attach, and send again
             except NoAnswerError:
-                self._desk.say("zotd has not answered yet; sending again", "warn")
+                self._ui.say("zotd has not answered yet; sending again", "warn")
 
     async def _command(self, name: str, args: str) -> None:
         """Run a slash command of the client, or send it to the daemon for its own, an extension's or a skill's."""
         own = next((command for command in COMMANDS if command.name == name.casefold()), None)
         if own is not None:
             await self._has_session.wait()  # nearly all commands need a session, and users type during startup
-            await own.run(self._desk, args.strip())
+            await own.run(self._ui, args.strip())
             return
         await self._live.wait()
-        params = api.RunCommand(session=of(self._desk), name=name, args=args)
+        params = api.RunCommand(session=of(self._ui), name=name, args=args)
         try:
-            answer = await self._desk.ask(params, api.CommandResult, timeout_s=slash.COMMAND_S)
+            answer = await self._ui.ask(params, api.CommandResult, timeout_s=slash.COMMAND_S)
         except CallError as error:
             raise self._unknown(name) if error.code == "not_found" else error from error
         if answer.input is not None:
             self._own(answer.input)
         # An extension's answer arrives as an event and is printed by that.
         if answer.extension is None and answer.text:
-            self._desk.say(answer.text)
+            self._ui.say(answer.text)
 
     def _unknown(self, name: str) -> UsageError:
         meant = nearest(name, (choice.name for choice in self.commands))
@@ -201,13 +199,13 @@ class Submitter:
         if not command:
             raise UsageError("!COMMAND runs a shell command and shows its output to the model, !!COMMAND only to you")
         await self._live.wait()
-        session = of(self._desk)
+        session = of(self._ui)
         await self._answered(api.Shell(session=session, command=command, context=for_model, request_id=_request_id()))
 
     async def _learn(self) -> None:
         """Load the commands of the daemon, extensions and skills."""
-        params = api.Complete(session=of(self._desk), kind="command", text="")
-        found = await self._desk.ask(params, api.Completions)
+        params = api.Complete(session=of(self._ui), kind="command", text="")
+        found = await self._ui.ask(params, api.Completions)
         ours = {command.name for command in COMMANDS}
         self.learnt = tuple(
             ListChoice(each.text, each.detail, each.source if each.source != OURS else "")

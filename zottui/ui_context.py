@@ -1,4 +1,8 @@
-"""The interface of the application for commands, keys and dialogs."""
+"""The interface of the application for commands, keys and dialogs.
+
+`UiContext` is all of it, for commands and dialogs that combine many parts. A class that needs less names the parts that it
+needs: `CommandSender`, or a protocol of its own that joins a few of these.
+"""
 
 from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -35,13 +39,80 @@ class Dialog(Protocol):
         ...
 
 
-class UiContext(Protocol):  # noqa: PLR0904  (everything that commands, keys and dialogs may do)
-    """The running terminal client."""
+class CommandSender(Protocol):
+    """Sends commands to the daemon."""
+
+    async def ask(
+        self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
+    ) -> T:
+        """Send a command to the daemon and return its answer; raises `zotd.client.errors.ClientError`."""
+        ...
+
+
+class TaskSpawner(Protocol):
+    """Runs coroutines in the background."""
+
+    def spawn(self, work: Coroutine[object, object, None]) -> None:
+        """Run a coroutine in the background until the application ends; its `ClientError` or `OSError` becomes a note."""
+        ...
+
+
+class NotePrinter(Protocol):
+    """Prints notes above the live area."""
+
+    def say(self, words: str, level: str = "info") -> None:
+        """Print a note above the live area."""
+        ...
+
+
+class Redrawable(Protocol):
+    """Draws the live area."""
+
+    def redraw(self) -> None:
+        """Schedule a frame, within 1/15 s."""
+        ...
+
+
+class DialogHost(Redrawable, Protocol):
+    """Shows dialogs."""
+
+    def open(self, dialog: Dialog) -> None:
+        """Show the dialog above the open ones and give it the keys."""
+        ...
+
+    def close(self, dialog: Dialog) -> None:
+        """Remove the dialog; no-op if it is not open."""
+        ...
+
+
+class ClientEnvironment(Protocol):
+    """Where the client runs."""
+
+    @property
+    def env(self) -> Mapping[str, str]:
+        """The client's environment variables, which tell where the daemon and its home are."""
+        ...
+
+
+class TerminalLender(ClientEnvironment, Protocol):
+    """Lends the terminal to other programs."""
+
+    def suspended(self) -> AbstractAsyncContextManager[None]:
+        """Lend the terminal, restored to its original state, to another program for the time of the block."""
+        ...
+
+
+class StateHolder(Protocol):
+    """Knows what is on the screen."""
 
     @property
     def state(self) -> ViewState:
         """The current state; immutable, so a copy stays valid but may be outdated after an await."""
         ...
+
+
+class UiContext(CommandSender, TaskSpawner, NotePrinter, DialogHost, TerminalLender, StateHolder, Protocol):  # noqa: PLR0904  (everything that commands, keys and dialogs may do)
+    """The running terminal client."""
 
     @property
     def last_reply(self) -> str:
@@ -53,8 +124,14 @@ class UiContext(Protocol):  # noqa: PLR0904  (everything that commands, keys and
         """Slash commands of the daemon, extensions and skills."""
         ...
 
-    theme: Theme
-    """Colours of everything that is drawn from now on."""
+    @property
+    def theme(self) -> Theme:
+        """Colours of everything that is drawn from now on."""
+        ...
+
+    def use_theme(self, theme: Theme) -> None:
+        """Draw with other colours from now on; the scrollback keeps its own."""
+        ...
 
     @property
     def cwd(self) -> str:
@@ -62,54 +139,24 @@ class UiContext(Protocol):  # noqa: PLR0904  (everything that commands, keys and
         ...
 
     @property
-    def env(self) -> Mapping[str, str]:
-        """The client's environment variables, which tell where the daemon and its home are."""
-        ...
-
-    @property
     def text(self) -> str:
         """The editor's text, with placeholders for long pastes."""
         ...
 
-    @text.setter
-    def text(self, words: str) -> None: ...
+    def edit(self, words: str) -> None:
+        """Replace the editor's text; undo restores it."""
+        ...
 
     def now(self) -> float:
         """Return the clock of the state's times, in seconds."""
-        ...
-
-    async def ask(
-        self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
-    ) -> T:
-        """Send a command to the daemon and return its answer; raises `zotd.client.errors.ClientError`."""
         ...
 
     async def administer(self, params: Frozen, result: type[T], *, command: str | None = None) -> T:
         """Like `ask`, with the role `admin` on a separate connection: for keys and deleting."""
         ...
 
-    def spawn(self, work: Coroutine[object, object, None]) -> None:
-        """Run a coroutine in the background until the application ends; its `ClientError` or `OSError` becomes a note."""
-        ...
-
-    def say(self, words: str, level: str = "info") -> None:
-        """Print a note above the live area."""
-        ...
-
     def print(self, *blocks: Block) -> None:
         """Print finished blocks above the live area."""
-        ...
-
-    def open(self, dialog: Dialog) -> None:
-        """Show the dialog above the open ones and give it the keys."""
-        ...
-
-    def close(self, dialog: Dialog) -> None:
-        """Remove the dialog; no-op if it is not open."""
-        ...
-
-    def redraw(self) -> None:
-        """Schedule a frame, within 1/15 s."""
         ...
 
     def submit(self, text: str, when_busy: str = "queue") -> None:
@@ -130,10 +177,6 @@ class UiContext(Protocol):  # noqa: PLR0904  (everything that commands, keys and
 
     def leave(self) -> None:
         """End this client; the session continues in the daemon."""
-        ...
-
-    def suspended(self) -> AbstractAsyncContextManager[None]:
-        """Lend the terminal, restored to its original state, to another program for the time of the block."""
         ...
 
     def write_raw(self, sequence: str) -> None:

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 import zotd
 from tests.attacks.sequences import BLOB, RUN, SEQUENCES, WORDS, failures, is_steering, lying_daemon
 from tests.needs import needs
-from tests.zottui.desk import FakeDesk
 from tests.zottui.editor.keyboard import typing
+from tests.zottui.fake_ui import FakeUi
 from zotd.sanitize import coloured, escaped, harmless, json_line
 from zotd.wire.events import ApprovalRequested
 from zottui.blocks import Block, CodeLines, NoteLine, Prose, Rule, Thought, ToolRan, UserSaid
@@ -175,10 +175,10 @@ def test_no_sequence_reaches_the_title_a_notification_or_a_cell():
 
 
 async def test_no_sequence_reaches_the_terminal_through_a_question_about_a_call():
-    async with FakeDesk() as desk:
+    async with FakeUi() as fake_ui:
         for word in WORDS:
             question = ApprovalRequested("a", "t", word, {"x": word}, "d", preview=word, rule=word)
-            rows = Approval(desk, question, lambda: None).rows(200, 20)
+            rows = Approval(fake_ui, question, lambda: None).rows(200, 20)
             shown = "".join(text for row in rows for _, text in row)
             assert not any(map(is_steering, shown)), ascii(word)
 

@@ -64,7 +64,7 @@ class Program:
             "title": lambda n: self.terminal.title(f"title {n}"),
             "notify": lambda n: self.terminal.notify(f"number {n}"),
             "copy": lambda n: self.terminal.write(clipboard("x" * n, os.environ)),
-            "focus": lambda _: self.app.print_above(f"focus {self.terminal.has_focus}"),
+            "focus": lambda _: self.app.print_above(f"focus {self.has_focus}"),
             "stray": lambda _: self.stray(),
             "fail": lambda _: self.app.exit(exception=RuntimeError("asked for")),
         }
@@ -80,7 +80,8 @@ class Program:
         os.write(1, b"\x1b7\r\nSTRAY\x1b8")
 
     def focused(self, has_focus):
-        self.terminal.has_focus = has_focus
+        self.has_focus = has_focus
+        self.terminal.focused(has_focus)
 
     def keys(self):
         keys = KeyBindings()

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.zottui.desk import FakeDesk
+from tests.zottui.fake_ui import FakeUi
 from zottui.asking import Newest
 
 
@@ -76,10 +76,10 @@ async def test_after_a_failure_it_asks_again():
             raise OSError(text)
         return text
 
-    async with FakeDesk() as desk:
-        newest = Newest(desk.spawn, ask, lambda _, answer: answers.append(answer))
+    async with FakeUi() as fake_ui:
+        newest = Newest(fake_ui.spawn, ask, lambda _, answer: answers.append(answer))
         newest.want("bad")
-        await desk.turn()
+        await fake_ui.turn()
         newest.want("good")
-        await desk.turn()
-    assert (answers, desk.said) == (["good"], ["bad"])
+        await fake_ui.turn()
+    assert (answers, fake_ui.said) == (["good"], ["bad"])

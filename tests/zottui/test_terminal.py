@@ -96,10 +96,10 @@ async def test_the_title_is_pushed_and_popped_also_for_another_program():
 
 async def test_a_terminal_with_focus_is_not_notified():
     terminal, written = device()
-    terminal.has_focus = True
+    terminal.focused(True)
     terminal.notify("done")
     assert written.getvalue() == ""
-    terminal.has_focus = False
+    terminal.focused(False)
     terminal.notify("done")
     assert written.getvalue() == "\x1b]9;done\x1b\\\a"
 

@@ -13,19 +13,19 @@ LINE_CELLS = 77
 """Width of a command's line in `/help`, for a terminal of 80 columns. Longer descriptions of extensions are cut."""
 
 
-async def help_(desk: UiContext, _: str) -> None:
+async def help_(ui: UiContext, _: str) -> None:
     """List all commands, with those of extensions and skills."""
     rows = [(f"/{command.name} {command.args}".rstrip(), command.summary) for command in COMMANDS]
-    for each in desk.learnt:
+    for each in ui.learnt:
         name, source = f"/{each.name}", f" ({clean(each.source)})" if each.source else ""
         room = LINE_CELLS - max(cells(name), NAME_CELLS) - 1 - cells(source)
         rows.append((name, cut(clean(each.what), max(room, 0)) + source))
-    desk.say("\n".join(f"{name:{NAME_CELLS}} {what}" for name, what in rows))
+    ui.say("\n".join(f"{name:{NAME_CELLS}} {what}" for name, what in rows))
 
 
-async def leave(desk: UiContext, _: str) -> None:
+async def leave(ui: UiContext, _: str) -> None:
     """End this client; the session and its runs continue in the daemon."""
-    desk.leave()
+    ui.leave()
 
 
 COMMANDS: tuple[Command, ...] = (

@@ -9,33 +9,33 @@ from zottui.dialogs.listing import Entry
 from zottui.ui_context import UiContext
 
 
-async def login(desk: UiContext, provider: str) -> None:
+async def login(ui: UiContext, provider: str) -> None:
     """Ask for a provider's API key, hidden while typed, check it with the provider and save it in auth.json."""
-    known = await _known(desk)
-    provider = provider or await _one_of(desk, "log in to", [each for each in known if each.variables]) or ""
+    known = await _known(ui)
+    provider = provider or await _one_of(ui, "log in to", [each for each in known if each.variables]) or ""
     if not provider:
         return
     names = [each.provider for each in known if each.variables]
     if provider not in names:
         raise UsageError(f"unknown provider {provider}; choose one of: {', '.join(names)}")
-    key = await line.ask(desk, f"API key for {provider}", is_secret=True)
-    if key is None or not await _is_to_be_kept(desk, provider, key):
+    key = await line.ask(ui, f"API key for {provider}", is_secret=True)
+    if key is None or not await _is_to_be_kept(ui, provider, key):
         return
-    kept = await desk.administer(auth.Login(provider, key), auth.KeyInfo)
-    desk.say(f"saved the key for {kept.title} in auth.json", "success")
-    session = desk.state.session
+    kept = await ui.administer(auth.Login(provider, key), auth.KeyInfo)
+    ui.say(f"saved the key for {kept.title} in auth.json", "success")
+    session = ui.state.session
     has_none = {each.provider for each in known if each.variables and each.source is None} - {kept.provider}
     # The session's model belongs to a provider without a key, so it cannot run. Switch to the provider that has one now.
     if session is not None and session.provider in has_none:
         params = api.SessionConfigure(session=session.id, provider=kept.provider)
-        configured = await desk.ask(params, api.SessionInfo)
-        desk.say(f"the model is now {configured.model}; /model changes it")
+        configured = await ui.ask(params, api.SessionInfo)
+        ui.say(f"the model is now {configured.model}; /model changes it")
 
 
-async def _is_to_be_kept(desk: UiContext, provider: str, key: str) -> bool:
+async def _is_to_be_kept(ui: UiContext, provider: str, key: str) -> bool:
     """Return whether to save the key: yes if the provider accepts it, else the user decides when it cannot be reached."""
     try:
-        found = await desk.administer(auth.CheckKey(provider, key), auth.KeyCheck)
+        found = await ui.administer(auth.CheckKey(provider, key), auth.KeyCheck)
     except CallError as error:
         # An older daemon does not know the command. For a malformed key, `auth.login` reports the same error again.
         if error.code != "bad_request":
@@ -43,39 +43,39 @@ async def _is_to_be_kept(desk: UiContext, provider: str, key: str) -> bool:
         return True
     match found.outcome:
         case "refused":
-            desk.say(f"{found.sentence}; the key was not saved. Copy it again and run /login {provider}", "error")
+            ui.say(f"{found.sentence}; the key was not saved. Copy it again and run /login {provider}", "error")
             return False
         case "unreachable":
-            return await confirm.ask(desk, f"{found.sentence}\nsave the key without a check?")
+            return await confirm.ask(ui, f"{found.sentence}\nsave the key without a check?")
         case _:
             return True
 
 
-async def logout(desk: UiContext, provider: str) -> None:
+async def logout(ui: UiContext, provider: str) -> None:
     """Delete a provider's API key from auth.json; keys in environment variables stay."""
-    stored = [each for each in await _known(desk) if each.stored]
+    stored = [each for each in await _known(ui) if each.stored]
     if not stored:
-        desk.say("auth.json has no keys")
+        ui.say("auth.json has no keys")
         return
-    provider = provider or await _one_of(desk, "log out of", stored) or ""
+    provider = provider or await _one_of(ui, "log out of", stored) or ""
     if provider:
-        kept = await desk.administer(auth.Logout(provider), auth.KeyInfo)
-        desk.say(f"deleted the key for {kept.title}" + (f"; {kept.source} still provides one" if kept.source else ""))
+        kept = await ui.administer(auth.Logout(provider), auth.KeyInfo)
+        ui.say(f"deleted the key for {kept.title}" + (f"; {kept.source} still provides one" if kept.source else ""))
 
 
-async def _known(desk: UiContext) -> list[auth.KeyInfo]:
-    session = desk.state.session
+async def _known(ui: UiContext) -> list[auth.KeyInfo]:
+    session = ui.state.session
     scope = auth.AuthScope(None if session is None else session.id)
-    return (await desk.ask(scope, auth.KeyList)).providers
+    return (await ui.ask(scope, auth.KeyList)).providers
 
 
-async def _one_of(desk: UiContext, title: str, known: list[auth.KeyInfo]) -> str | None:
+async def _one_of(ui: UiContext, title: str, known: list[auth.KeyInfo]) -> str | None:
     entries = [Entry(each.provider, each.title, (each.source or "", ", ".join(each.variables))) for each in known]
-    return await choose.ask(desk, title, entries)
+    return await choose.ask(ui, title, entries)
 
 
-async def _providers(desk: UiContext) -> list[tuple[str, str]]:
-    return [(each.provider, each.title) for each in await _known(desk)]
+async def _providers(ui: UiContext) -> list[tuple[str, str]]:
+    return [(each.provider, each.title) for each in await _known(ui)]
 
 
 COMMANDS = (

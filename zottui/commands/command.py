@@ -34,13 +34,13 @@ class UsageError(Exception):
     """The command's arguments are invalid; the message tells the user what to type instead."""
 
 
-def of(desk: UiContext) -> str:
+def of(ui: UiContext) -> str:
     """Return the id of the session on the screen.
 
     Raises:
         UsageError: the client is not attached to a session yet.
     """
-    session = desk.state.session
+    session = ui.state.session
     if session is None:
         raise UsageError("no session yet: still connecting to zotd")
     return session.id
@@ -59,13 +59,13 @@ def number(args: str, what: str) -> int | None:
     return int(args)
 
 
-def arguments(desk: UiContext, commands: Iterable[Command]) -> dict[str, Source]:
+def arguments(ui: UiContext, commands: Iterable[Command]) -> dict[str, Source]:
     """Return completion sources for the commands that have `values`, by command name."""
-    return {each.name: _source(desk, each.values) for each in commands if each.values is not None}
+    return {each.name: _source(ui, each.values) for each in commands if each.values is not None}
 
 
-def _source(desk: UiContext, values: Values) -> Source:
+def _source(ui: UiContext, values: Values) -> Source:
     async def choices(_: str) -> list[ListChoice]:
-        return [ListChoice(word, meaning) for word, meaning in await values(desk)]
+        return [ListChoice(word, meaning) for word, meaning in await values(ui)]
 
     return choices

@@ -14,39 +14,39 @@ THEME_WORDS = {
 }
 
 
-async def theme(desk: UiContext, name: str) -> None:
+async def theme(ui: UiContext, name: str) -> None:
     """Switch the theme for everything that is drawn from now on; the scrollback keeps its colours."""
-    await one_of(desk, THEME_WORDS, _set_theme, name, what="theme", now=desk.theme.name)
+    await one_of(ui, THEME_WORDS, _set_theme, name, what="theme", now=ui.theme.name)
 
 
-async def _set_theme(desk: UiContext, name: str) -> None:
-    desk.theme = desk.theme.in_colours_of(THEMES[name])
-    desk.say(f'theme {name}; to keep it, set theme = "{name}" under [terminal] in config.toml')
+async def _set_theme(ui: UiContext, name: str) -> None:
+    ui.use_theme(ui.theme.in_colours_of(THEMES[name]))
+    ui.say(f'theme {name}; to keep it, set theme = "{name}" under [terminal] in config.toml')
 
 
-async def thinking(desk: UiContext, what: str) -> None:
+async def thinking(ui: UiContext, what: str) -> None:
     """Show the text of the model's thinking, or only its duration. Without an argument: the other of the two."""
-    shows = {"": not desk.state.shows_thoughts, "show": True, "hide": False}.get(what)
+    shows = {"": not ui.state.shows_thoughts, "show": True, "hide": False}.get(what)
     if shows is None:
         raise UsageError(f"/thinking takes show or hide, not {what}")
-    desk.show_thoughts(shows=shows)
-    desk.say("thinking is shown from now on" if shows else "thinking is hidden from now on")
+    ui.show_thoughts(shows=shows)
+    ui.say("thinking is shown from now on" if shows else "thinking is hidden from now on")
 
 
-async def status(desk: UiContext, _: str) -> None:
+async def status(ui: UiContext, _: str) -> None:
     """Print the session's id, directory, model, mode and state."""
-    session = await desk.ask(api.OfSession(of(desk)), api.SessionInfo, command="session.get")
+    session = await ui.ask(api.OfSession(of(ui)), api.SessionInfo, command="session.get")
     rows = {
         "session": f"{session.name} {session.id}".strip(),
         "directory": session.cwd,
-        "branch": desk.state.branch or "none",
+        "branch": ui.state.branch or "none",
         "model": f"{session.provider}/{session.model}, reasoning {session.reasoning}",
         "mode": session.mode,
         "state": session.state,
         "messages": f"{session.message_count:,}",
-        "theme": desk.theme.name,
+        "theme": ui.theme.name,
     }
-    desk.say("\n".join(f"{what:10} {value}" for what, value in rows.items()))
+    ui.say("\n".join(f"{what:10} {value}" for what, value in rows.items()))
 
 
 COMMANDS = (

@@ -33,20 +33,18 @@ FORMATS = {"": "markdown", ".md": "markdown", ".markdown": "markdown", ".txt": "
 """Export formats of the daemon by file name suffix."""
 
 
-async def jump(desk: UiContext, args: str) -> None:
+async def jump(ui: UiContext, args: str) -> None:
     """Open the viewer at a prompt; without a number, at the end."""
-    await view(desk, turn=number(args, "the prompt to jump to"))
+    await view(ui, turn=number(args, "the prompt to jump to"))
 
 
-async def find(desk: UiContext, words: str) -> None:
+async def find(ui: UiContext, words: str) -> None:
     """Search the messages of all sessions and open the viewer at the chosen result."""
     if not words:
         raise UsageError("/find needs words to search for; quote them to find a phrase")
-    page = await desk.ask(api.Search(query=words), reports.SearchPage)
+    page = await ui.ask(api.Search(query=words), reports.SearchPage)
     if not page.hits:
-        desk.say(
-            f"no message contains {words}" + ("" if page.complete else "; the newest messages are not indexed yet")
-        )
+        ui.say(f"no message contains {words}" + ("" if page.complete else "; the newest messages are not indexed yet"))
         return
     entries = [
         Entry(
@@ -57,10 +55,10 @@ async def find(desk: UiContext, words: str) -> None:
         )
         for hit in page.hits
     ]
-    chosen = await choose.ask(desk, f"results for {words}", entries)
+    chosen = await choose.ask(ui, f"results for {words}", entries)
     if chosen is not None:
         session, _, seq = chosen.partition(" ")
-        await view(desk, session=session, seq=int(seq))
+        await view(ui, session=session, seq=int(seq))
 
 
 def _around(snippet: str, words: str) -> str:
@@ -71,26 +69,26 @@ def _around(snippet: str, words: str) -> str:
     return f"…{snippet[start:].lstrip()}" if start else snippet
 
 
-async def usage(desk: UiContext, _: str) -> None:
+async def usage(ui: UiContext, _: str) -> None:
     """Print the tokens and cost of the session and of all sessions, and the budgets that apply."""
-    taken = desk.state.usage
-    desk.say(
+    taken = ui.state.usage
+    ui.say(
         f"this session: {money(taken.cost_usd)}; {count(taken.input)} tokens in, {count(taken.output)} out,"
         f" {count(taken.cache_read)} read from the cache, {count(taken.cache_write)} written to it"
     )
-    sums = await desk.ask(api.UsageReport(), reports.UsageSums)
+    sums = await ui.ask(api.UsageReport(), reports.UsageSums)
     for row in sums.rows:
-        desk.say(f"{row.key}, all sessions: {money(row.cost_usd)} for {row.attempts} requests")
+        ui.say(f"{row.key}, all sessions: {money(row.cost_usd)} for {row.attempts} requests")
     for budget in sums.budgets:
-        if budget.limit_usd is not None and budget.session in {"", of(desk)}:
-            desk.say(f"{budget.scope} budget: {money(budget.spent_usd)} of {money(budget.limit_usd)}")
+        if budget.limit_usd is not None and budget.session in {"", of(ui)}:
+            ui.say(f"{budget.scope} budget: {money(budget.spent_usd)} of {money(budget.limit_usd)}")
 
 
-async def who(desk: UiContext, _: str) -> None:
+async def who(ui: UiContext, _: str) -> None:
     """List the clients that are attached to this session."""
-    here = await desk.ask(api.OfSession(of(desk)), api.PresenceList, command="presence")
+    here = await ui.ask(api.OfSession(of(ui)), api.PresenceList, command="presence")
     for client in here.clients:
-        desk.say(_present(client, is_you=client.id == here.you))
+        ui.say(_present(client, is_you=client.id == here.you))
 
 
 def _present(client: ClientInfo, *, is_you: bool) -> str:
@@ -101,12 +99,12 @@ def _present(client: ClientInfo, *, is_you: bool) -> str:
     return f"{client.name or client.kind or client.id}{doing}, since {client.since[11:16]} UTC"
 
 
-async def export(desk: UiContext, path: str) -> None:
+async def export(ui: UiContext, path: str) -> None:
     """Export the session to a file: as Markdown, or completely if the name ends with .jsonl.
 
     A relative path is relative to the session's directory, or to the client's own directory with a remote daemon.
     """
-    session = of(desk)
+    session = of(ui)
     suffix = os.path.splitext(path)[1].lower()
     if suffix not in FORMATS:
         raise UsageError(f"/export writes .md (Markdown) or .jsonl (everything), not {suffix}")
@@ -114,12 +112,12 @@ async def export(desk: UiContext, path: str) -> None:
     pages: list[str] = []
     after: int | None = 0  # the daemon pages its answer: a frame holds at most 16 MiB
     while after is not None:
-        page = await desk.ask(api.Export(session=session, format=form, after=after), api.Exported)
+        page = await ui.ask(api.Export(session=session, format=form, after=after), api.Exported)
         pages.append(page.text)
         after = page.next
-    folder = os.getcwd() if place.of(desk.env).is_remote else desk.cwd
+    folder = os.getcwd() if place.of(ui.env).is_remote else ui.cwd
     written = await asyncio.to_thread(_write, os.path.join(folder, path or f"{session}.md"), pages)
-    desk.say(f"exported to {written}")
+    ui.say(f"exported to {written}")
 
 
 def _write(path: str, pages: list[str]) -> str:
@@ -129,9 +127,9 @@ def _write(path: str, pages: list[str]) -> str:
     return path
 
 
-async def copy(desk: UiContext, which: str) -> None:
+async def copy(ui: UiContext, which: str) -> None:
     """Copy the last reply as Markdown, all of its code blocks, or the code block with a number."""
-    reply = desk.last_reply
+    reply = ui.last_reply
     if not reply:
         raise UsageError("no reply to copy yet")
     blocks = fences(reply)
@@ -147,43 +145,43 @@ async def copy(desk: UiContext, which: str) -> None:
                 f"/copy takes all, code or a number, not {which}; the last reply has {len(blocks)} code blocks"
             )
     try:
-        desk.write_raw(clipboard(text, desk.env))
+        ui.write_raw(clipboard(text, ui.env))
     except TooLongError as error:
         raise UsageError(f"{error}; use /export instead") from error
-    desk.say(f"copied {len(text):,} characters")
+    ui.say(f"copied {len(text):,} characters")
 
 
-async def skills(desk: UiContext, _: str) -> None:
+async def skills(ui: UiContext, _: str) -> None:
     """List the skills that the model can load."""
-    found = await desk.ask(api.Complete(session=of(desk), kind="command", text=""), api.Completions)
+    found = await ui.ask(api.Complete(session=of(ui), kind="command", text=""), api.Completions)
     known = [each for each in found.found if each.source == "skill"]
     for each in known:
-        desk.say(f"{each.text}  {each.detail}")
+        ui.say(f"{each.text}  {each.detail}")
     if not known:
-        desk.say("no skills found")
+        ui.say("no skills found")
 
 
-async def ext(desk: UiContext, _: str) -> None:
+async def ext(ui: UiContext, _: str) -> None:
     """List the extensions of this session with their states."""
-    found = await desk.ask(extensions.Scope(session=of(desk)), extensions.ExtensionList, command="ext.list")
+    found = await ui.ask(extensions.Scope(session=of(ui)), extensions.ExtensionList, command="ext.list")
     for each in found.extensions:
         name = f"{each.name} {each.version}".rstrip()
         state = each.state if each.responding else "not responding"
         reason = f": {each.reason}" if each.reason else ""
         is_well = each.state == "ready" and each.responding and not reason
-        desk.say(f"{name}  {state}{reason}", "info" if is_well else "warn")
+        ui.say(f"{name}  {state}{reason}", "info" if is_well else "warn")
     if not found.extensions:
-        desk.say("no extensions; create one with: zotctl ext new")
+        ui.say("no extensions; create one with: zotctl ext new")
 
 
-async def keys(desk: UiContext, _: str) -> None:
+async def keys(ui: UiContext, _: str) -> None:
     """List the keys of the editor and of the viewer."""
     from zottui.viewer.keys import KEYS as VIEWER_KEYS  # noqa: PLC0415  (the first paint waits for no viewer)
 
     here = [(key.label, key.what) for key in (*EDITOR_KEYS, *KEYS)]
     in_viewer = [(key.label, key.what) for key in VIEWER_KEYS]
     for title, rows in (("", here), ("in the viewer:\n", in_viewer)):
-        desk.say(title + "\n".join(f"{label:{LABEL_COLUMNS}} {what}" for label, what in rows))
+        ui.say(title + "\n".join(f"{label:{LABEL_COLUMNS}} {what}" for label, what in rows))
 
 
 COMMANDS = (

@@ -22,74 +22,74 @@ MODES = {
 }
 
 
-async def model(desk: UiContext, name: str) -> None:
+async def model(ui: UiContext, name: str) -> None:
     """Switch to the model `name`, or let the user choose from a list."""
     if name:
-        await _set_model(desk, name, None)
+        await _set_model(ui, name, None)
         return
-    session = desk.state.session
-    found = await desk.ask(api.GetModels(session=of(desk), all=True), api.Models)
+    session = ui.state.session
+    found = await ui.ask(api.GetModels(session=of(ui), all=True), api.Models)
     now = f"{session.provider}/{session.model}" if session else ""
-    chosen = await choose.ask(desk, "model", choose.models(found.models, now), selected=now)
+    chosen = await choose.ask(ui, "model", choose.models(found.models, now), selected=now)
     if chosen is not None:
         provider, _, name = chosen.partition("/")
-        await _set_model(desk, name, provider)
+        await _set_model(ui, name, provider)
 
 
-async def _set_model(desk: UiContext, name: str, provider: str | None) -> None:
-    now = await desk.ask(api.SetModel(session=of(desk), model=name, provider=provider), api.ModelName)
-    context = desk.state.context
-    desk.say(f"the model is now {now.model}" + (f"; it reads all {context:,} tokens again" if context else ""))
+async def _set_model(ui: UiContext, name: str, provider: str | None) -> None:
+    now = await ui.ask(api.SetModel(session=of(ui), model=name, provider=provider), api.ModelName)
+    context = ui.state.context
+    ui.say(f"the model is now {now.model}" + (f"; it reads all {context:,} tokens again" if context else ""))
 
 
-async def reasoning(desk: UiContext, level: str) -> None:
+async def reasoning(ui: UiContext, level: str) -> None:
     """Set how much the model thinks, or let the user choose from a list."""
-    session = desk.state.session
-    await one_of(desk, LEVELS, _set_reasoning, level, what="reasoning", now=session.reasoning if session else "")
+    session = ui.state.session
+    await one_of(ui, LEVELS, _set_reasoning, level, what="reasoning", now=session.reasoning if session else "")
 
 
-async def _set_reasoning(desk: UiContext, level: str) -> None:
-    await desk.ask(api.SetReasoning(session=of(desk), reasoning=level), api.Nothing)
-    desk.say(f"reasoning {level}: {LEVELS[level]}")
+async def _set_reasoning(ui: UiContext, level: str) -> None:
+    await ui.ask(api.SetReasoning(session=of(ui), reasoning=level), api.Nothing)
+    ui.say(f"reasoning {level}: {LEVELS[level]}")
 
 
-async def approvals(desk: UiContext, _: str) -> None:
+async def approvals(ui: UiContext, _: str) -> None:
     """Show pending approvals again, also those that the user has postponed with tab."""
-    if not desk.state.approvals:
-        desk.say("no pending approvals")
-    desk.ask_again()
+    if not ui.state.approvals:
+        ui.say("no pending approvals")
+    ui.ask_again()
 
 
-async def mode(desk: UiContext, name: str) -> None:
+async def mode(ui: UiContext, name: str) -> None:
     """Set the approval mode, or let the user choose from a list."""
-    session = desk.state.session
-    await one_of(desk, MODES, _set_mode, name, what="mode", now=session.mode if session else "")
+    session = ui.state.session
+    await one_of(ui, MODES, _set_mode, name, what="mode", now=session.mode if session else "")
 
 
-async def _set_mode(desk: UiContext, name: str) -> None:
-    await desk.ask(api.SetMode(session=of(desk), mode=name), api.Nothing)
-    desk.say(f"mode {name}: {MODES[name]}")
+async def _set_mode(ui: UiContext, name: str) -> None:
+    await ui.ask(api.SetMode(session=of(ui), mode=name), api.Nothing)
+    ui.say(f"mode {name}: {MODES[name]}")
 
 
-async def next_mode(desk: UiContext) -> None:
+async def next_mode(ui: UiContext) -> None:
     """Switch to the next mode of `MODES`. Before `yolo`, ask for confirmation; without it switch to `ask`."""
-    session = desk.state.session
+    session = ui.state.session
     if session is None:
         return
     names = list(MODES)
     name = names[(names.index(session.mode) + 1) % len(names)] if session.mode in names else "ask"
     if name == "yolo" and not await confirm.ask(
-        desk, "run every call without asking from now on (yolo)?\nno switches to ask"
+        ui, "run every call without asking from now on (yolo)?\nno switches to ask"
     ):
         name = "ask"
-    await _set_mode(desk, name)
+    await _set_mode(ui, name)
 
 
 Set = Callable[[UiContext, str], Awaitable[None]]
 """Applies the chosen value."""
 
 
-async def one_of(desk: UiContext, known: Mapping[str, str], set_it: Set, word: str, *, what: str, now: str) -> None:
+async def one_of(ui: UiContext, known: Mapping[str, str], set_it: Set, word: str, *, what: str, now: str) -> None:
     """Apply `word`, or let the user choose one of `known` if it is empty.
 
     Raises:
@@ -97,17 +97,17 @@ async def one_of(desk: UiContext, known: Mapping[str, str], set_it: Set, word: s
     """
     if not word:
         entries = [Entry(name, name, (meaning,)) for name, meaning in known.items()]
-        chosen = await choose.ask(desk, what, entries, selected=now)
+        chosen = await choose.ask(ui, what, entries, selected=now)
         if chosen is None:
             return
         word = chosen
     if word not in known:
         raise UsageError(f"unknown {what} {word}; choose one of: {', '.join(known)}")
-    await set_it(desk, word)
+    await set_it(ui, word)
 
 
-async def _models(desk: UiContext) -> list[tuple[str, str]]:
-    found = await desk.ask(api.GetModels(session=of(desk), all=True), api.Models)
+async def _models(ui: UiContext) -> list[tuple[str, str]]:
+    found = await ui.ask(api.GetModels(session=of(ui), all=True), api.Models)
     return [(each.id, each.provider if each.ready else f"{each.provider}, no key") for each in found.models]
 
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TypeVar
 
-from zottui.ui_context import Dialog, UiContext
+from zottui.ui_context import Dialog, DialogHost
 
 T = TypeVar("T")
 
@@ -12,7 +12,7 @@ Answer = Callable[[T | None], None]
 """Ends a dialog with the chosen value, or with None if the user cancels. Calls after the first have no effect."""
 
 
-async def answered(desk: UiContext, make: Callable[[Answer[T]], Dialog]) -> T | None:
+async def answered(ui: DialogHost, make: Callable[[Answer[T]], Dialog]) -> T | None:
     """Open the dialog that `make` returns and wait for its answer; None if the user cancels it.
 
     No timeout: a person may take hours. The dialog closes when the waiting task is cancelled.
@@ -24,8 +24,8 @@ async def answered(desk: UiContext, make: Callable[[Answer[T]], Dialog]) -> T | 
             answer.set_result(chosen)
 
     dialog = make(end)
-    desk.open(dialog)
+    ui.open(dialog)
     try:
         return await answer
     finally:
-        desk.close(dialog)  # also when the task is cancelled, or the dialog would keep the keys
+        ui.close(dialog)  # also when the task is cancelled, or the dialog would keep the keys

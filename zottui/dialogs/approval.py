@@ -56,13 +56,13 @@ class Approval:
 
     has_editor = True
 
-    def __init__(self, desk: UiContext, question: ApprovalRequested, over: Callable[[], None]) -> None:
-        """Show `question` in the session that it names, or else in the session of `desk`.
+    def __init__(self, ui: UiContext, question: ApprovalRequested, over: Callable[[], None]) -> None:
+        """Show `question` in the session that it names, or else in the session of `ui`.
 
         `over` is called once the call is decided, or the user postpones it with tab.
         """
         self.question = question
-        self._desk = desk
+        self._ui = ui
         self._over = over
         self._stage = Stage.ASKING
         self._reason = Line()
@@ -75,13 +75,13 @@ class Approval:
         self._offset = 0
         self._trouble = ""
         self._drawn: tuple[tuple[int, str], list[Row]] | None = None
-        self._last_key = desk.now()  # the dialog may open in the middle of a word
+        self._last_key = ui.now()  # the dialog may open in the middle of a word
 
     # --- drawing ----------------------------------------------------------------------------------------------------
 
     def rows(self, width: int, height: int) -> list[Row]:
         """Return the tool and its subject, the preview, the offers or the reason, and the key hints."""
-        number = waiting(self._desk.state)
+        number = waiting(self._ui.state)
         details = [f"1 of {number}"] if number > 1 else []
         details += [f"until {self.question.expires[11:16]} UTC"] if self.question.expires else []
         about = f" {subject(self.question.tool, self.question.args)}" if self._changes else ""
@@ -189,12 +189,12 @@ class Approval:
         """Take a key. While the user is still typing, letters go to the editor; see `QUIET_S`."""
         if named(name) == "c-c":
             return False
-        now, before = self._desk.now(), self._last_key
+        now, before = self._ui.now(), self._last_key
         if self._stage is Stage.ASKING and name in {TYPED, PASTED} and now - before < QUIET_S:
             self._last_key = now
             # A decision letter on an empty line was most likely meant for the previous question. Drop it: as a decision it
             # would approve an unread call, and as text it would begin a prompt.
-            return not self._desk.text and letter(name, text) in DECISIONS
+            return not self._ui.text and letter(name, text) in DECISIONS
         match self._stage:
             case Stage.ASKING:
                 return self._asking(name, text)
@@ -219,7 +219,7 @@ class Approval:
             case "f":
                 self._stage = Stage.EXPLAINING
             case "e":
-                self._desk.spawn(self._edit())
+                self._ui.spawn(self._edit())
             case "tab":
                 self._over()
             case key:
@@ -230,7 +230,7 @@ class Approval:
         """Scroll or print the preview. Also swallow enter and letters: the user looks at the dialog, not at the editor."""
         steps = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8}
         if key == "c-t":
-            self._desk.print(CodeLines(self._language, tuple(self._preview.split("\n")), opens=True, closes=True))
+            self._ui.print(CodeLines(self._language, tuple(self._preview.split("\n")), opens=True, closes=True))
         elif key in steps:
             self._offset += steps[key]
         return key in {*steps, "c-t", "enter"} or len(key) == 1
@@ -262,10 +262,10 @@ class Approval:
         self, decision: str, scope: str = "once", reason: str | None = None, *, choice: str | None = None
     ) -> None:
         self._stage, self._trouble = Stage.SENT, ""
-        self._desk.spawn(self._decide(decision, scope, reason, choice))
+        self._ui.spawn(self._decide(decision, scope, reason, choice))
 
     async def _decide(self, decision: str, scope: str, reason: str | None, choice: str | None) -> None:
-        question, session = self.question, self._desk.state.session
+        question, session = self.question, self._ui.state.session
         args = self._args if decision == "allow" else None  # a denied call needs no edited arguments
         params = api.Approve(
             session=question.session or (session.id if session else ""),
@@ -278,21 +278,21 @@ class Approval:
             choice=choice,
         )
         try:
-            await self._desk.ask(params, api.Nothing)
+            await self._ui.ask(params, api.Nothing)
         except ClientError as error:
             if isinstance(error, CallError) and error.code in OVER:
                 if error.code != "already_resolved":  # the event `approval_resolved` prints who decided
-                    self._desk.say(str(error), "warn")
+                    self._ui.say(str(error), "warn")
             else:
                 self._stage, self._trouble = Stage.ASKING, str(error)
-                self._desk.redraw()
+                self._ui.redraw()
                 return
         self._over()
 
     async def _edit(self) -> None:
         """Open the arguments in the user's editor. Text that is not a JSON object is rejected with a message."""
         before = _as_json(self._args if self._args is not None else self.question.args)
-        after = await edited(self._desk, before, suffix=".json")
+        after = await edited(self._ui, before, suffix=".json")
         try:
             args = decode(after.encode(), dict[str, object])
         except BadFrameError as error:
@@ -302,8 +302,8 @@ class Approval:
             self._args = None if args == self.question.args else args
         self._offset = 0
         # Keys that were typed for the external editor may still arrive here; do not take them for decisions.
-        self._last_key = self._desk.now()
-        self._desk.redraw()
+        self._last_key = self._ui.now()
+        self._ui.redraw()
 
 
 def _as_json(args: dict[str, object]) -> str:

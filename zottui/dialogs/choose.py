@@ -9,17 +9,17 @@ from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.listing import Entry, Listing
 from zottui.theme import TextRole
-from zottui.ui_context import Row, UiContext
+from zottui.ui_context import DialogHost, Row
 
 KEYS = (("enter", "choose"), ("esc", "cancel"), ("type", "to filter"))
 
 
-async def ask(desk: UiContext, title: str, entries: Sequence[Entry], *, selected: str = "") -> str | None:
+async def ask(ui: DialogHost, title: str, entries: Sequence[Entry], *, selected: str = "") -> str | None:
     """Let the user choose an entry and return its key; None if they cancel.
 
     `selected`: key of the entry that is selected at first, by default the first one.
     """
-    return await answered(desk, lambda answer: Choose(title, entries, answer, selected=selected))
+    return await answered(ui, lambda answer: Choose(title, entries, answer, selected=selected))
 
 
 class Choose:

@@ -4,15 +4,15 @@ from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed
 from zottui.dialogs.keys import letter
 from zottui.theme import TextRole
-from zottui.ui_context import Row, UiContext
+from zottui.ui_context import DialogHost, Row
 from zottui.widgets.cells import folded, piece
 
 KEYS = (("y", "yes"), ("n", "no"))
 
 
-async def ask(desk: UiContext, question: str) -> bool:
+async def ask(ui: DialogHost, question: str) -> bool:
     """Return whether the user answers yes. Enter and escape mean no. `question` may have several lines."""
-    said: bool | None = await answered(desk, lambda answer: Confirm(question, answer))
+    said: bool | None = await answered(ui, lambda answer: Confirm(question, answer))
     return said is True
 
 

@@ -4,18 +4,18 @@ from zottui.dialogs.answers import Answer, answered
 from zottui.dialogs.frame import framed, headed
 from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
-from zottui.ui_context import Row, UiContext
+from zottui.ui_context import DialogHost, Row
 from zottui.widgets.cells import POINTER
 
 KEYS = (("enter", "done"), ("esc", "cancel"))
 
 
-async def ask(desk: UiContext, title: str, *, text: str = "", is_secret: bool = False) -> str | None:
+async def ask(ui: DialogHost, title: str, *, text: str = "", is_secret: bool = False) -> str | None:
     """Ask for a line and return it without surrounding spaces; None if the user cancels or types nothing.
 
     `text` is the initial content. With `is_secret`, the line is shown as dots.
     """
-    return await answered(desk, lambda answer: InputDialog(title, answer, text=text, is_secret=is_secret))
+    return await answered(ui, lambda answer: InputDialog(title, answer, text=text, is_secret=is_secret))
 
 
 class InputDialog:

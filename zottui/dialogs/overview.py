@@ -29,11 +29,10 @@ class Overview:
 
     has_editor = False
 
-    def __init__(self, desk: UiContext, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, ui: UiContext, clock: Callable[[], float] = time.time) -> None:
         """Start loading the sessions. `clock` returns seconds since the epoch, for ages."""
-        self._desk = desk
-        self._sessions = SessionsDialog(desk, clock)
-        self._sessions.cwd = None
+        self._ui = ui
+        self._sessions = SessionsDialog(ui, clock, cwd=None)
         self._listing = Listing()
         # Pending approvals by session, oldest first.
         self._questions: dict[str, list[ApprovalRequested]] = {}
@@ -43,8 +42,8 @@ class Overview:
         self._question: ApprovalRequested | None = None
         # Whether its whole preview is on the screen: only then may `y` allow it.
         self._is_whole = False
-        self._asking = Refreshing(desk, self._ask)
-        self._peeking = Refreshing(desk, self._peek)
+        self._asking = Refreshing(ui, self._ask)
+        self._peeking = Refreshing(ui, self._peek)
         self._sessions.want()
         self._asking.want()
 
@@ -57,7 +56,7 @@ class Overview:
         if isinstance(event, events.SessionUpdated):
             self._lines.pop(event.session or "", None)
             self._asking.want()
-        self._desk.redraw()
+        self._ui.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
         """Return the number of sessions that need the user, the list, the selected session's preview and key hints."""
@@ -103,11 +102,11 @@ class Overview:
         """Open the selected session, decide its approval or move the selection; other letters are swallowed."""
         match letter(name, text):
             case "escape" | "f2":
-                self._desk.close(self)
+                self._ui.close(self)
             case "enter":
                 if (selected := self._listing.selected) is not None:
-                    self._desk.close(self)
-                    self._desk.spawn(self._desk.switch(selected.key))
+                    self._ui.close(self)
+                    self._ui.spawn(self._ui.switch(selected.key))
             case "y" if self._question is not None and self._is_whole:
                 self._decide(self._question, "allow")
             case "n" if self._question is not None:
@@ -115,7 +114,7 @@ class Overview:
             case key if key in MOVES:
                 self._listing.key(name, text)
                 self._question = None  # a quick `y` must not decide about a call that is not drawn yet
-                self._desk.redraw()
+                self._ui.redraw()
             case key:
                 return len(key) == 1
         return True
@@ -134,16 +133,16 @@ class Overview:
 
         async def deciding() -> None:
             try:
-                await self._desk.ask(params, api.Nothing)
+                await self._ui.ask(params, api.Nothing)
             finally:
                 self._asking.want()  # also after an error: another client may have decided
 
-        self._desk.spawn(deciding())
+        self._ui.spawn(deciding())
 
     # --- requests ---------------------------------------------------------------------------------------------------
 
     async def _ask(self) -> None:
-        pending = (await self._desk.ask(api.ApprovalScope(), api.Approvals)).approvals
+        pending = (await self._ui.ask(api.ApprovalScope(), api.Approvals)).approvals
         found: dict[str, list[ApprovalRequested]] = {}
         for one in pending:
             found.setdefault(one.session or "", []).append(one)
@@ -154,7 +153,7 @@ class Overview:
         if selected is None or selected.key in self._lines:
             return
         self._lines[selected.key] = ""  # before the request: a session that cannot be read is not asked about again
-        page = await self._desk.ask(api.History(session=selected.key, limit=1), api.HistoryPage)
+        page = await self._ui.ask(api.History(session=selected.key, limit=1), api.HistoryPage)
         self._lines[selected.key] = newest_line(page.messages)
 
 

@@ -19,10 +19,10 @@ class PanelDialog:
 
     has_editor = False
 
-    def __init__(self, desk: UiContext, panel: ExtPanel) -> None:
+    def __init__(self, ui: UiContext, panel: ExtPanel) -> None:
         """Show `panel`; assign another one to the attribute to update it."""
         self.panel = panel
-        self._desk = desk
+        self._ui = ui
         self._size = (0, 0)
         self.is_closed = False
         """The user has closed it; the daemon's event may still be on its way."""
@@ -64,40 +64,40 @@ class PanelDialog:
 
     def _close(self) -> None:
         self.is_closed = True
-        self._desk.close(self)
+        self._ui.close(self)
         self._tell(api.PanelClose(session=self._session, panel_id=self.panel.panel_id))
 
     @property
     def _session(self) -> str:
-        session = self._desk.state.session
+        session = self._ui.state.session
         return self.panel.session or (session.id if session else "")
 
     def _tell(self, params: api.PanelKey | api.PanelResize | api.PanelClose) -> None:
         async def telling() -> None:
-            await self._desk.ask(params, api.Nothing)
+            await self._ui.ask(params, api.Nothing)
 
-        self._desk.spawn(telling())
+        self._ui.spawn(telling())
 
 
 class Panels:
     """Keeps a dialog open for each panel in the state."""
 
-    def __init__(self, desk: UiContext) -> None:
+    def __init__(self, ui: UiContext) -> None:
         """Open nothing before the first `look`."""
-        self._desk = desk
+        self._ui = ui
         self._open: dict[tuple[str, str], PanelDialog] = {}
 
     def look(self) -> None:
         """Open, update and close dialogs to match the state; call it after each change of the state."""
-        panels = {(one.extension, one.panel_id): one for one in self._desk.state.panels}
+        panels = {(one.extension, one.panel_id): one for one in self._ui.state.panels}
         for key in [key for key in self._open if key not in panels]:
             dialog = self._open.pop(key)
-            self._desk.close(dialog)
+            self._ui.close(dialog)
             if not dialog.is_closed:
-                self._desk.say(f"{clean(key[0])} closed its panel")
+                self._ui.say(f"{clean(key[0])} closed its panel")
         for key, panel in panels.items():
             if key in self._open:
                 self._open[key].panel = panel
             else:
-                dialog = self._open[key] = PanelDialog(self._desk, panel)
-                self._desk.open(dialog)
+                dialog = self._open[key] = PanelDialog(self._ui, panel)
+                self._ui.open(dialog)

@@ -26,17 +26,17 @@ class Picker:
 
     has_editor = False
 
-    def __init__(self, desk: UiContext, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, ui: UiContext, clock: Callable[[], float] = time.time) -> None:
         """Start loading the sessions. `clock` returns seconds since the epoch, for ages."""
-        self._desk = desk
-        self._sessions = SessionsDialog(desk, clock)
+        self._ui = ui
+        self._sessions = SessionsDialog(ui, clock, cwd=ui.cwd)
         self._listing = Listing()
         self._sessions.want()
 
     def see(self, event: AnyEvent) -> None:
         """Update the list from an event of the topic `sessions`."""
         if self._sessions.see(event):
-            self._desk.redraw()
+            self._ui.redraw()
 
     def rows(self, width: int, height: int) -> list[Row]:
         """Return the directory or the filter, the sessions and the key hints."""
@@ -45,7 +45,7 @@ class Picker:
 
     def _head(self, width: int) -> Row:
         cwd = self._sessions.cwd
-        where = "in all directories" if cwd is None else f"in {short_path(cwd, self._desk.env.get('HOME', ''))}"
+        where = "in all directories" if cwd is None else f"in {short_path(cwd, self._ui.env.get('HOME', ''))}"
         if self._listing.filter.text:
             return self._listing.filter.row("sessions: ", width)
         return headed("sessions", where)
@@ -61,12 +61,11 @@ class Picker:
         self._listing.replace(self._sessions.entries())  # events may have changed the list since it was drawn
         match named(name):
             case "escape":
-                self._desk.close(self)
+                self._ui.close(self)
             case "tab":
-                self._sessions.cwd = None if self._sessions.cwd is not None else self._desk.cwd
-                self._sessions.want()
+                self._sessions.show_directory(None if self._sessions.cwd is not None else self._ui.cwd)
             case "c-n":
-                self._desk.spawn(self._new())
+                self._ui.spawn(self._new())
             case "enter" | "c-r" | "c-d" as key:
                 if (selected := self._listing.selected) is not None:
                     self._with(key, selected.key)
@@ -77,35 +76,35 @@ class Picker:
     def _with(self, key: str, session: str) -> None:
         match key:
             case "enter":
-                self._desk.close(self)
-                self._desk.spawn(self._desk.switch(session))
+                self._ui.close(self)
+                self._ui.spawn(self._ui.switch(session))
             case "c-r":
-                self._desk.spawn(self._rename(session))
+                self._ui.spawn(self._rename(session))
             case _:
-                self._desk.spawn(self._delete(session))
+                self._ui.spawn(self._delete(session))
 
     async def _new(self) -> None:
-        session = await created(self._desk)
-        self._desk.close(self)
-        await self._desk.switch(session)
+        session = await created(self._ui)
+        self._ui.close(self)
+        await self._ui.switch(session)
 
     async def _rename(self, session: str) -> None:
-        name = await input.ask(self._desk, "session name", text=self._name(session))
+        name = await input.ask(self._ui, "session name", text=self._name(session))
         if name is not None:
-            self._sessions.put(await self._desk.ask(api.Rename(session=session, name=name), api.SessionInfo))
-            self._desk.redraw()
+            self._sessions.put(await self._ui.ask(api.Rename(session=session, name=name), api.SessionInfo))
+            self._ui.redraw()
 
     async def _delete(self, session: str) -> None:
         # Deleting the session on the screen would end the client.
-        current = self._desk.state.session
+        current = self._ui.state.session
         if current is not None and current.id == session:
-            self._desk.say("this session is open here; switch to another one before you delete it", "warn")
+            self._ui.say("this session is open here; switch to another one before you delete it", "warn")
             return
         what = clean(self._name(session) or session)
-        if await confirm.ask(self._desk, f"delete {what} and its whole conversation?"):
-            await self._desk.administer(api.Mutation(session=session), api.Nothing, command="session.delete")
+        if await confirm.ask(self._ui, f"delete {what} and its whole conversation?"):
+            await self._ui.administer(api.Mutation(session=session), api.Nothing, command="session.delete")
             self._sessions.remove(session)
-            self._desk.redraw()
+            self._ui.redraw()
 
     def _name(self, session: str) -> str:
         info = self._sessions.get(session)

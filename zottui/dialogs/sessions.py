@@ -31,33 +31,38 @@ STATES = {
 """Labels for the wire's session states, the most urgent first. In words, because colours may be off."""
 
 
-async def created(desk: UiContext, name: str | None = None) -> str:
+async def created(ui: UiContext, name: str | None = None) -> str:
     """Create a session with the client's directory and environment, and return its id. Raises `ClientError`."""
-    params = api.SessionCreate(cwd=desk.cwd, name=name, env=place.of(desk.env).variables, discard_unused=True)
-    return (await desk.ask(params, api.Created)).session.id
+    params = api.SessionCreate(cwd=ui.cwd, name=name, env=place.of(ui.env).variables, discard_unused=True)
+    return (await ui.ask(params, api.Created)).session.id
 
 
 class SessionsDialog:
     """Loads the sessions and follows the events of the topic `sessions`."""
 
-    def __init__(self, desk: UiContext, clock: Callable[[], float]) -> None:
-        """Load nothing before `want`. `clock` returns seconds since the epoch, for ages."""
-        self.cwd: str | None = desk.cwd
+    def __init__(self, ui: UiContext, clock: Callable[[], float], *, cwd: str | None) -> None:
+        """Load nothing before `want`. `clock` returns seconds since the epoch, for ages; for `cwd` see the attribute."""
+        self.cwd = cwd
         """Lists the sessions of this directory; None: of all directories."""
         self.is_loaded = False
-        self._desk = desk
+        self._ui = ui
         self._clock = clock
         # Newest first.
         self._known: dict[str, SessionInfo] = {}
         self._costs: dict[str, float] = {}
         # Ids of new sessions whose details are still to be requested.
         self._unknown: set[str] = set()
-        self._loading = Refreshing(desk, self._load)
-        self._asking = Refreshing(desk, self._ask)
+        self._loading = Refreshing(ui, self._load)
+        self._asking = Refreshing(ui, self._ask)
 
     def want(self) -> None:
         """Request the list from the daemon; the screen is drawn again when it arrives."""
         self._loading.want()
+
+    def show_directory(self, cwd: str | None) -> None:
+        """List the sessions of another directory, or of all with None; requests them from the daemon."""
+        self.cwd = cwd
+        self.want()
 
     def get(self, session_id: str) -> SessionInfo | None:
         """Return a session's details; None if it is not loaded."""
@@ -95,10 +100,10 @@ class SessionsDialog:
 
     def _entry(self, info: SessionInfo) -> Entry:
         word, role = STATES.get(info.state, (info.state, TextRole.MUTED))
-        where = short_path(info.cwd, self._desk.env.get("HOME", "")) if self.cwd is None else ""
+        where = short_path(info.cwd, self._ui.env.get("HOME", "")) if self.cwd is None else ""
         cost = self._costs.get(info.id, 0.0)
         notes = (self._age(info), money(cost) if cost else "", where)
-        current = self._desk.state.session
+        current = self._ui.state.session
         here = " (here)" if current is not None and current.id == info.id else ""
         return Entry(info.id, (info.name or info.id) + here, notes, mark=word, role=role)
 
@@ -112,18 +117,18 @@ class SessionsDialog:
         return datetime.fromtimestamp(self._clock()).astimezone().isoformat()
 
     async def _load(self) -> None:
-        page = await self._desk.ask(api.SessionList(cwd=self.cwd, limit=MOST), api.Sessions)
+        page = await self._ui.ask(api.SessionList(cwd=self.cwd, limit=MOST), api.Sessions)
         self._known = {info.id: info for info in page.sessions}
         self.is_loaded = True
-        self._desk.redraw()  # the sums take longer than the list; do not wait for them
-        sums = await self._desk.ask(api.UsageReport(by="session"), reports.UsageSums)
+        self._ui.redraw()  # the sums take longer than the list; do not wait for them
+        sums = await self._ui.ask(api.UsageReport(by="session"), reports.UsageSums)
         self._costs = {row.key: row.cost_usd for row in sums.rows}
 
     async def _ask(self) -> None:
         while self._unknown:
             key = self._unknown.pop()
             try:
-                info = await self._desk.ask(api.OfSession(key), SessionInfo, command="session.get")
+                info = await self._ui.ask(api.OfSession(key), SessionInfo, command="session.get")
             except CallError:  # deleted already, or not visible to this client
                 continue
             self._known = {key: info} | self._known  # a new session comes first

@@ -16,33 +16,31 @@ WAYS = (
 """What the user can do with the selected branch. Neither destroys anything: a rewind keeps the old branch."""
 
 
-async def browse(desk: UiContext) -> None:
+async def browse(ui: UiContext) -> None:
     """Show the branches of the session and do what the user chooses. Raises `ClientError`."""
-    session = desk.state.session
+    session = ui.state.session
     if session is None:
         return
-    tree = await desk.ask(api.OfSession(session.id), reports.Tree, command="session.tree")
-    chosen = await choose.ask(
-        desk, "branches", entries(tree), selected=_key(tree.branches[-1]) if tree.branches else ""
-    )
+    tree = await ui.ask(api.OfSession(session.id), reports.Tree, command="session.tree")
+    chosen = await choose.ask(ui, "branches", entries(tree), selected=_key(tree.branches[-1]) if tree.branches else "")
     if chosen is None:
         return
     branch = next((one for one in tree.branches if _key(one) == chosen), None)
     if branch is None:
-        await desk.switch(chosen)
+        await ui.switch(chosen)
         return
-    page = await desk.ask(api.History(session=session.id, at=branch.last, limit=1), api.HistoryPage)
-    await _go(desk, session.id, (page.messages[-1].seq if page.messages else None) or branch.last)
+    page = await ui.ask(api.History(session=session.id, at=branch.last, limit=1), api.HistoryPage)
+    await _go(ui, session.id, (page.messages[-1].seq if page.messages else None) or branch.last)
 
 
-async def _go(desk: UiContext, session: str, seq: int) -> None:
+async def _go(ui: UiContext, session: str, seq: int) -> None:
     """Rewind to the message `seq` or fork from it, as the user chooses."""
-    match await choose.ask(desk, "selected branch", WAYS):
+    match await choose.ask(ui, "selected branch", WAYS):
         case "rewind":
-            await desk.ask(api.Rewind(session=session, seq=seq), api.Nothing)
+            await ui.ask(api.Rewind(session=session, seq=seq), api.Nothing)
         case "fork":
-            created = await desk.ask(api.Fork(session=session, seq=seq), api.Created)
-            await desk.switch(created.session.id)
+            created = await ui.ask(api.Fork(session=session, seq=seq), api.Created)
+            await ui.switch(created.session.id)
         case _:
             pass
 

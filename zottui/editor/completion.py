@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Protocol
 
 from prompt_toolkit.buffer import Buffer
 
@@ -20,7 +21,7 @@ from zottui.dialogs.keys import named
 from zottui.editor.buffer import PromptBuffer
 from zottui.editor.ranking import best, is_subsequence, ranked
 from zottui.theme import TextRole
-from zottui.ui_context import Row, UiContext
+from zottui.ui_context import CommandSender, DialogHost, Row, StateHolder, TaskSpawner
 from zottui.widgets.cells import cells, clean, fit, padded, piece
 
 ROWS = 8
@@ -72,6 +73,10 @@ def token_at(text: str, cursor: int, commands_with_arguments: Collection[str]) -
     return CompletionToken(Kind.FILE, found.start(), found["plain"] if quoted is None else quoted)
 
 
+class CompletionContext(CommandSender, DialogHost, StateHolder, TaskSpawner, Protocol):
+    """What `Popup` needs of the application."""
+
+
 class Popup:
     """The popup; it is open as a `Dialog` while it has choices."""
 
@@ -79,7 +84,7 @@ class Popup:
 
     def __init__(
         self,
-        desk: UiContext,
+        ui: CompletionContext,
         buffer: PromptBuffer,
         *,
         commands: Callable[[], Sequence[ListChoice]],
@@ -87,7 +92,7 @@ class Popup:
         run: Callable[[], None],
     ) -> None:
         """Follow the text of `buffer`. `run` submits it. `arguments` are sources by command name, without the slash."""
-        self._desk = desk
+        self._ui = ui
         self._buffer = buffer
         self._commands = commands
         self._arguments = arguments
@@ -100,7 +105,7 @@ class Popup:
         self._chosen: str | None = None
         # Kind and start of the token whose popup the user has closed with escape.
         self._dismissed: tuple[Kind, int] | None = None
-        self._asking = Newest(desk.spawn, self._ask, self._take)  # one request at a time, however fast the user types
+        self._asking = Newest(ui.spawn, self._ask, self._take)  # one request at a time, however fast the user types
         buffer.on_text_changed += self._follow
         buffer.on_cursor_position_changed += self._follow
 
@@ -190,10 +195,10 @@ class Popup:
             return token, ()
 
     async def _files(self, query: str) -> list[ListChoice]:
-        session = self._desk.state.session
+        session = self._ui.state.session
         if session is None:
             return []
-        found = await self._desk.ask(Complete(session=session.id, kind="file", text=query), Completions)
+        found = await self._ui.ask(Complete(session=session.id, kind="file", text=query), Completions)
         return [ListChoice(item) for item in found.items]
 
     def _take(self, _: str, answer: tuple[CompletionToken | None, Sequence[ListChoice]]) -> None:
@@ -208,10 +213,10 @@ class Popup:
         if all(choice.name != self._chosen for choice in choices):
             self._chosen = None
         if self.is_open and not was_open:
-            self._desk.open(self)
+            self._ui.open(self)
         elif was_open and not self.is_open:
-            self._desk.close(self)
-        self._desk.redraw()
+            self._ui.close(self)
+        self._ui.redraw()
 
     def _highlighted(self) -> int | None:
         """Return the index of the choice that Enter takes; None while nothing is typed of the name."""
@@ -245,7 +250,7 @@ class Popup:
         if at is None:
             at = -1 if by > 0 else 0
         self._chosen = self._shown[(at + by) % len(self._shown)].name
-        self._desk.redraw()
+        self._ui.redraw()
 
     def _enter(self) -> bool:
         token, at = self._token, self._highlighted()

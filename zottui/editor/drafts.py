@@ -17,12 +17,13 @@ import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Protocol
 
 from zotd import private_file
 from zotd.paths import UnsafePathError, check_private_dir, zot_home
 from zotd.wire.base import BadFrameError, decode, encode
 from zottui.editor.placeholders import EditorDraft
-from zottui.ui_context import UiContext
+from zottui.ui_context import ClientEnvironment, NotePrinter, TaskSpawner
 
 WRITE_S = 1.0
 """Seconds between two writes, which is what a kill may cost. A draft that was sent is removed at once."""
@@ -36,13 +37,17 @@ MAX_BYTES = 4 * 1024 * 1024
 _NAME = re.compile(r"(?P<session>[\w-]+)\.(?P<owner>[\w-]+)\.json")
 
 
+class DraftsContext(ClientEnvironment, NotePrinter, TaskSpawner, Protocol):
+    """What `Drafts` needs of the application."""
+
+
 class Drafts:
     """The drafts of one client."""
 
-    def __init__(self, desk: UiContext) -> None:
+    def __init__(self, ui: DraftsContext) -> None:
         """Touch no file yet."""
-        self._desk = desk
-        self._folder = Path(zot_home(desk.env), "drafts")
+        self._ui = ui
+        self._folder = Path(zot_home(ui.env), "drafts")
         self._owner = f"{os.getpid()}-{os.urandom(4).hex()}"
         self._lock: int | None = None
         # Drafts to write, by session. The writing thread takes them with `popitem`, which is atomic.
@@ -67,7 +72,7 @@ class Drafts:
             self._sent.set()
         if not self._is_writing:
             self._is_writing = True
-            self._desk.spawn(self._write())
+            self._ui.spawn(self._write())
 
     async def claim(self, session: str) -> EditorDraft | None:
         """Return this client's own draft of `session`, or else take over the newest one without a living owner.
@@ -114,7 +119,7 @@ class Drafts:
     def _give_up(self, error: OSError | UnsafePathError) -> None:
         if not self._is_closed:
             reason = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-            self._desk.say(f"drafts are not saved; cannot write to {self._folder}: {reason}", "warn")
+            self._ui.say(f"drafts are not saved; cannot write to {self._folder}: {reason}", "warn")
         self._is_closed = True
 
     def _store(self) -> None:

@@ -56,7 +56,7 @@ class PromptEditor:
 
     def __init__(
         self,
-        desk: UiContext,
+        ui: UiContext,
         *,
         submit: Callable[[Submission, str], bool],
         commands: Callable[[], Sequence[ListChoice]],
@@ -68,7 +68,7 @@ class PromptEditor:
         """Create an empty editor.
 
         Args:
-            desk: the application.
+            ui: the application.
             submit: gets a non-blank submission and what to do during a run (`queue`, `steer`). If it returns True, the
                 editor is cleared.
             commands: returns the available slash commands.
@@ -78,7 +78,7 @@ class PromptEditor:
                 returns whether it does.
             is_vi: use vi's keys, beginning in INSERT; else those of Emacs.
         """
-        self._desk = desk
+        self._ui = ui
         self._submit = submit
         self._last_reply = last_reply
         self._recall = recall
@@ -91,11 +91,11 @@ class PromptEditor:
         self.cursor: CursorShapeConfig | None = ModalCursorShapeConfig() if is_vi else None
         """For `Application(cursor=…)`; None keeps the terminal's own shape, for Emacs's keys."""
         self.buffer = PromptBuffer(self._placeholders)
-        self.pasting = Pasting(desk, self.buffer, self._placeholders)
-        self.popup = Popup(desk, self.buffer, commands=commands, arguments=arguments, run=self.submit)
+        self.pasting = Pasting(ui, self.buffer, self._placeholders)
+        self.popup = Popup(ui, self.buffer, commands=commands, arguments=arguments, run=self.submit)
         self.prompts = Prompts()
         """The history for `up` and `down`."""
-        self._drafts = Drafts(desk)
+        self._drafts = Drafts(ui)
         self.control = BufferControl(
             self.buffer,
             lexer=_Marks(self._placeholders),
@@ -144,7 +144,7 @@ class PromptEditor:
     def submit(self, when_busy: str = "queue") -> None:
         """Send the text, as Enter does. Waits for images that are being read; a blank text is not sent."""
         if self.pasting.is_busy:
-            self.pasting.when_done = lambda: self.submit(when_busy)
+            self.pasting.call_when_done(lambda: self.submit(when_busy))
             return
         submission = self.submitted()
         if submission.text.strip() and self._submit(submission, when_busy):
@@ -154,7 +154,7 @@ class PromptEditor:
     def clear(self) -> None:
         """Clear the text, its pastes and the undo history; vi returns to INSERT."""
         self.prompts.leave()
-        self.pasting.when_done = None
+        self.pasting.call_when_done(None)
         self._placeholders.forget()
         get_app().vi_state.reset()
         self.buffer.reset()
@@ -189,7 +189,7 @@ class PromptEditor:
         if is_another:
             self._session = session
             self._is_restoring = True
-            self._desk.spawn(self._restore(session))
+            self._ui.spawn(self._restore(session))
 
     def close(self) -> None:
         """Write the draft and release it for the next client of the session."""
@@ -202,9 +202,9 @@ class PromptEditor:
         self._is_restoring = False
         if draft is not None:
             self.put_back(draft)
-            self._desk.say("restored your unsent draft; ctrl+c clears it")
+            self._ui.say("restored your unsent draft; ctrl+c clears it")
         self._text_changed(self.buffer)
-        self._desk.redraw()
+        self._ui.redraw()
 
     def _text_changed(self, _: Buffer) -> None:
         # Before the first attach there is no session to file a draft under; `attached` files the text later.
@@ -220,7 +220,7 @@ class PromptEditor:
             "older": self._older,
             "newer": self._newer,
             "search": lambda _: self._search(),
-            "edit": lambda _: self._desk.spawn(self._edit()),
+            "edit": lambda _: self._ui.spawn(self._edit()),
             "paste-image": lambda _: self.pasting.paste_image(),
             "undo": lambda _: self.buffer.undo(),
             "redo": lambda _: self.buffer.redo(),
@@ -265,12 +265,12 @@ class PromptEditor:
             self.text = words
             self.popup.dismiss()
 
-        self._desk.open(HistorySearch(self._desk, take))
+        self._ui.open(HistorySearch(self._ui, take))
 
     async def _edit(self) -> None:
         """Edit the text in the user's own editor."""
         before = self._placeholders.expanded(self.text)
-        after = await external.edited(self._desk, before, self._last_reply())
+        after = await external.edited(self._ui, before, self._last_reply())
         if after != before:
             self.text = self._placeholders.collapsed(after).rstrip("\n")
             self.popup.dismiss()

@@ -1,19 +1,19 @@
 """Edits a prompt in the user's own editor, with the model's last reply below it."""
 
 from zottui import external_editor
-from zottui.ui_context import UiContext
+from zottui.ui_context import TerminalLender
 
 MARK = "# ----- the last reply; this line and everything below it are not sent -----"
 """Separates the prompt from the reply. Other lines that begin with `#` are kept: prompts may contain headings."""
 
 
-async def edited(desk: UiContext, text: str, reply: str) -> str:
+async def edited(ui: TerminalLender, text: str, reply: str) -> str:
     """Return `text` as edited by the user.
 
     Raises:
         OSError: the editor cannot be started.
     """
-    return prompt_of(await external_editor.edited(desk, page(text, reply), suffix=".md"))
+    return prompt_of(await external_editor.edited(ui, page(text, reply), suffix=".md"))
 
 
 def page(text: str, reply: str) -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
+from typing import Protocol
 
 from zotd.client.errors import ClientError
 from zotd.wire.api import PromptHistory
@@ -13,7 +14,7 @@ from zottui.dialogs.keys import named
 from zottui.dialogs.line import Line
 from zottui.theme import TextRole
 from zottui.transcript import is_prompt
-from zottui.ui_context import Row, UiContext
+from zottui.ui_context import CommandSender, DialogHost, Row, TaskSpawner
 from zottui.widgets.cells import cells, clean, cut, cut_front, padded, piece
 
 FOUND = 50
@@ -87,20 +88,24 @@ class Prompts:
         return self._pages[self._at]
 
 
+class HistoryContext(CommandSender, DialogHost, TaskSpawner, Protocol):
+    """What `HistorySearch` needs of the application."""
+
+
 class HistorySearch:
     """A dialog that searches the prompts of all sessions. The editor keeps its text until one is chosen."""
 
     has_editor = False
 
-    def __init__(self, desk: UiContext, take: Callable[[str], None]) -> None:
+    def __init__(self, ui: HistoryContext, take: Callable[[str], None]) -> None:
         """Begin with the newest prompts; `take` gets the chosen one."""
-        self._desk = desk
+        self._ui = ui
         self._take = take
         self._query = Line()
         self._found: Sequence[PastPrompt] = ()
         self._problem = ""
         self._at = 0
-        self._asking = Newest(desk.spawn, self._ask, self._answered)
+        self._asking = Newest(ui.spawn, self._ask, self._answered)
         self._asking.want("")
 
     def rows(self, width: int, height: int) -> list[Row]:
@@ -114,7 +119,7 @@ class HistorySearch:
             case "enter":
                 self._choose()
             case "escape" | "c-c" | "c-g":
-                self._desk.close(self)
+                self._ui.close(self)
             case "c-r" | "down" | "c-n":
                 self._move(1)
             case "c-s" | "up" | "c-p":
@@ -123,7 +128,7 @@ class HistorySearch:
                 self._asking.want(self._query.text)
             case _:
                 pass
-        self._desk.redraw()
+        self._ui.redraw()
         return True
 
     def _body(self, width: int, height: int) -> list[Row]:
@@ -140,13 +145,13 @@ class HistorySearch:
             self._at = (self._at + by) % len(self._found)
 
     def _choose(self) -> None:
-        self._desk.close(self)
+        self._ui.close(self)
         if self._found:
             self._take(self._found[self._at].text)
 
     async def _ask(self, query: str) -> tuple[Sequence[PastPrompt], str]:
         try:
-            page = await self._desk.ask(PromptHistory(query=query, limit=FOUND), PromptPage)
+            page = await self._ui.ask(PromptHistory(query=query, limit=FOUND), PromptPage)
         except ClientError as error:
             return (), str(error)
         return page.prompts, "" if page.prompts else "no matches"
@@ -154,7 +159,7 @@ class HistorySearch:
     def _answered(self, _: str, answer: tuple[Sequence[PastPrompt], str]) -> None:
         self._found, self._problem = answer
         self._at = 0
-        self._desk.redraw()
+        self._ui.redraw()
 
 
 def _row(prompt: PastPrompt, width: int, *, is_selected: bool) -> Row:

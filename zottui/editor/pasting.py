@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
+from typing import Protocol
 from urllib.parse import unquote, urlsplit
 
 from zotd.wire.api import PromptImage
@@ -12,7 +13,7 @@ from zottui.editor import clipboard, images
 from zottui.editor.buffer import PromptBuffer, encodable
 from zottui.editor.images import ImageError
 from zottui.editor.placeholders import Placeholders, is_long
-from zottui.ui_context import UiContext
+from zottui.ui_context import ClientEnvironment, NotePrinter, Redrawable, TaskSpawner
 
 MAX_PASTE_CHARS = 4_000_000
 """Most characters of a paste: a frame has at most 16 MiB, and a character up to four bytes."""
@@ -23,31 +24,41 @@ MAX_PATHS_CHARS = 4_096
 _IMAGE_NAME = re.compile(r"\.(?:png|jpe?g|gif|webp)$", re.IGNORECASE)
 
 
+class PastingContext(ClientEnvironment, NotePrinter, Redrawable, TaskSpawner, Protocol):
+    """What `Pasting` needs of the application."""
+
+
 class Pasting:
     """Handles the pastes of one editor."""
 
-    def __init__(self, desk: UiContext, buffer: PromptBuffer, placeholders: Placeholders) -> None:
+    def __init__(self, ui: PastingContext, buffer: PromptBuffer, placeholders: Placeholders) -> None:
         """Paste into `buffer` at its cursor."""
-        self._desk = desk
+        self._ui = ui
         self._buffer = buffer
         self._placeholders = placeholders
         self._reading = 0
-        self.when_done: Callable[[], None] | None = None
-        """Called once when the last image has been read; a delayed submit."""
+        self._when_done: Callable[[], None] | None = None
 
     @property
     def is_busy(self) -> bool:
         """Whether an image is being read, which Enter waits for."""
         return self._reading > 0
 
+    def call_when_done(self, then: Callable[[], None] | None) -> None:
+        """Call `then` once when the last image has been read, instead of the callback before; None: call nothing.
+
+        An image that cannot be read drops the callback.
+        """
+        self._when_done = then
+
     def paste(self, text: str) -> None:
         """Insert text that the terminal has sent as a paste."""
         text = encodable(text).replace("\r\n", "\n").replace("\r", "\n")  # terminals send newlines in a paste as \r
-        paths = image_paths(text, self._desk.env.get("HOME", "~"))
+        paths = image_paths(text, self._ui.env.get("HOME", "~"))
         if paths:
             self._read(lambda: self._paste_files(paths, text))
         elif len(text) > MAX_PASTE_CHARS:
-            self._desk.say(
+            self._ui.say(
                 f"the paste has {len(text):,} characters, the limit is {MAX_PASTE_CHARS:,}: "
                 "save it to a file and name the file",
                 "warn",
@@ -66,19 +77,19 @@ class Pasting:
             try:
                 await reading()
             except ImageError as error:
-                self._desk.say(str(error), "warn")
-                self.when_done = None  # drop a delayed submit: the prompt must not be sent without its image
+                self._ui.say(str(error), "warn")
+                self._when_done = None  # drop a delayed submit: the prompt must not be sent without its image
             finally:
                 self._reading -= 1
                 self._finish()
 
         self._reading += 1
-        self._desk.spawn(work())
+        self._ui.spawn(work())
 
     def _finish(self) -> None:
-        self._desk.redraw()
-        if not self.is_busy and self.when_done is not None:
-            then, self.when_done = self.when_done, None  # reset first: the callback may submit again
+        self._ui.redraw()
+        if not self.is_busy and self._when_done is not None:
+            then, self._when_done = self._when_done, None  # reset first: the callback may submit again
             then()
 
     async def _paste_files(self, paths: Sequence[str], text: str) -> None:
@@ -92,7 +103,7 @@ class Pasting:
             self._add(image, Path(path).name)
 
     async def _paste_clipboard(self) -> None:
-        self._add(images.prompt_image(await clipboard.image(self._desk.env), "the image in the clipboard"), "clipboard")
+        self._add(images.prompt_image(await clipboard.image(self._ui.env), "the image in the clipboard"), "clipboard")
 
     def _add(self, image: PromptImage, name: str) -> None:
         images.check_room(image, self._placeholders.draft(self._buffer.text).images.values())

@@ -108,7 +108,7 @@ class PlainChat:
     def _use(self, connection: Connection) -> None:
         self._connection = connection
         self._questions = PendingCalls(connection, ask=self._ask, say=self._say_apart)
-        self._following = RunPrinter(connection, typed=self._typed_meanwhile, show=self._shown, say=self._say_apart)
+        self._follower = RunPrinter(connection, typed=self._typed_meanwhile, show=self._shown, say=self._say_apart)
 
     def _come_back(self) -> None:
         """Reconnect to the same session after the connection is lost; leave if the daemon was stopped."""
@@ -144,7 +144,7 @@ class PlainChat:
         command = slash.parsed(line)
         try:
             if command is None:
-                self._following.prompt(self._id, slash.unescaped(line))
+                self._follower.prompt(self._id, slash.unescaped(line))
             elif f"/{command[0]}" in COMMANDS:
                 COMMANDS[f"/{command[0]}"][1](self, command[1])
             else:
@@ -164,7 +164,7 @@ class PlainChat:
             self._say(f"\n(stopped waiting for /{name})")
             return
         if run is not None:
-            self._following.follow(self._id, run)
+            self._follower.follow(self._id, run)
             self._write(self._plain.end())
         elif "extension" not in answer and "text" in answer:
             self._say(text(answer, "text"))
@@ -212,21 +212,21 @@ class PlainChat:
     def compact(self, instructions: str) -> None:
         """Compact the transcript; `instructions` say what to keep."""
         started = self._connection.call("compact", session=self._id, instructions=instructions or None)
-        self._following.follow(self._id, Run(None, maybe_text(started, "run"), starts_now=True))
+        self._follower.follow(self._id, Run(None, maybe_text(started, "run"), starts_now=True))
 
     def go_on(self, _: str) -> None:
         """Continue a run that stopped."""
-        self._following.follow(self._id, go_on(self._connection, self._id))
+        self._follower.follow(self._id, go_on(self._connection, self._id))
 
     def steer(self, line: str) -> None:
         """Send a line into the current run, also into another client's."""
         if line:
-            self._following.prompt(self._id, line, STEER)
+            self._follower.prompt(self._id, line, STEER)
 
     def wait(self, line: str) -> None:
         """Queue a line for after the current run."""
         if line:
-            self._following.prompt(self._id, line, QUEUE)
+            self._follower.prompt(self._id, line, QUEUE)
 
     def reload(self, name: str) -> None:
         """Restart all extensions, or one."""

@@ -39,8 +39,7 @@ class Terminal:
         `settled` is awaited before another program gets the terminal.
         """
         self._settled = settled
-        self.has_focus: bool | None = None
-        """None before the terminal's first report; set it from the callback of `Keyboard`."""
+        self._has_focus: bool | None = None  # None before the terminal's first report
         self.is_lent = False
         """Whether another program has the terminal."""
         self._output = output
@@ -121,9 +120,13 @@ class Terminal:
         if self._understands and not self._pause:
             self._show_title()
 
+    def focused(self, has_focus: bool) -> None:
+        """Take the terminal's report that its window has got or lost the focus; the callback of `Keyboard`."""
+        self._has_focus = has_focus
+
     def notify(self, text: str) -> None:
         """Ring the bell and show a notification if the terminal can, unless it has the focus."""
-        if not self.has_focus:
+        if not self._has_focus:
             self.write(sequences.notification(text, self._env))
 
     def _take(self) -> None:

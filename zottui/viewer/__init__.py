@@ -7,7 +7,7 @@ from zottui.ui_context import UiContext
 
 
 async def view(
-    desk: UiContext,
+    ui: UiContext,
     *,
     turn: int | None = None,
     session: str | None = None,
@@ -17,7 +17,7 @@ async def view(
     """Open the viewer until the user leaves it. The application below is suspended meanwhile.
 
     Args:
-        desk: the application.
+        ui: the application.
         turn: begin at the prompt with this number, from 1; by default at the newest message.
         session: show this session instead of the current one.
         seq: begin at this message.
@@ -29,8 +29,8 @@ async def view(
     from zottui.viewer.screen import shown  # noqa: PLC0415  (only when needed: it would delay the first paint)
     from zottui.viewer.visit import begun  # noqa: PLC0415
 
-    visit = await begun(desk, turn=turn, session=session, seq=seq, call=call)
+    visit = await begun(ui, turn=turn, session=session, seq=seq, call=call)
     if visit is None:
-        desk.say("no session yet: still connecting to zotd", "warn")
+        ui.say("no session yet: still connecting to zotd", "warn")
         return
-    await shown(desk, visit)
+    await shown(ui, visit)

@@ -2,12 +2,13 @@
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import groupby
 
 from zotd.wire.content import Message, Text, ToolCall, ToolResult
 from zottui.blocks import ToolRan
-from zottui.viewer.laying import Laid, Laying, ScreenRow
+from zottui.viewer.layout import LaidOutMessage, RowLayout, ScreenRow
 from zottui.viewer.whole import is_fold
 
 
@@ -37,15 +38,15 @@ class Query:
         return all(word in text for word in self.words.split())
 
 
-def hits(query: Query, laid: Laid, laying: Laying) -> list[ScreenRow]:
+def hits(query: Query, laid: LaidOutMessage, layout: RowLayout) -> list[ScreenRow]:
     """Return the rows of a message with a match. Matches in a collapsed call count for its row `… N more`."""
     found: list[ScreenRow] = []
     for _, rows in groupby(laid.rows, key=lambda row: row.block):
-        found += _in_block(query, list(rows), laid, laying)
+        found += _in_block(query, list(rows), laid, layout)
     return found
 
 
-def _in_block(query: Query, rows: list[ScreenRow], laid: Laid, laying: Laying) -> list[ScreenRow]:
+def _in_block(query: Query, rows: list[ScreenRow], laid: LaidOutMessage, layout: RowLayout) -> list[ScreenRow]:
     number = rows[0].block
     orders = [row.order for row in rows]
     lines = laid.lines[number]
@@ -54,11 +55,17 @@ def _in_block(query: Query, rows: list[ScreenRow], laid: Laid, laying: Laying) -
     block = laid.blocks[number]
     if isinstance(block, ToolRan) and number not in laid.expanded:
         # Compare the number of matches with that of the expanded call: more there means that some are hidden.
-        hidden = sum(len(query.spans(line)) for line in laying.all_lines(block)) - len(starts)
+        hidden = sum(len(query.spans(line)) for line in layout.all_lines(block)) - len(starts)
         if hidden > 0:
             says = (at for at, row in enumerate(rows) if is_fold(lines[row.line]))
             found.add(next(says, int(not lines[0])))  # a card without such a row: its first line after the blank one
     return [rows[at] for at in sorted(found)]
+
+
+def conversation(messages: Iterable[Message]) -> str:
+    """Return the texts of messages as one, for an external editor."""
+    words = ("\n".join(texts(message)).rstrip("\n") for message in messages)
+    return "\n\n".join(filter(None, words)) + "\n"
 
 
 def texts(message: Message) -> list[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from zotd.wire import api
 from zotd.wire.content import Message
-from zottui.ui_context import UiContext
+from zottui.ui_context import CommandSender
 from zottui.viewer.loaded import Loaded, seq_of
 
 PAGE = 200
@@ -17,16 +17,16 @@ SPAN = 150
 class Pages:
     """Loads the messages of one session on its current branch, or as the conversation was at the message `at`."""
 
-    def __init__(self, desk: UiContext, session: str, at: int | None = None) -> None:
+    def __init__(self, ui: CommandSender, session: str, at: int | None = None) -> None:
         """`at`: a message that may be on a branch that a rewind has left."""
         self.session = session
         self.at = at
-        self._desk = desk
+        self._ui = ui
 
     async def before(self, seq: int | None, limit: int = PAGE) -> api.HistoryPage:
         """Return the newest messages below `seq`, or of all, oldest first: at least one if any exist."""
         params = api.History(session=self.session, before=seq, limit=limit, at=self.at)
-        return await self._desk.ask(params, api.HistoryPage)
+        return await self._ui.ask(params, api.HistoryPage)
 
     async def after(self, seq: int) -> Sequence[Message]:
         """Return the messages that directly follow `seq`, oldest first; empty if there are none.

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 from zottui.blocks import Block, ToolRan
 from zottui.theme import Theme
-from zottui.viewer.finding import Query, hits, texts
-from zottui.viewer.laying import Laid, Laying, ScreenRow
+from zottui.viewer.finding import Query, hits
+from zottui.viewer.layout import LaidOutMessage, RowLayout, ScreenRow
 from zottui.viewer.loaded import NEAR, Loaded, calls_of
 from zottui.viewer.scrolling import At, RowPosition, Scroll
 
@@ -33,9 +33,9 @@ class VisibleRow:
 class _Text:
     """Adapts the loaded messages to `PartRows`, for `Scroll`."""
 
-    def __init__(self, laying: Laying) -> None:
+    def __init__(self, layout: RowLayout) -> None:
         self.loaded = Loaded()
-        self.laying = laying
+        self.layout = layout
 
     def parts(self) -> int:
         return len(self.loaded)
@@ -53,35 +53,39 @@ class _Text:
         wanted = (place.block, place.line, place.offset)
         return At(part, max(bisect_right(self.laid(part).rows, wanted, key=lambda row: row.order) - 1, 0))
 
-    def laid(self, part: int) -> Laid:
-        return self.laying.laid(self.loaded, part)
+    def laid(self, part: int) -> LaidOutMessage:
+        return self.layout.laid(self.loaded, part)
 
 
 class Reader:
     """Shows one session: scrolls, searches, expands calls."""
 
     def __init__(self, theme: Theme) -> None:
-        """Begin without messages; assign `loaded`."""
-        self.laying = Laying(theme)
-        self._text = _Text(self.laying)
+        """Begin without messages; call `show`."""
+        self.layout = RowLayout(theme)
+        self._text = _Text(self.layout)
         self.scroll = Scroll(self._text)
         self.query: Query | None = None
         """The last search; its matches are highlighted."""
 
     @property
     def loaded(self) -> Loaded:
-        """The loaded messages; assigning others keeps the cursor's position where it exists in them."""
+        """The loaded messages."""
         return self._text.loaded
 
-    @loaded.setter
-    def loaded(self, loaded: Loaded) -> None:
+    def show(self, loaded: Loaded) -> None:
+        """Show other messages; the cursor keeps its position if it exists in them."""
         self._text.loaded = loaded
+
+    def highlight(self, query: Query) -> None:
+        """Highlight the matches of a search, instead of those of the one before."""
+        self.query = query
 
     # --- drawing ------------------------------------------------------------------------------------------------------
 
     def resize(self, width: int, height: int) -> None:
         """Set the size of the screen; the row under the cursor stays in place."""
-        self.laying.width = max(width, 1)
+        self.layout.resize(max(width, 1))
         self.scroll.height = max(height, 1)
 
     def screen(self) -> Iterator[VisibleRow]:
@@ -150,10 +154,10 @@ class Reader:
         if at is None or not isinstance(self.block, ToolRan):
             return False
         place = self._text.place(at)
-        self.laying.toggle(place.seq, place.block)
+        self.layout.toggle(place.seq, place.block)
         laid = self._text.laid(at.part)
         if self.query is not None and place.block in laid.expanded:
-            found = (row for row in hits(self.query, laid, self.laying) if row.block == place.block)
+            found = (row for row in hits(self.query, laid, self.layout) if row.block == place.block)
             first = next(found, None)
             if first is not None:
                 self.go(place.seq, first)
@@ -170,8 +174,3 @@ class Reader:
             pairs = [*zip(tools, calls, strict=True)]
             answered = (number for number, call in reversed(pairs) if call is None or self.loaded.is_answered(call))
             yield from (RowPosition(self.loaded.seq(index), number) for number in answered)
-
-    def conversation(self) -> str:
-        """Return the texts of all loaded messages, for an external editor."""
-        words = ("\n".join(texts(message)).rstrip("\n") for message in self.loaded.messages)
-        return "\n\n".join(filter(None, words)) + "\n"

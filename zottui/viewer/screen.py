@@ -26,6 +26,7 @@ from zottui.blocks import Block, CodeLines, Rule, ToolRan
 from zottui.dialogs.keys import TYPED
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
 from zottui.ui_context import UiContext
+from zottui.viewer import finding
 from zottui.viewer.keys import KEYS
 from zottui.viewer.viewing import Viewer
 from zottui.viewer.visit import Visit
@@ -35,19 +36,19 @@ FRAME_S = 1 / 30
 """Least seconds between two redraws: a burst of wheel events then causes one."""
 
 
-async def shown(desk: UiContext, visit: Visit, *, keyboard: Input | None = None, display: Output | None = None) -> None:
+async def shown(ui: UiContext, visit: Visit, *, keyboard: Input | None = None, display: Output | None = None) -> None:
     """Show the viewer until the user leaves it. `keyboard` and `display` replace the terminal's, for tests."""
     while True:
-        viewer = await _seen(desk, visit, keyboard, display)
-        desk.print(*(block for call in viewer.printed for block in _printed(call)))
+        viewer = await _seen(ui, visit, keyboard, display)
+        ui.print(*(block for call in viewer.printed for block in _printed(call)))
         if not viewer.wants_editor:
             _give_back_typed()
             return
-        await external_editor.edited(desk, visit.reader.conversation(), suffix=".md")
+        await external_editor.edited(ui, finding.conversation(visit.reader.loaded.messages), suffix=".md")
         visit = replace(visit, note="", turn=None)
 
 
-async def _seen(desk: UiContext, visit: Visit, keyboard: Input | None, display: Output | None) -> Viewer:
+async def _seen(ui: UiContext, visit: Visit, keyboard: Input | None, display: Output | None) -> Viewer:
     def leave() -> None:
         if not app.is_done:
             app.exit()
@@ -55,11 +56,11 @@ async def _seen(desk: UiContext, visit: Visit, keyboard: Input | None, display: 
     def redraw() -> None:
         app.invalidate()
 
-    viewer = Viewer(desk, visit, leave=leave, redraw=redraw)
+    viewer = Viewer(ui, visit, leave=leave, redraw=redraw)
     conversation = _Conversation(viewer)
     app: Application[None] = Application(
         Layout(HSplit([Window(conversation), Window(_LastLine(viewer), height=1)]), focused_element=conversation),
-        style=Style.from_dict(desk.theme.style()),
+        style=Style.from_dict(ui.theme.style()),
         include_default_pygments_style=False,
         key_bindings=_bindings(viewer),
         full_screen=True,
@@ -76,7 +77,7 @@ async def _seen(desk: UiContext, visit: Visit, keyboard: Input | None, display: 
             await app.run_async(handle_sigint=False)
 
     # Suspended, the application below neither draws nor reads keys, and the terminal is ours.
-    async with desk.suspended():
+    async with ui.suspended():
         await viewer.run(showing())
     return viewer
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from zotd.wire.content import Message
 from zottui.viewer.finding import Query, hits
-from zottui.viewer.laying import ScreenRow
+from zottui.viewer.layout import ScreenRow
 from zottui.viewer.loaded import Loaded, seq_of
 from zottui.viewer.pages import Pages
 from zottui.viewer.reader import Reader
@@ -46,7 +46,7 @@ class TextSearch:
         for index in range(start, len(loaded)) if down else range(start, -1, -1):
             if not self._may_be_in(loaded.with_results(index)):
                 continue
-            rows = hits(self.query, self._reader.laying.laid(loaded, index), self._reader.laying)
+            rows = hits(self.query, self._reader.layout.laid(loaded, index), self._reader.layout)
             if index == start:
                 rows = _from(rows, here, down=down, includes_cursor=includes_cursor)
             if rows:
@@ -64,7 +64,7 @@ class TextSearch:
             return False
         loaded, seq, row = found
         if not self._reader.loaded.has(seq):
-            self._reader.loaded = loaded
+            self._reader.show(loaded)
         self._reader.go(seq, row)
         return True
 
@@ -92,7 +92,7 @@ class TextSearch:
         index = loaded.caller(loaded.index(seq_of(message)))
         if index < 0:
             return None
-        rows = hits(self.query, self._reader.laying.laid(loaded, index), self._reader.laying)
+        rows = hits(self.query, self._reader.layout.laid(loaded, index), self._reader.layout)
         return (loaded, loaded.seq(index), rows[0 if down else -1]) if rows else None
 
     def _may_be_in(self, messages: Iterable[Message]) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from zotd.wire import api
 from zotd.wire.content import Message
 from zottui.transcript import is_prompt, text_of
-from zottui.ui_context import UiContext
+from zottui.ui_context import CommandSender
 
 MOST = 500
 """Messages in a page, the daemon's maximum. A session with 50,000 messages takes 100 requests."""
@@ -23,7 +23,7 @@ class PromptEntry:
     """`seq` of the message before it; None for the first message."""
 
 
-async def turns(desk: UiContext, session: str, at: int | None = None) -> AsyncIterator[PromptEntry]:
+async def turns(ui: CommandSender, session: str, at: int | None = None) -> AsyncIterator[PromptEntry]:
     """Yield the prompts on the current branch, or on the branch of the message `at`, newest first.
 
     Holds one page in memory at a time.
@@ -32,7 +32,7 @@ async def turns(desk: UiContext, session: str, at: int | None = None) -> AsyncIt
     prompt: Message | None = None
     has_more = True
     while has_more:
-        page = await desk.ask(api.History(session=session, before=before, limit=MOST, at=at), api.HistoryPage)
+        page = await ui.ask(api.History(session=session, before=before, limit=MOST, at=at), api.HistoryPage)
         for message in reversed(page.messages):
             # A prompt is yielded only with the message before it, whose `seq` a rewind to before the prompt needs.
             before = message.seq

@@ -35,13 +35,13 @@ NEWS_S = 0.5
 class Viewer:
     """Lets the user read one conversation until `leave` is called."""
 
-    def __init__(self, desk: UiContext, visit: Visit, *, leave: Callable[[], None], redraw: Callable[[], None]) -> None:
+    def __init__(self, ui: UiContext, visit: Visit, *, leave: Callable[[], None], redraw: Callable[[], None]) -> None:
         """`leave` ends the application that shows it, `redraw` schedules a frame. Keys work only within `run`."""
         self.wants_editor = False
         """Whether the viewer was left for the external editor, and should reopen afterwards."""
         self.printed: list[ToolRan] = []
         """Calls whose output is printed into the scrollback when the viewer closes."""
-        self._desk = desk
+        self._ui = ui
         self._visit = visit
         self._reader = visit.reader
         self._leave = leave
@@ -94,10 +94,10 @@ class Viewer:
         """Return the typed search, or the position with a message or key hints."""
         if self._line is not None:
             return self._line.row("/", width)
-        numbers = self._visit.going.numbers
+        numbers = self._visit.navigator.numbers
         number, count = (numbers.of(self._reader.seq), len(numbers)) if numbers.is_complete else ("?", "?")
-        row = [piece(TextRole.STATUS, f"turn {number}/{count}  {self._visit.going.percent}%")]
-        if self._desk.state.approvals:
+        row = [piece(TextRole.STATUS, f"turn {number}/{count}  {self._visit.navigator.percent}%")]
+        if self._ui.state.approvals:
             row.append(piece(TextRole.WARNING, "  needs you: q to leave"))
         name = clean(self._visit.name)
         said = self._said()
@@ -146,7 +146,7 @@ class Viewer:
         self._moved()
 
     def _made_actions(self) -> dict[str, Callable[[], object]]:
-        scroll, going = self._reader.scroll, self._visit.going
+        scroll, navigator = self._reader.scroll, self._visit.navigator
         return {
             "down": lambda: scroll.move(1),
             "up": lambda: scroll.move(-1),
@@ -154,12 +154,12 @@ class Viewer:
             "page-up": lambda: scroll.page(1 - scroll.height),
             "half-down": lambda: scroll.page(scroll.height // 2),
             "half-up": lambda: scroll.page(-(scroll.height // 2)),
-            "oldest": lambda: self._do(going.to_oldest),
-            "newest": lambda: self._do(going.to_newest),
+            "oldest": lambda: self._do(navigator.to_oldest),
+            "newest": lambda: self._do(navigator.to_newest),
             "next-prompt": lambda: self._to_prompt(down=True),
             "previous-prompt": lambda: self._to_prompt(down=False),
             "toggle": self._toggle,
-            "toggle-all": self._reader.laying.toggle_all,
+            "toggle-all": self._reader.layout.toggle_all,
             "search": self._ask,
             "next-hit": lambda: self._again(is_back=False),
             "previous-hit": lambda: self._again(is_back=True),
@@ -198,7 +198,7 @@ class Viewer:
             return
         words = words_of(block)
         try:
-            self._desk.write_raw(clipboard(words, self._desk.env))
+            self._ui.write_raw(clipboard(words, self._ui.env))
         except TooLongError as error:
             self._say(str(error))
         else:
@@ -232,8 +232,9 @@ class Viewer:
     def _begin(self, words: str) -> None:
         """Search below the cursor, then above it. Without words, repeat the last search."""
         if words:
-            self._reader.query = Query(words)
-            self._search = TextSearch(self._reader, self._visit.going.pages, self._reader.query)
+            query = Query(words)
+            self._reader.highlight(query)
+            self._search = TextSearch(self._reader, self._visit.navigator.pages, query)
         if self._search is not None:
             self._look(self._search, (True, False), includes_cursor=bool(words))
 
@@ -296,11 +297,11 @@ class Viewer:
 
     def _to_prompt(self, *, down: bool) -> None:
         """Go to the nearest prompt, synchronously if it is loaded: repeats of a held key must start from there."""
-        if not self._visit.going.to_near_prompt(down=down):
+        if not self._visit.navigator.to_near_prompt(down=down):
             self._do(partial(self._to_far_prompt, down=down))
 
     async def _to_far_prompt(self, *, down: bool) -> None:
-        if not await self._visit.going.to_prompt(down=down):
+        if not await self._visit.navigator.to_prompt(down=down):
             self._say(f"no prompt {'below' if down else 'above'}")
 
     def _fill(self) -> None:
@@ -313,29 +314,29 @@ class Viewer:
 
     async def _load(self) -> None:
         while self._reader.wants_older or self._reader.wants_newer:
-            await self._visit.going.load_more()
+            await self._visit.navigator.load_more()
 
     def _filled(self, _: "asyncio.Task[None]") -> None:
         self._filling = None
 
     async def _count(self) -> None:
         """Count the prompts, then go to the requested one."""
-        going, turn = self._visit.going, self._visit.turn
-        if not going.numbers.is_complete:
-            await self._guarded(partial(going.count, self._desk))
-        if turn is not None and going.numbers.is_complete and not await going.to_turn(turn):
-            self._say(f"no prompt {turn}: there are {len(going.numbers)}")
+        navigator, turn = self._visit.navigator, self._visit.turn
+        if not navigator.numbers.is_complete:
+            await self._guarded(partial(navigator.count, self._ui))
+        if turn is not None and navigator.numbers.is_complete and not await navigator.to_turn(turn):
+            self._say(f"no prompt {turn}: there are {len(navigator.numbers)}")
         self._moved()
 
     async def _follow(self) -> None:
         """Load messages that are added while the viewer is open."""
-        going, seen = self._visit.going, self._desk.state.last_seq
-        session = self._desk.state.session
-        while session is not None and session.id == going.pages.session and going.pages.at is None:
+        navigator, seen = self._visit.navigator, self._ui.state.last_seq
+        session = self._ui.state.session
+        while session is not None and session.id == navigator.pages.session and navigator.pages.at is None:
             await asyncio.sleep(NEWS_S)
-            if self._desk.state.last_seq != seen:
-                seen = self._desk.state.last_seq
-                await self._guarded(going.load_news)
+            if self._ui.state.last_seq != seen:
+                seen = self._ui.state.last_seq
+                await self._guarded(navigator.load_news)
 
 
 def _fitting(hints: Sequence[str], width: int) -> list[str]:

@@ -1,12 +1,12 @@
-"""A desk for dialogs."""
+"""A fake application for dialogs."""
 
 import pytest
 
-from tests.zottui.desk import FakeDesk
+from tests.zottui.fake_ui import FakeUi
 from tests.zottui.widgets.states import LIVE
 
 
 @pytest.fixture
-async def desk():
-    async with FakeDesk(LIVE) as desk:
-        yield desk
+async def fake_ui():
+    async with FakeUi(LIVE) as fake_ui:
+        yield fake_ui

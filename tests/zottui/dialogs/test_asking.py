@@ -20,16 +20,16 @@ FRUIT = [
 ]
 
 
-async def asked(desk, question, *keys):
+async def asked(fake_ui, question, *keys):
     """The answer after these keys; `...` when there is none yet."""
     answers = [...]
 
     async def asking():
         answers.append(await question)
 
-    desk.spawn(asking())
-    await desk.turn()
-    await desk.press(*keys)
+    fake_ui.spawn(asking())
+    await fake_ui.turn()
+    await fake_ui.press(*keys)
     return answers[-1]
 
 
@@ -56,9 +56,9 @@ CHOICES |= dict.fromkeys((80, 140), CHOICES[40])
 
 
 @pytest.mark.parametrize("width", CHOICES)
-async def test_a_list_has_columns_as_far_as_there_is_room(desk, width):
-    await asked(desk, choose.ask(desk, "fruit", FRUIT, selected="c"))
-    assert desk.screen(width) == CHOICES[width]
+async def test_a_list_has_columns_as_far_as_there_is_room(fake_ui, width):
+    await asked(fake_ui, choose.ask(fake_ui, "fruit", FRUIT, selected="c"))
+    assert fake_ui.screen(width) == CHOICES[width]
 
 
 @pytest.mark.parametrize(
@@ -76,38 +76,38 @@ async def test_a_list_has_columns_as_far_as_there_is_room(desk, width):
         (["escape"], None),
     ],
 )
-async def test_an_entry_is_chosen_with_arrows_or_by_typing(desk, keys, chosen):
-    assert await asked(desk, choose.ask(desk, "fruit", FRUIT), *keys) == chosen
-    assert desk.dialogs == []
+async def test_an_entry_is_chosen_with_arrows_or_by_typing(fake_ui, keys, chosen):
+    assert await asked(fake_ui, choose.ask(fake_ui, "fruit", FRUIT), *keys) == chosen
+    assert fake_ui.dialogs == []
 
 
-async def test_nothing_is_chosen_while_the_filter_fits_nothing(desk):
-    assert await asked(desk, choose.ask(desk, "fruit", FRUIT), *"xyz", "enter") is ...
-    assert desk.screen().startswith("fruit: xyz")
+async def test_nothing_is_chosen_while_the_filter_fits_nothing(fake_ui):
+    assert await asked(fake_ui, choose.ask(fake_ui, "fruit", FRUIT), *"xyz", "enter") is ...
+    assert fake_ui.screen().startswith("fruit: xyz")
 
 
-async def test_ctrl_c_is_left_to_the_application(desk):
-    for question in (choose.ask(desk, "fruit", FRUIT), line.ask(desk, "name"), confirm.ask(desk, "sure?")):
-        assert await asked(desk, question) is ...
-        assert not await desk.press("c-c")
+async def test_ctrl_c_is_left_to_the_application(fake_ui):
+    for question in (choose.ask(fake_ui, "fruit", FRUIT), line.ask(fake_ui, "name"), confirm.ask(fake_ui, "sure?")):
+        assert await asked(fake_ui, question) is ...
+        assert not await fake_ui.press("c-c")
 
 
-async def test_a_question_whose_asker_is_cancelled_closes(desk):
+async def test_a_question_whose_asker_is_cancelled_closes(fake_ui):
     async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(choose.ask(desk, "fruit", FRUIT))
-        await desk.turn()
-        assert desk.dialogs
+        task = tasks.create_task(choose.ask(fake_ui, "fruit", FRUIT))
+        await fake_ui.turn()
+        assert fake_ui.dialogs
         task.cancel()
-    assert desk.dialogs == []
+    assert fake_ui.dialogs == []
 
 
-async def test_models_that_could_answer_come_first(desk):
+async def test_models_that_could_answer_come_first(fake_ui):
     known = [
         ModelInfo("big", "far", 1_000_000, 0, reasoning=True, ready=False),
         ModelInfo("small", "near", 32_000, 0, reasoning=False),
     ]
-    chosen = await asked(desk, choose.ask(desk, "model", choose.models(known)))
-    assert desk.screen(60).splitlines()[1:3] == [
+    chosen = await asked(fake_ui, choose.ask(fake_ui, "model", choose.models(known)))
+    assert fake_ui.screen(60).splitlines()[1:3] == [
         "> near/small          32k tokens",
         "  far/big     no key  1M tokens   thinks",
     ]
@@ -142,34 +142,34 @@ def test_a_long_list_shows_the_entries_around_the_selection():
 
 @pytest.mark.parametrize("width", [1, 5, 20, 80])
 @pytest.mark.parametrize("height", [0, 1, 2, 12])
-async def test_lists_of_anything_fit_into_any_room(desk, width, height):
+async def test_lists_of_anything_fit_into_any_room(fake_ui, width, height):
     entries = [Entry("x", EVIL, (EVIL, EVIL), mark=EVIL, depth=3), Entry("y", "日本" * 50, ("日本" * 50,))]
-    await asked(desk, choose.ask(desk, EVIL, entries))
-    desk.screen(width, height)
+    await asked(fake_ui, choose.ask(fake_ui, EVIL, entries))
+    fake_ui.screen(width, height)
 
 
 # --- a line -------------------------------------------------------------------------------------------------------------
 
 
-async def test_a_line_is_typed(desk):
-    assert await asked(desk, line.ask(desk, "name", text="old"), "c-u", *" new one ", "enter") == "new one"
+async def test_a_line_is_typed(fake_ui):
+    assert await asked(fake_ui, line.ask(fake_ui, "name", text="old"), "c-u", *" new one ", "enter") == "new one"
 
 
 @pytest.mark.parametrize("keys", [["escape"], ["enter"], [" ", "enter"]])
-async def test_an_empty_line_is_no_answer(desk, keys):
-    assert await asked(desk, line.ask(desk, "name"), *keys) is None
+async def test_an_empty_line_is_no_answer(fake_ui, keys):
+    assert await asked(fake_ui, line.ask(fake_ui, "name"), *keys) is None
 
 
-async def test_a_secret_is_shown_as_dots(desk):
-    await asked(desk, line.ask(desk, "key", is_secret=True), *"s3cret")
-    assert desk.screen(40) == "key\n> ••••••\nenter done  esc cancel"
-    await desk.press("enter")
+async def test_a_secret_is_shown_as_dots(fake_ui):
+    await asked(fake_ui, line.ask(fake_ui, "key", is_secret=True), *"s3cret")
+    assert fake_ui.screen(40) == "key\n> ••••••\nenter done  esc cancel"
+    await fake_ui.press("enter")
 
 
 @pytest.mark.parametrize("width", [1, 4, 12])
-async def test_of_a_long_line_the_part_around_the_cursor_is_shown(desk, width):
-    await asked(desk, line.ask(desk, "name"), *"日本語のテキスト", "left", "home", "end", "left")
-    desk.screen(width, 3)
+async def test_of_a_long_line_the_part_around_the_cursor_is_shown(fake_ui, width):
+    await asked(fake_ui, line.ask(fake_ui, "name"), *"日本語のテキスト", "left", "home", "end", "left")
+    fake_ui.screen(width, 3)
 
 
 @pytest.mark.parametrize(
@@ -209,10 +209,10 @@ def test_other_keys_are_left_alone():
 @pytest.mark.parametrize(
     ("key", "said"), [("y", True), ("Y", True), ("n", False), ("enter", False), ("escape", False), ("x", ...)]
 )
-async def test_only_y_means_yes(desk, key, said):
-    assert await asked(desk, confirm.ask(desk, "delete it?"), key) is said
+async def test_only_y_means_yes(fake_ui, key, said):
+    assert await asked(fake_ui, confirm.ask(fake_ui, "delete it?"), key) is said
 
 
-async def test_a_long_question_is_folded(desk):
-    await asked(desk, confirm.ask(desk, "delete it?\nreally"))
-    assert desk.screen(6, 12) == "delete\n it?\nreally\ny yes\nn no"
+async def test_a_long_question_is_folded(fake_ui):
+    await asked(fake_ui, confirm.ask(fake_ui, "delete it?\nreally"))
+    assert fake_ui.screen(6, 12) == "delete\n it?\nreally\ny yes\nn no"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.zottui.desk import FakeDesk
+from tests.zottui.fake_ui import FakeUi
 from zotd.client.client import Client
 from zotd.client.errors import CallError
 from zotd.testing.live_daemon import serving
@@ -24,8 +24,8 @@ TOUCH = ScriptedReply([CallPart("bash", {"command": "touch out"})])
 DONE = ScriptedReply([TextPart(["done"])])
 
 
-class LiveDesk(FakeDesk):
-    """A desk that asks a daemon, in one session of it."""
+class LiveDesk(FakeUi):
+    """A fake application that sends its commands to a daemon, in one session."""
 
     def __init__(self, client, admin, session, place):
         super().__init__(ViewState(), cwd=str(place.cwd), env=dict(place.env))
@@ -66,7 +66,7 @@ class LiveDesk(FakeDesk):
 
 @pytest.fixture
 async def opened(tmp_path):
-    """Opens a desk in a new session whose model says these, one after the other."""
+    """Open a fake application in a new session whose model gives these answers in order."""
     async with AsyncExitStack() as stack:
         place = await stack.enter_async_context(serving(tmp_path, {"OPENAI_API_KEY": "sk-x"}))
 
@@ -90,96 +90,96 @@ async def opened(tmp_path):
                 env=dict(place.env),
             )
             created = await client.ask(params, api.Created)
-            desk = await stack.enter_async_context(LiveDesk(client, admin, created.session.id, place))
-            await desk.attach()
-            return desk
+            fake_ui = await stack.enter_async_context(LiveDesk(client, admin, created.session.id, place))
+            await fake_ui.attach()
+            return fake_ui
 
         yield opened
 
 
-async def say(desk, words):
+async def say(fake_ui, words):
     """Give the session a prompt."""
-    await desk.ask(api.Prompt(session=desk.session, message=words), api.Started)
+    await fake_ui.ask(api.Prompt(session=fake_ui.session, message=words), api.Started)
 
 
 @pytest.mark.parametrize("keys", ["y", "s", "ay"])
 async def test_a_call_runs_when_it_is_allowed(opened, keys):
-    desk = await opened(TOUCH, DONE)
-    await say(desk, "go")
-    await desk.shows("touch out")
-    await desk.press(*keys)
-    await desk.rests()
-    assert desk.has_touched
+    fake_ui = await opened(TOUCH, DONE)
+    await say(fake_ui, "go")
+    await fake_ui.shows("touch out")
+    await fake_ui.press(*keys)
+    await fake_ui.rests()
+    assert fake_ui.has_touched
 
 
 async def test_the_model_is_told_why_a_call_was_denied(opened):
-    desk = await opened(TOUCH, DONE)
-    await say(desk, "go")
-    await desk.shows("touch out")
-    await desk.press("f", *"not here", "enter")
-    await desk.rests()
-    page = await desk.client.ask(api.GetMessages(session=desk.session), api.Messages)
+    fake_ui = await opened(TOUCH, DONE)
+    await say(fake_ui, "go")
+    await fake_ui.shows("touch out")
+    await fake_ui.press("f", *"not here", "enter")
+    await fake_ui.rests()
+    page = await fake_ui.client.ask(api.GetMessages(session=fake_ui.session), api.Messages)
     assert any("not here" in str(message.content) for message in page.messages)
-    assert not desk.has_touched
+    assert not fake_ui.has_touched
 
 
 async def test_a_decision_from_elsewhere_closes_the_question(opened):
-    desk = await opened(TOUCH, DONE)
-    await say(desk, "go")
-    await desk.shows("touch out")
-    (one,) = (await desk.admin.ask(api.ApprovalScope(), api.Approvals)).approvals
-    params = api.Approve(session=desk.session, approval=one.approval, args_digest=one.args_digest, decision="deny")
-    await desk.admin.ask(params, api.Nothing)
-    await desk.rests()
+    fake_ui = await opened(TOUCH, DONE)
+    await say(fake_ui, "go")
+    await fake_ui.shows("touch out")
+    (one,) = (await fake_ui.admin.ask(api.ApprovalScope(), api.Approvals)).approvals
+    params = api.Approve(session=fake_ui.session, approval=one.approval, args_digest=one.args_digest, decision="deny")
+    await fake_ui.admin.ask(params, api.Nothing)
+    await fake_ui.rests()
 
 
 async def test_a_call_is_decided_about_in_the_overview(opened):
-    desk = await opened(TOUCH, DONE)
-    desk.questions.look = lambda: None  # the overview is what asks
-    await say(desk, "go")
-    await desk.until(lambda: desk.state.approvals)
-    overview = Overview(desk)
-    desk.open(overview)
-    await desk.shows("touch out")
-    await desk.press("y", "escape")
-    await desk.rests()
-    assert desk.has_touched
+    fake_ui = await opened(TOUCH, DONE)
+    fake_ui.questions.look = lambda: None  # the overview is what asks
+    await say(fake_ui, "go")
+    await fake_ui.until(lambda: fake_ui.state.approvals)
+    overview = Overview(fake_ui)
+    fake_ui.open(overview)
+    await fake_ui.shows("touch out")
+    await fake_ui.press("y", "escape")
+    await fake_ui.rests()
+    assert fake_ui.has_touched
 
 
 async def test_sessions_are_made_renamed_and_deleted(opened):
-    desk = await opened(DONE)
-    desk.open(Picker(desk))
-    await desk.shows("tests (here)")
-    await desk.press("c-r", "c-u", *"other name", "enter")
-    await desk.shows("other name (here)")
-    await desk.press("c-n")
-    await desk.until(lambda: desk.switched)
-    desk.open(Picker(desk))
-    await desk.shows(desk.switched[0])
-    await desk.press(*desk.switched[0][-8:], "c-d", "y")
-    await desk.until(lambda: desk.administered and desk.switched[0] not in desk.screen())
+    fake_ui = await opened(DONE)
+    fake_ui.open(Picker(fake_ui))
+    await fake_ui.shows("tests (here)")
+    await fake_ui.press("c-r", "c-u", *"other name", "enter")
+    await fake_ui.shows("other name (here)")
+    await fake_ui.press("c-n")
+    await fake_ui.until(lambda: fake_ui.switched)
+    fake_ui.open(Picker(fake_ui))
+    await fake_ui.shows(fake_ui.switched[0])
+    await fake_ui.press(*fake_ui.switched[0][-8:], "c-d", "y")
+    await fake_ui.until(lambda: fake_ui.administered and fake_ui.switched[0] not in fake_ui.screen())
     with pytest.raises(CallError, match="no session"):
-        await desk.ask(api.OfSession(desk.switched[0]), api.SessionInfo, command="session.get")
+        await fake_ui.ask(api.OfSession(fake_ui.switched[0]), api.SessionInfo, command="session.get")
 
 
 async def test_one_goes_back_to_a_branch_that_was_left(opened):
-    desk = await opened(*[DONE] * 3, mode="yolo")
+    fake_ui = await opened(*[DONE] * 3, mode="yolo")
     for words in ("one", "two"):
-        await say(desk, words)
-        await desk.until(lambda: desk.state.run is not None)
-        await desk.rests()
-    page = await desk.ask(api.History(session=desk.session), api.HistoryPage)
-    await desk.ask(api.Rewind(session=desk.session, seq=page.messages[1].seq), api.Nothing)
-    await say(desk, "three")
-    await desk.until(lambda: desk.state.run is not None)
-    await desk.rests()
-    desk.spawn(tree.browse(desk))
-    await desk.shows("● here")
-    await desk.press("up", "enter")
-    await desk.shows("rewind to here")
-    await desk.press("enter")
-    await desk.until(
-        lambda: any(isinstance(one, api.Rewind) and one.seq == page.messages[-1].seq for one in desk.asked[-1:])
+        await say(fake_ui, words)
+        await fake_ui.until(lambda: fake_ui.state.run is not None)
+        await fake_ui.rests()
+    page = await fake_ui.ask(api.History(session=fake_ui.session), api.HistoryPage)
+    await fake_ui.ask(api.Rewind(session=fake_ui.session, seq=page.messages[1].seq), api.Nothing)
+    await say(fake_ui, "three")
+    await fake_ui.until(lambda: fake_ui.state.run is not None)
+    await fake_ui.rests()
+    fake_ui.spawn(tree.browse(fake_ui))
+    await fake_ui.shows("● here")
+    await fake_ui.press("up", "enter")
+    await fake_ui.shows("rewind to here")
+    await fake_ui.press("enter")
+    await fake_ui.until(
+        lambda: any(isinstance(one, api.Rewind) and one.seq == page.messages[-1].seq for one in fake_ui.asked[-1:])
     )
-    page = await desk.ask(api.History(session=desk.session), api.HistoryPage)
+    page = await fake_ui.ask(api.History(session=fake_ui.session), api.HistoryPage)
     assert [message.role for message in page.messages] == ["user", "assistant"] * 2

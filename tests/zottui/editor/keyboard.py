@@ -15,7 +15,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.layout import Layout
 from prompt_toolkit.output import DummyOutput
 
-from tests.zottui.desk import FakeDesk
+from tests.zottui.fake_ui import FakeUi
 from zotd.wire.api import Attached, SessionInfo
 from zotd.wire.content import Message, Text, Tokens
 from zottui.choice import ListChoice
@@ -38,10 +38,10 @@ class Output(DummyOutput):
 
 
 class Typing:
-    """The editor, its desk, and the keyboard."""
+    """The editor, its fake application, and the keyboard."""
 
-    def __init__(self, desk: FakeDesk, pipe: PipeInput, **given):
-        self.desk = desk
+    def __init__(self, fake_ui: FakeUi, pipe: PipeInput, **given):
+        self.fake_ui = fake_ui
         self.pipe = pipe
         self.sent: list[tuple[Submission, str]] = []
         self.takes = True
@@ -49,12 +49,12 @@ class Typing:
         self.recalled: list[str] = []
         self.handled = asyncio.Event()
         self.editor = PromptEditor(
-            desk,
+            fake_ui,
             submit=self.submit,
             commands=lambda: self.commands,
             **{"arguments": {}, "last_reply": lambda: "", "recall": self.recall, **given},
         )
-        dialogs = DialogKeys(self.offer, lambda: bool(self.desk.dialogs))
+        dialogs = DialogKeys(self.offer, lambda: bool(self.fake_ui.dialogs))
         probe = KeyBindings()
         probe.add("f12", filter=Condition(lambda: True))(lambda _: self.handled.set())
         made = KeyBindings()
@@ -81,7 +81,7 @@ class Typing:
         return False
 
     def offer(self, name, text):
-        return name != "f12" and self.desk.dialog.key(name, text)
+        return name != "f12" and self.fake_ui.dialog.key(name, text)
 
     async def type(self, text: str) -> None:
         """Send what a terminal would, and wait until it is handled, with what it has set off."""
@@ -89,7 +89,7 @@ class Typing:
         self.pipe.send_text(text + PROBE)
         async with asyncio.timeout(PATIENCE_S):
             await self.handled.wait()
-        await self.desk.turn()
+        await self.fake_ui.turn()
 
     async def press(self, *keys: str) -> None:
         """Keys that a terminal sends as a beginning of others, such as Escape."""
@@ -98,7 +98,7 @@ class Typing:
                 self.app.key_processor.feed(KeyPress(Keys(key) if len(key) > 1 else key))
             self.app.key_processor.feed(_Flush)
             self.app.key_processor.process_keys()
-        await self.desk.turn()
+        await self.fake_ui.turn()
 
     async def paste(self, text: str) -> None:
         await self.type(f"\x1b[200~{text}\x1b[201~")
@@ -106,14 +106,14 @@ class Typing:
     async def settled(self) -> None:
         """Wait for what has been spawned: threads and processes end in it."""
         async with asyncio.timeout(PATIENCE_S):
-            while left := [task for task in self.desk._left if not task.done()]:
+            while left := [task for task in self.fake_ui._left if not task.done()]:
                 await asyncio.wait(left)
 
     async def restored(self) -> None:
         """Wait until the session's draft has been read; writing goes on beside."""
         async with asyncio.timeout(PATIENCE_S):
             while self.editor._is_restoring:
-                left = [task for task in self.desk._left if not task.done()]
+                left = [task for task in self.fake_ui._left if not task.done()]
                 await asyncio.wait(left, return_when=asyncio.FIRST_COMPLETED)
 
     @property
@@ -126,21 +126,21 @@ class Typing:
 
     def lines(self, width: int = COLUMNS) -> list[str]:
         """What the dialog on top shows."""
-        return self.desk.screen(width).split("\n")
+        return self.fake_ui.screen(width).split("\n")
 
 
 @asynccontextmanager
 async def typing(*, env=None, state: ViewState | None = None, **given) -> AsyncIterator[Typing]:
     """Run an editor; what is given besides goes to it."""
-    async with FakeDesk(state, env=env) as desk:
+    async with FakeUi(state, env=env) as fake_ui:
         with create_pipe_input() as pipe:
-            typed = Typing(desk, pipe, **given)
+            typed = Typing(fake_ui, pipe, **given)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(typed.app.run_async())
                 try:
                     await typed.type("")
                     yield typed
-                    await desk.turn()
+                    await fake_ui.turn()
                 finally:
                     typed.app.exit()
 

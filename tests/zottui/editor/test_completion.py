@@ -73,7 +73,7 @@ async def test_a_slash_lists_the_commands_with_their_sources():
             "/compact     summarise",
         ]
         await t.type("x")
-        assert t.desk.dialogs == []
+        assert t.fake_ui.dialogs == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ async def test_enter_runs_the_highlighted_choice(keys, sent):
     async with typing() as t:
         t.commands = COMMANDS
         await t.type(keys)
-        assert (t.texts, t.text, t.desk.dialogs) == ([sent], "", [])
+        assert (t.texts, t.text, t.fake_ui.dialogs) == ([sent], "", [])
 
 
 async def test_an_exact_name_runs_although_it_was_found_in_the_middle_of_the_list():
@@ -131,7 +131,7 @@ async def test_tab_completes_and_appends_a_space():
     async with typing() as t:
         t.commands = COMMANDS
         await t.type(f"/mo{TAB}")
-        assert (t.text, t.texts, t.desk.dialogs) == ("/model ", [], [])
+        assert (t.text, t.texts, t.fake_ui.dialogs) == ("/model ", [], [])
 
 
 async def test_escape_closes_the_list_until_something_else_is_begun():
@@ -139,9 +139,9 @@ async def test_escape_closes_the_list_until_something_else_is_begun():
         t.commands = COMMANDS
         await t.type("/c")
         await t.press("escape")
-        assert t.desk.dialogs == []
+        assert t.fake_ui.dialogs == []
         await t.type("l")
-        assert t.desk.dialogs == []
+        assert t.fake_ui.dialogs == []
         await t.type("\x15/m")
         assert t.lines()[0] == "/model    switch the model"
 
@@ -159,7 +159,7 @@ async def test_a_long_list_scrolls():
         await t.type("/c" + DOWN * 20)
         assert len(t.lines()) == 8
         assert "/c20" in t.lines()
-        assert len(t.desk.dialog.rows(80, 3)) == 3
+        assert len(t.fake_ui.dialog.rows(80, 3)) == 3
 
 
 async def test_the_list_fits_into_a_narrow_terminal():
@@ -171,17 +171,17 @@ async def test_the_list_fits_into_a_narrow_terminal():
 
 async def test_files_come_from_the_daemon_and_stay_in_its_order():
     async with typing(state=attached()) as t:
-        t.desk.answers[Complete] = Completions(["src/settings.py", "a/set.txt"])
+        t.fake_ui.answers[Complete] = Completions(["src/settings.py", "a/set.txt"])
         await t.type("see @set")
         assert t.lines() == ["src/settings.py", "a/set.txt"]
-        assert t.desk.asked[-1] == Complete(session="s_1", kind="file", text="set")
+        assert t.fake_ui.asked[-1] == Complete(session="s_1", kind="file", text="set")
         await t.type("\r")
-        assert (t.text, t.texts, t.desk.dialogs) == ("see @src/settings.py ", [], [])
+        assert (t.text, t.texts, t.fake_ui.dialogs) == ("see @src/settings.py ", [], [])
 
 
 async def test_a_path_with_spaces_is_quoted():
     async with typing(state=attached()) as t:
-        t.desk.answers[Complete] = Completions(["my notes.md"])
+        t.fake_ui.answers[Complete] = Completions(["my notes.md"])
         await t.type("@my")
         await t.type(f"{TAB}and")
         assert t.text == '@"my notes.md" and'
@@ -192,7 +192,7 @@ async def test_a_path_with_spaces_is_quoted():
 
 async def test_tab_goes_into_a_directory_and_enter_takes_it():
     async with typing(state=attached()) as t:
-        t.desk.answers[Complete] = in_source
+        t.fake_ui.answers[Complete] = in_source
         await t.type("@s")
         await t.type(TAB)
         assert (t.text, t.lines()) == ("@src/", ["src/a.py"])
@@ -203,7 +203,7 @@ async def test_tab_goes_into_a_directory_and_enter_takes_it():
 
 async def test_in_the_middle_of_a_text_no_second_space_is_made():
     async with typing(state=attached()) as t:
-        t.desk.answers[Complete] = Completions(["a.py"])
+        t.fake_ui.answers[Complete] = Completions(["a.py"])
         await t.type("see  there" + "\x1b[D" * 6 + "@a")
         await t.type("\rx")
         assert t.text == "see @a.py xthere"
@@ -256,20 +256,20 @@ async def test_an_answer_that_comes_too_late_is_dropped():
         await t.type("\x15hello")
         answers.set()
         await t.settled()
-        assert t.desk.dialogs == []
+        assert t.fake_ui.dialogs == []
 
 
 async def test_a_daemon_that_cannot_complete_is_not_complained_about_at_every_key():
     async with typing(state=attached()) as t:
-        t.desk.answers[Complete] = CallError("unsupported", "no")
+        t.fake_ui.answers[Complete] = CallError("unsupported", "no")
         await t.type("see @set")
-        assert (t.desk.dialogs, t.desk.said) == ([], [])
+        assert (t.fake_ui.dialogs, t.fake_ui.said) == ([], [])
 
 
 async def test_before_there_is_a_session_there_are_no_files():
     async with typing() as t:
         await t.type("see @set")
-        assert (t.desk.dialogs, t.desk.asked) == ([], [])
+        assert (t.fake_ui.dialogs, t.fake_ui.asked) == ([], [])
 
 
 async def test_a_prompt_from_history_does_not_open_the_popup():
@@ -277,4 +277,4 @@ async def test_a_prompt_from_history_does_not_open_the_popup():
         t.commands = COMMANDS
         t.editor.prompts.load(["/model"])
         await t.type(UP)
-        assert (t.text, t.desk.dialogs) == ("/model", [])
+        assert (t.text, t.fake_ui.dialogs) == ("/model", [])

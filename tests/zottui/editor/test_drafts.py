@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.zottui.desk import FakeDesk
 from tests.zottui.editor.keyboard import snapshot, typing
+from tests.zottui.fake_ui import FakeUi
 from zotd.wire.api import PromptImage
 from zottui.editor.drafts import KEPT_S, MAX_BYTES, Drafts, expired, fitting, orphans
 from zottui.editor.placeholders import EditorDraft
@@ -23,13 +23,13 @@ DRAFT = EditorDraft(f"see {PASTE}", {PASTE: "x\n" * 60})
 
 CLIENT = """
 import asyncio, os, sys
-from tests.zottui.desk import FakeDesk
+from tests.zottui.fake_ui import FakeUi
 from zottui.editor.drafts import Drafts
 from zottui.editor.placeholders import EditorDraft
 
 async def main():
-    async with FakeDesk(env={"ZOT_HOME": sys.argv[1]}) as desk:
-        drafts = Drafts(desk)
+    async with FakeUi(env={"ZOT_HOME": sys.argv[1]}) as fake_ui:
+        drafts = Drafts(fake_ui)
         await drafts.claim("s_1")
         drafts.keep("s_1", EditorDraft("of the one that is killed"))
         while not any(name.endswith(".json") for name in os.listdir(os.path.join(sys.argv[1], "drafts"))):
@@ -47,14 +47,14 @@ def files(home, end=".json"):
 
 @asynccontextmanager
 async def at(home):
-    async with FakeDesk(env={"ZOT_HOME": str(home)}) as desk:
-        yield desk
-        await desk.turn()
+    async with FakeUi(env={"ZOT_HOME": str(home)}) as fake_ui:
+        yield fake_ui
+        await fake_ui.turn()
 
 
 async def test_a_draft_is_written_and_belongs_to_the_next_client(tmp_path):
-    async with at(tmp_path) as desk:
-        first, second = Drafts(desk), Drafts(desk)
+    async with at(tmp_path) as fake_ui:
+        first, second = Drafts(fake_ui), Drafts(fake_ui)
         assert await first.claim("s_1") is None
         first.keep("s_1", DRAFT)
         first.close()
@@ -64,8 +64,8 @@ async def test_a_draft_is_written_and_belongs_to_the_next_client(tmp_path):
 
 
 async def test_the_draft_of_a_living_client_is_its_own(tmp_path):
-    async with at(tmp_path) as desk:
-        first, second = Drafts(desk), Drafts(desk)
+    async with at(tmp_path) as fake_ui:
+        first, second = Drafts(fake_ui), Drafts(fake_ui)
         first.keep("s_1", EditorDraft("of the first"))
         first._store()
         second.keep("s_1", EditorDraft("of the second"))
@@ -88,8 +88,8 @@ async def test_a_draft_survives_the_kill_of_its_terminal(tmp_path):
     )
     assert child.stdout is not None
     assert await child.stdout.readline() == b"written\n"
-    async with at(tmp_path) as desk:
-        drafts = Drafts(desk)
+    async with at(tmp_path) as fake_ui:
+        drafts = Drafts(fake_ui)
         assert await drafts.claim("s_1") is None
         child.send_signal(signal.SIGKILL)
         await child.wait()
@@ -99,8 +99,8 @@ async def test_a_draft_survives_the_kill_of_its_terminal(tmp_path):
 
 
 async def test_two_that_come_at_once_do_not_get_the_same_draft(tmp_path):
-    async with at(tmp_path) as desk:
-        gone, *others = (Drafts(desk) for _ in range(4))
+    async with at(tmp_path) as fake_ui:
+        gone, *others = (Drafts(fake_ui) for _ in range(4))
         gone.keep("s_1", DRAFT)
         gone.close()
         async with asyncio.TaskGroup() as tasks:
@@ -112,8 +112,8 @@ async def test_two_that_come_at_once_do_not_get_the_same_draft(tmp_path):
 
 
 async def test_a_draft_that_was_sent_is_gone_at_once(tmp_path):
-    async with at(tmp_path) as desk:
-        drafts = Drafts(desk)
+    async with at(tmp_path) as fake_ui:
+        drafts = Drafts(fake_ui)
         drafts.keep("s_1", DRAFT)
         drafts.keep("s_1", EditorDraft(""))
         drafts.close()
@@ -121,8 +121,8 @@ async def test_a_draft_that_was_sent_is_gone_at_once(tmp_path):
 
 
 async def test_drafts_are_readable_only_by_their_user(tmp_path):
-    async with at(tmp_path) as desk:
-        drafts = Drafts(desk)
+    async with at(tmp_path) as fake_ui:
+        drafts = Drafts(fake_ui)
         drafts.keep("s_1", DRAFT)
         drafts._store()
         modes = [stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "drafts").iterdir()]
@@ -132,16 +132,16 @@ async def test_drafts_are_readable_only_by_their_user(tmp_path):
 
 
 async def test_an_empty_editor_writes_no_draft(tmp_path):
-    async with at(tmp_path) as desk:
-        drafts = Drafts(desk)
+    async with at(tmp_path) as fake_ui:
+        drafts = Drafts(fake_ui)
         drafts.keep("s_1", EditorDraft(""))
         drafts.close()
         assert list(tmp_path.iterdir()) == []
 
 
 async def test_a_draft_that_cannot_be_read_is_none(tmp_path):
-    async with at(tmp_path) as desk:
-        drafts = Drafts(desk)
+    async with at(tmp_path) as fake_ui:
+        drafts = Drafts(fake_ui)
         assert await drafts.claim("s_0") is None
         (tmp_path / "drafts" / "s_1.1-ab.json").write_text("[")
         (tmp_path / "drafts" / "s_1.1-ab.json").chmod(0o600)
@@ -151,13 +151,13 @@ async def test_a_draft_that_cannot_be_read_is_none(tmp_path):
 
 async def test_an_unsafe_folder_is_not_written_to_and_causes_one_warning(tmp_path):
     (tmp_path / "drafts").mkdir(mode=0o755)
-    async with at(tmp_path) as desk:
-        drafts = Drafts(desk)
+    async with at(tmp_path) as fake_ui:
+        drafts = Drafts(fake_ui)
         assert await drafts.claim("s_1") is None
         drafts.keep("s_1", DRAFT)
         drafts.close()
-        assert len(desk.said) == 1
-        assert "open to other users" in desk.said[0]
+        assert len(fake_ui.said) == 1
+        assert "open to other users" in fake_ui.said[0]
         assert files(tmp_path) == []
 
 

@@ -147,7 +147,7 @@ async def test_vi_has_its_own_ctrl_r():
         await t.type("one")
         await t.press("escape")
         await t.type("ddu\x12")
-        assert (t.text, t.desk.dialogs) == ("", [])
+        assert (t.text, t.fake_ui.dialogs) == ("", [])
 
 
 async def test_vi_begins_in_insert_and_says_where_it_is():

@@ -33,7 +33,7 @@ async def test_ctrl_g_gives_the_full_text_and_the_reply_and_takes_what_comes_bac
         await t.type("\x07")
         await t.settled()
         assert (tmp_path / "seen").read_text() == f"see {LONG}\n\n{MARK}\n# I have\n# done it\n"
-        assert t.desk.suspensions == 1
+        assert t.fake_ui.suspensions == 1
         assert t.text.startswith("first line\nsee [pasted #1 · 60 lines]")
         await t.type("\r")
         assert t.texts == [f"first line\nsee {LONG}"]
@@ -51,7 +51,7 @@ async def test_a_missing_editor_is_reported():
         await t.type("draft\x07")
         await t.settled()
         assert t.text == "draft"
-        assert "/nowhere/ed" in t.desk.said[0]
+        assert "/nowhere/ed" in t.fake_ui.said[0]
 
 
 async def test_an_editor_command_with_an_unclosed_quote_is_reported():
@@ -59,4 +59,4 @@ async def test_an_editor_command_with_an_unclosed_quote_is_reported():
         await t.type("draft\x07")
         await t.settled()
         assert t.text == "draft"
-        assert "vim '" in t.desk.said[0]
+        assert "vim '" in t.fake_ui.said[0]

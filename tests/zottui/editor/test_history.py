@@ -77,27 +77,27 @@ def test_what_the_daemon_has_is_not_there_twice():
 
 async def test_ctrl_r_shows_where_and_when_and_takes_one_into_the_editor():
     async with typing(env={"TZ": "UTC"}) as t:
-        t.desk.answers[PromptHistory] = page("run foo", "foo again\nand more")
+        t.fake_ui.answers[PromptHistory] = page("run foo", "foo again\nand more")
         await t.type("draft\x12")
         assert "search:" in t.lines()[1]
         assert t.lines()[2].startswith("run foo")
         assert "/home/me/p0  2026-11-22" in t.lines()[2]
         await t.type("foo\x12\r")
-        assert t.desk.asked[-1] == PromptHistory(query="foo", limit=50)
-        assert (t.text, t.desk.dialogs, t.texts) == ("foo again\nand more", [], [])
+        assert t.fake_ui.asked[-1] == PromptHistory(query="foo", limit=50)
+        assert (t.text, t.fake_ui.dialogs, t.texts) == ("foo again\nand more", [], [])
 
 
 async def test_escape_leaves_the_draft_as_it_was():
     async with typing() as t:
-        t.desk.answers[PromptHistory] = page("run foo")
+        t.fake_ui.answers[PromptHistory] = page("run foo")
         await t.type("draft\x12f")
         await t.press("escape")
-        assert (t.text, t.desk.dialogs) == ("draft", [])
+        assert (t.text, t.fake_ui.dialogs) == ("draft", [])
 
 
 async def test_typing_filters_and_selects_the_newest_match():
     async with typing() as t:
-        t.desk.answers[PromptHistory] = found
+        t.fake_ui.answers[PromptHistory] = found
         await t.type("\x12\x12")
         await t.type("x")
         await t.type("\r")
@@ -106,7 +106,7 @@ async def test_typing_filters_and_selects_the_newest_match():
 
 async def test_a_search_without_matches_says_so_and_takes_nothing():
     async with typing() as t:
-        t.desk.answers[PromptHistory] = page()
+        t.fake_ui.answers[PromptHistory] = page()
         await t.type("draft\x12zzz")
         assert "no matches" in t.lines()[0]
         await t.type("\r")
@@ -115,15 +115,15 @@ async def test_a_search_without_matches_says_so_and_takes_nothing():
 
 async def test_the_search_shows_an_error_of_the_daemon():
     async with typing() as t:
-        t.desk.answers[PromptHistory] = CallError("unknown_command", "it knows no prompt.history")
+        t.fake_ui.answers[PromptHistory] = CallError("unknown_command", "it knows no prompt.history")
         await t.type("\x12")
         assert "knows no prompt.history" in t.lines()[0]
 
 
 async def test_the_list_has_room_for_the_text_on_a_narrow_terminal():
     async with typing() as t:
-        t.desk.answers[PromptHistory] = page("run foo", "\x1b[2J\x07" + "\u5b57" * 100)
+        t.fake_ui.answers[PromptHistory] = page("run foo", "\x1b[2J\x07" + "\u5b57" * 100)
         await t.type("\x12")
         assert t.lines(40)[2] == "run foo"
-        assert len(t.desk.dialog.rows(40, 4)) == 4
-        assert t.desk.dialog.rows(40, 0) == []
+        assert len(t.fake_ui.dialog.rows(40, 4)) == 4
+        assert t.fake_ui.dialog.rows(40, 0) == []

@@ -129,7 +129,7 @@ async def test_a_path_that_leads_nowhere_is_text(tmp_path):
     async with typing() as t:
         await t.paste("/nowhere/shot.png")
         await t.settled()
-        assert (t.text, t.desk.said) == ("/nowhere/shot.png", [])
+        assert (t.text, t.fake_ui.said) == ("/nowhere/shot.png", [])
 
 
 async def test_pasting_a_file_that_is_not_an_image_prints_why(tmp_path):
@@ -138,14 +138,14 @@ async def test_pasting_a_file_that_is_not_an_image_prints_why(tmp_path):
         await t.paste(str(path))
         await t.settled()
         assert t.text == ""
-        assert "is not a PNG, JPEG, GIF or WebP" in t.desk.said[0]
+        assert "is not a PNG, JPEG, GIF or WebP" in t.fake_ui.said[0]
 
 
 async def test_a_paste_that_no_line_could_carry_is_refused():
     async with typing() as t:
         t.editor.pasting.paste("x" * 4_000_001)
         assert t.text == ""
-        assert "save it to a file" in t.desk.said[0]
+        assert "save it to a file" in t.fake_ui.said[0]
 
 
 @pytest.mark.parametrize(("variable", "name"), [("WAYLAND_DISPLAY", "wl-paste"), ("DISPLAY", "xclip")])
@@ -176,4 +176,4 @@ async def test_pasting_without_an_image_prints_why(tmp_path, env, script, words)
         await t.type("\x16")
         await t.settled()
         assert t.text == ""
-        assert words in t.desk.said[0]
+        assert words in t.fake_ui.said[0]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tests.zottui.desk import FakeDesk
+from tests.zottui.fake_ui import FakeUi
 from zotd.wire import api
 from zotd.wire.content import Message, ShellRun, Text, ToolCall, ToolResult
 from zottui.state import ViewState
@@ -72,8 +72,8 @@ def _chars(message):
     return sum(len(part.text) for part in message.content if isinstance(part, Text))
 
 
-def desk(stored, **fields):
-    made = FakeDesk(ViewState(session=INFO, last_seq=max((m.seq for m in stored.messages), default=0), **fields))
+def fake_ui(stored, **fields):
+    made = FakeUi(ViewState(session=INFO, last_seq=max((m.seq for m in stored.messages), default=0), **fields))
     made.theme = PLAIN
     made.answers[api.History] = stored
     return made

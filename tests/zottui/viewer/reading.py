@@ -3,8 +3,8 @@
 import asyncio
 from contextlib import asynccontextmanager
 
-from tests.zottui.desk import shown
-from tests.zottui.viewer.conversations import desk
+from tests.zottui.fake_ui import shown
+from tests.zottui.viewer.conversations import fake_ui
 from zottui.viewer.viewing import Viewer
 from zottui.viewer.visit import begun
 
@@ -16,7 +16,7 @@ class Reading:
     """Somebody who looks through a conversation."""
 
     def __init__(self, place, visit, width, height):
-        self.desk = place
+        self.fake_ui = place
         self.visit = visit
         self.width, self.height = width, height
         self.left = asyncio.Event()
@@ -63,7 +63,7 @@ class Reading:
 
 @asynccontextmanager
 async def reading(stored, *, width=80, height=12, answers=None, turn=None, session=None, seq=None, call=None, **state):
-    async with desk(stored, **state) as place:
+    async with fake_ui(stored, **state) as place:
         place.answers |= answers or {}
         visit = await begun(place, turn=turn, session=session, seq=seq, call=call)
         assert visit is not None

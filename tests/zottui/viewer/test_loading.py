@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.zottui.viewer.conversations import Stored, call, desk, lines, result, shell, talk, user, zot
+from tests.zottui.viewer.conversations import Stored, call, fake_ui, lines, result, shell, talk, user, zot
 from zottui.viewer import loaded as limits
 from zottui.viewer.loaded import Loaded
 from zottui.viewer.pages import Pages
@@ -32,7 +32,7 @@ def test_newer_messages_come_without_a_gap_however_far_apart_and_long_they_are(g
     stored = Stored(messages_at(gaps, chars), page_chars=1000)
 
     async def go():
-        async with desk(stored) as place:
+        async with fake_ui(stored) as place:
             return await Pages(place, "s1").after(start)
 
     came = asyncio.run(go())
@@ -44,7 +44,7 @@ def test_newer_messages_come_without_a_gap_however_far_apart_and_long_they_are(g
 
 async def test_prompts_are_told_with_the_message_before_each_newest_first():
     stored = Stored([*talk(700), shell(2801, "make", "done"), user(2803, "last")])
-    async with desk(stored) as place:
+    async with fake_ui(stored) as place:
         told = [(turn.text, turn.seq, turn.before) async for turn in turns(place, "s1")]
     assert told[0] == ("last", 2803, 2801)
     assert told[1] == ("question 700", 2797, 2795)

@@ -9,7 +9,7 @@ from prompt_toolkit.data_structures import Size
 from prompt_toolkit.input import create_pipe_input
 from prompt_toolkit.output import DummyOutput
 
-from tests.zottui.viewer.conversations import Stored, call, desk, lines, result, talk, user, zot
+from tests.zottui.viewer.conversations import Stored, call, fake_ui, lines, result, talk, user, zot
 from zottui import viewer
 from zottui.blocks import CodeLines, Rule
 from zottui.viewer.screen import shown
@@ -25,8 +25,8 @@ class Output(DummyOutput):
 
 
 async def left_with(stored, keys, **state):
-    """The desk, and where the cursor was, after somebody has pressed these keys, of which the last one leaves."""
-    async with desk(stored, **state) as place:
+    """Return the fake application and the cursor's position after these keys; the last one leaves the viewer."""
+    async with fake_ui(stored, **state) as place:
         visit = await begun(place, turn=None, session=None, seq=None, call=None)
         assert visit is not None
         with create_pipe_input() as pipe:
@@ -74,7 +74,7 @@ async def test_the_external_editor_gets_the_loaded_messages_and_the_viewer_reope
     editor = tmp_path / "editor"
     editor.write_text(f"#!/bin/sh\ncat $1 > {seen}\n")
     editor.chmod(0o755)
-    async with desk(Stored(talk(3))) as place:
+    async with fake_ui(Stored(talk(3))) as place:
         place.env = {"EDITOR": str(editor), "PATH": "/usr/bin:/bin"}
         visit = await begun(place, turn=None, session=None, seq=None, call=None)
         assert visit is not None
@@ -87,7 +87,7 @@ async def test_the_external_editor_gets_the_loaded_messages_and_the_viewer_reope
 
 
 async def test_without_a_session_there_is_nothing_to_show():
-    async with desk(Stored([])) as place:
+    async with fake_ui(Stored([])) as place:
         place.state = type(place.state)()
         await viewer.view(place)
         assert place.said == ["no session yet: still connecting to zotd"]

@@ -69,7 +69,7 @@ async def test_a_message_of_another_session_can_be_asked_for():
         assert it.cursor == ""
         assert it.rows[1] == "|zot: answer 300"
         assert it.last_line.startswith("second  turn 300/700  42%")
-        assert {asked.session for asked in it.desk.asked} == {"s2"}
+        assert {asked.session for asked in it.fake_ui.asked} == {"s2"}
 
 
 async def test_a_result_that_was_found_is_shown_with_its_call():
@@ -191,10 +191,10 @@ async def test_keys_after_the_slash_go_to_the_search_only():
 async def test_y_copies_the_block_under_the_cursor():
     async with reading(long_output(), height=60) as it:
         await it.press("y")
-        assert base64.b64decode(it.desk.raw[-1].split(";")[2].removesuffix("\x1b\\")).decode() == "answer 12"
+        assert base64.b64decode(it.fake_ui.raw[-1].split(";")[2].removesuffix("\x1b\\")).decode() == "answer 12"
         assert "copied 9 characters" in it.last_line
         await it.press("/", *"make", "enter", "y")
-        copied = base64.b64decode(it.desk.raw[-1].split(";")[2].removesuffix("\x1b\\")).decode()
+        copied = base64.b64decode(it.fake_ui.raw[-1].split(";")[2].removesuffix("\x1b\\")).decode()
         assert copied.startswith("$ make\n\nline 1\n")
         assert copied.endswith("Took 0.1s")
 
@@ -212,12 +212,12 @@ async def test_messages_that_come_while_it_is_at_the_end_are_shown_at_once():
     stored = Stored([user(1, "go"), zot(3, "", call("c"))])
     async with reading(stored) as it:
         stored.messages += [result(5, "c", "done"), zot(7, "all is well"), user(9, "thanks")]
-        await it.visit.going.load_news()
+        await it.visit.navigator.load_news()
         assert it.text.endswith("tool: bash  run c\n  done\n\nzot: all is well\n|\n>you: thanks")
         assert it.last_line.startswith("first  turn 2/2  100%")
         await it.press("g")
         stored.messages.append(zot(11, "welcome"))
-        await it.visit.going.load_news()
+        await it.visit.navigator.load_news()
         assert it.cursor == ""
         assert it.text.startswith(">\n|you: go")
 
@@ -252,17 +252,17 @@ async def test_the_output_that_is_to_be_printed_waits_for_the_end():
         assert "move the cursor to a tool" in it.last_line
         await it.press("/", *"make", "enter", "[")
         assert [type(block) for block in it.viewer.printed] == [ToolRan]
-        assert it.desk.printed == []
+        assert it.fake_ui.printed == []
 
 
 async def test_a_failed_page_is_reported_and_loaded_again_with_the_next_key():
     stored = Stored(talk(700))
     async with reading(stored) as it:
         await it.settle()
-        it.desk.answers[api.History] = ClientError("there is no connection to zotd")
+        it.fake_ui.answers[api.History] = ClientError("there is no connection to zotd")
         await it.press("g")
         assert "there is no connection to zotd" in it.last_line
-        it.desk.answers[api.History] = stored
+        it.fake_ui.answers[api.History] = stored
         await it.press("g")
         assert it.text.startswith(">\n|you: question 1\n")
 

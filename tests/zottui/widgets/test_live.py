@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.zottui.desk import shown
+from tests.zottui.fake_ui import shown
 from tests.zottui.widgets.states import BASH, BUSY, EVIL, LIVE, NOW, question, replying
 from zottui.state import LiveCall, LiveReply, RunState
 from zottui.widgets.live import MAX_ROWS, live

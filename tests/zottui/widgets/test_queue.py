@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.zottui.desk import shown
+from tests.zottui.fake_ui import shown
 from tests.zottui.widgets.states import BUSY, EVIL, LIVE, queued
 from zottui.widgets.queue import queue
 

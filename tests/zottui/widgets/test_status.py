@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from tests.zottui.desk import shown
+from tests.zottui.fake_ui import shown
 from tests.zottui.widgets.states import EVIL, LIVE, SESSION, clients, question, spent
 from zottui.state import LinkState, ViewState
 from zottui.widgets.status import status

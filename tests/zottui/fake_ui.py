@@ -15,7 +15,7 @@ from zottui.blocks import Block
 from zottui.choice import ListChoice
 from zottui.dialogs.keys import TYPED
 from zottui.state import ViewState
-from zottui.theme import PLAIN
+from zottui.theme import PLAIN, Theme
 from zottui.ui_context import Dialog, Row, UiContext
 from zottui.widgets.cells import POINTER
 
@@ -32,7 +32,7 @@ WAIT_S = 40.0
 """For an editor to start and end, on a machine that does a lot besides."""
 
 
-class FakeDesk:
+class FakeUi:
     """Remembers what was done on it; `async with` it, so that nothing spawned is left behind."""
 
     def __init__(
@@ -118,6 +118,12 @@ class FakeDesk:
 
     def now(self) -> float:
         return self.time
+
+    def edit(self, words: str) -> None:
+        self.text = words
+
+    def use_theme(self, theme: Theme) -> None:
+        self.theme = theme
 
     async def ask(
         self,
@@ -213,6 +219,6 @@ def shown(rows: list[Row], width: int, height: int) -> str:
     return "\n".join(line.rstrip() for line in lines).replace(POINTER, ">")
 
 
-def conforms(desk: FakeDesk) -> UiContext:
-    """For type checkers: the fake is a desk."""
-    return desk
+def conforms(fake_ui: FakeUi) -> UiContext:
+    """For type checkers: the fake satisfies the protocol."""
+    return fake_ui

@@ -36,7 +36,7 @@ class ScreenRow:
 
 
 @dataclass(frozen=True)
-class Laid:
+class LaidOutMessage:
     """A message that is laid out for a width."""
 
     blocks: tuple[Block, ...]
@@ -53,10 +53,10 @@ class Laid:
         return tuple(map(tuple, texts))
 
 
-NOTHING = Laid((), frozenset(), ())
+NOTHING = LaidOutMessage((), frozenset(), ())
 
 
-class Laying:
+class RowLayout:
     """Lays messages out with a width and a theme, and knows which calls are expanded."""
 
     def __init__(self, theme: Theme, width: int = 80) -> None:
@@ -70,22 +70,17 @@ class Laying:
         self._others: set[tuple[int, int]] = set()
         # LRU cache by the message's seq, the number of its results, and the kind of the block above it: all three
         # change how it looks.
-        self._laid: OrderedDict[tuple[int, int, type[Block] | None], Laid] = OrderedDict()
+        self._laid: OrderedDict[tuple[int, int, type[Block] | None], LaidOutMessage] = OrderedDict()
         # Total rows in the cache.
         self._rows = 0
 
-    @property
-    def width(self) -> int:
-        """Most columns of a row; setting another width clears the cache."""
-        return self._width
-
-    @width.setter
-    def width(self, columns: int) -> None:
+    def resize(self, columns: int) -> None:
+        """Lay out rows of at most so many columns; another width clears the cache."""
         if columns != self._width:
             self._width = columns
             self._forget(lambda _: True)
 
-    def laid(self, loaded: Loaded, index: int) -> Laid:
+    def laid(self, loaded: Loaded, index: int) -> LaidOutMessage:
         """Return the message at `index` with its loaded results. Result messages have no rows: their calls show them."""
         if loaded.messages[index].role == "tool":
             return NOTHING
@@ -125,7 +120,7 @@ class Laying:
         for key in [key for key in self._laid if goes(key[0])]:
             self._rows -= len(self._laid.pop(key).rows)
 
-    def _lay(self, seq: int, blocks: Sequence[Block], above: Block | None) -> Laid:
+    def _lay(self, seq: int, blocks: Sequence[Block], above: Block | None) -> LaidOutMessage:
         rows: list[ScreenRow] = []
         expanded: set[int] = set()
         for number, block in enumerate(blocks):
@@ -138,4 +133,4 @@ class Laying:
                 parts = folded(parsed(line), self._width, at_words=not isinstance(block, ToolRan | CodeLines))
                 rows += [ScreenRow(number, at, part.offset, part.pieces) for part in parts]
             above = block
-        return Laid(tuple(blocks), frozenset(expanded), tuple(rows))
+        return LaidOutMessage(tuple(blocks), frozenset(expanded), tuple(rows))

@@ -13,7 +13,7 @@ from zottui.viewer.scrolling import RowPosition
 from zottui.viewer.turns import Numbers, turns
 
 
-class Going:
+class Navigator:
     """Moves a reader through a session and loads pages for it.
 
     The async methods ask the daemon and raise `ClientError`. They may be cancelled, and several may run at the same time:
@@ -36,14 +36,14 @@ class Going:
     async def to_newest(self) -> None:
         """Go to the end of the conversation."""
         page = await self.pages.before(None)
-        self._reader.loaded = Loaded(page.messages, has_older=page.has_more)
+        self._reader.show(Loaded(page.messages, has_older=page.has_more))
         self._know(page.messages)
         self._reader.go_to_end()
 
     async def to_oldest(self) -> None:
         """Go to the beginning of the conversation."""
         if self._reader.loaded.has_older:
-            self._reader.loaded = Loaded(await self.pages.after(0), has_newer=True)
+            self._reader.show(Loaded(await self.pages.after(0), has_newer=True))
         self._reader.scroll.to(RowPosition(self._reader.loaded.first), 0)
 
     async def to_message(self, seq: int) -> bool:
@@ -55,7 +55,7 @@ class Going:
         at = loaded.caller(loaded.index(seq))
         if not loaded.has(seq) or at < 0:
             return False
-        self._reader.loaded = loaded
+        self._reader.show(loaded)
         self._reader.scroll.to(RowPosition(loaded.seq(at)), 0)
         return True
 
@@ -99,9 +99,9 @@ class Going:
         self._reader.scroll.to(place, 0)
         return self._reader.toggle()
 
-    async def count(self, desk: UiContext) -> None:
+    async def count(self, ui: UiContext) -> None:
         """Count the prompts of the whole session and note their positions."""
-        found = [turn.seq async for turn in turns(desk, self.pages.session, self.pages.at)]
+        found = [turn.seq async for turn in turns(ui, self.pages.session, self.pages.at)]
         self.numbers.complete(found)
 
     # --- loading ------------------------------------------------------------------------------------------------------
