@@ -129,7 +129,7 @@ class ServerConnection:
         for session_id in list(self._followers):
             self.unfollow(session_id)
         for session in list(self._made):
-            session.holders -= 1
+            session.holders.discard(self)
             self.context.manager.settle(session)
 
     def heartbeat(self) -> None:
@@ -177,7 +177,7 @@ class ServerConnection:
         if self._lost:  # it left while its command was under way
             self.context.manager.settle(session)
             return
-        session.holders += 1
+        session.holders.add(self)
         self._made.add(session)
         if self.confinement is None:
             self.context.opened_by_people.add(session)

@@ -67,12 +67,8 @@ class ExtensionScope:
         self.trusting = trusting
         self.is_of_session = surroundings.is_explicit
         """Only one session has these extensions."""
-        self.is_watched = False
-        """A change of the workspace's code is told; else it is looked at when a run starts."""
         self.faults: dict[str, str] = {}
         """Python modules that failed to load, by file."""
-        self.unwatch: Callable[[], None] = lambda: None
-        """Ends the watch of its directories, which the pool began."""
         self._looks = 1
         """How many times it is looking for its extensions; it begins with one."""
         self._tell = host_config.tell
@@ -109,7 +105,7 @@ class ExtensionScope:
         await self.host.catch_up(lambda manifest: manifest.restarts_when_stuck)
 
     async def recheck(self) -> None:
-        """What the workspace brings along may have changed: ask about it. Starts nothing that was not trusted."""
+        """Ask about the workspace's code again if it has changed. Starts nothing that was not trusted."""
         trusting = self.trusting
         if trusting is None or not self.started.is_set():
             return
@@ -217,16 +213,15 @@ class ExtensionScope:
             self._tell(self.trusting.question)
 
 
-async def rechecked(layer: ExtensionScope) -> None:
-    """Before a run, where nothing tells of changes: look, and go on after `LOOK_S` with what was found last."""
-    if not layer.is_watched:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_S):
-                await layer.recheck()
+async def recheck_briefly(layer: ExtensionScope) -> None:
+    """Check a workspace's code for changes; after `LOOK_S` the run goes on with what was found last."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(LOOK_S):
+            await layer.recheck()
 
 
-async def looked(layers: Iterable[ExtensionScope]) -> None:
-    """Wait until these have looked for their extensions, at most `LOOK_S`; one that hangs does not keep others back."""
+async def wait_discovered(layers: Iterable[ExtensionScope]) -> None:
+    """Wait at most `LOOK_S` until these have discovered their extensions; one that hangs does not delay the others."""
     with suppress(TimeoutError):
         async with asyncio.timeout(LOOK_S):
             for layer in layers:

@@ -15,7 +15,7 @@ from pathlib import Path
 from zotd.contributions import discovery
 from zotd.contributions.discovery import ExtensionSources
 from zotd.contributions.resolution import Resolution
-from zotd.contributions.scope import LOOK_S, ExtensionScope, HostConfig, Tell, looked, rechecked
+from zotd.contributions.scope import LOOK_S, ExtensionScope, HostConfig, Tell, recheck_briefly, wait_discovered
 from zotd.contributions.trust import WorkspaceTrust
 from zotd.contributions.view import Extensions, Submission
 from zotd.exthost.arrivals import Arrivals
@@ -88,6 +88,10 @@ class ExtensionPool:
         self._workspaces: dict[str, ExtensionScope] = {}
         self._own: dict[str, ExtensionScope] = {}
         self._stops: dict[str, asyncio.TimerHandle] = {}
+        # Ends the watch of a workspace's directories.
+        self._unwatch: dict[ExtensionScope, Callable[[], None]] = {}
+        # Layers whose watch calls `recheck` when the code changes; the others are checked before each run.
+        self._watched: set[ExtensionScope] = set()
         self._ending: set[ExtensionScope] = set()
         self._is_stopped = False
         self._arrivals = Arrivals(spawn)
@@ -183,7 +187,8 @@ class ExtensionPool:
         """Return whether the session's workspace is trusted."""
         layer = self._workspaces.get(session.ledger.row.cwd)
         if layer is not None and layer.trusting is not None and layer.started.is_set():
-            await rechecked(layer)
+            if layer not in self._watched:
+                await recheck_briefly(layer)
             return layer.trusting.is_granted
         trusting = WorkspaceTrust(self.trust, session.ledger.row.cwd)
         if session.environment.trusts_workspace:
@@ -210,7 +215,7 @@ class ExtensionPool:
     async def reload(self, layers: Sequence[ExtensionScope], name: str | None) -> ReloadReport:
         """Restart one extension, or read all manifests again, in these layers side by side."""
         report = ReloadReport()
-        await looked(layers)
+        await wait_discovered(layers)
         if name is not None:
             layers = [layer for layer in layers if any(one.name == name for one in layer.host.extensions)]
             if not layers:
@@ -294,11 +299,12 @@ class ExtensionPool:
             self._arrivals.forget(stirred)
             self._changes.forget(layer.cwd)
 
-        layer.unwatch = unwatch
+        self._unwatch[layer] = unwatch
         # Before the start: what comes in between is found twice, and not missed.
         await self._arrivals.watch(discovery.tool_directories(self.places, Path(layer.cwd)), stirred)
         places = partial(discovery.watched, self.places, Path(layer.cwd))
-        layer.is_watched = await self._changes.watch(layer.cwd, places, layer.recheck)
+        if await self._changes.watch(layer.cwd, places, layer.recheck):
+            self._watched.add(layer)
         await layer.start()
 
     async def _open_channels(self, layer: ExtensionScope) -> None:
@@ -313,7 +319,9 @@ class ExtensionPool:
         return layer
 
     def _end(self, layer: ExtensionScope) -> None:
-        layer.unwatch()
+        if (unwatch := self._unwatch.pop(layer, None)) is not None:
+            unwatch()
+        self._watched.discard(layer)
         self._ending.add(layer)
         self._spawn(f"stop extensions of {layer.cwd}", self._stop(layer))
 

@@ -71,7 +71,7 @@ class Session:
         self.ledger = ledger
         self.ephemeral = ephemeral
         """It has no journal on disk and ends with its last client."""
-        self.holders = 0
+        self.holders: set[object] = set()
         """Connections that keep an ephemeral session although they do not follow it: those that created it."""
         self.environment = environment
         """The environment and keys that runs use: of the client that sent its own last, else of the daemon."""

@@ -17,7 +17,7 @@ from zotd.api.connection import ServerConnection
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, session_of
 from zotd.clock import rfc3339
-from zotd.contributions.scope import ExtensionScope, looked
+from zotd.contributions.scope import ExtensionScope, wait_discovered
 from zotd.exthost import data, removal
 from zotd.exthost import install as installing
 from zotd.exthost.installed import InstallError
@@ -181,7 +181,7 @@ async def _layers(call: Invocation, scope: extensions.Scope) -> list[ExtensionSc
         layers = extension_pool.of_session(session.id)
     else:
         layers = extension_pool.layers if scope.cwd is None else extension_pool.of_cwd(scope.cwd)
-    await looked(layers)
+    await wait_discovered(layers)
     return layers
 
 
