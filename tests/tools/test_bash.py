@@ -142,11 +142,11 @@ async def test_a_disk_that_is_slow_slows_the_command_down_and_costs_no_memory(ca
 
     def read_slowly() -> None:
         left = size
-        while left:  # the tool opens the file for each batch
-            fd = os.open(tmp_path / "out" / "c_1.txt", os.O_RDONLY)
-            while data := os.read(fd, 4096):
-                left -= len(data)
-            os.close(fd)
+        # Open for writing as well, so that the pipe has a reader however often the tool closes it and opens it again.
+        fd = os.open(tmp_path / "out" / "c_1.txt", os.O_RDWR)
+        while left:
+            left -= len(os.read(fd, 4096))
+        os.close(fd)
 
     tracemalloc.start()
     async with asyncio.TaskGroup() as group:
