@@ -7,7 +7,6 @@ the mode was seen wider in 11 of 3,000 starts). Peers of another uid are dropped
 
 import asyncio
 import errno
-import fcntl
 import logging
 import os
 import socket
@@ -19,7 +18,7 @@ from contextlib import suppress
 from itertools import chain
 from pathlib import Path
 
-from zotd import paths
+from zotd import paths, pid_lock
 from zotd.api.connection import ServerConnection
 from zotd.api.context import MAX_CONNECTIONS, DaemonContext
 from zotd.api.descendants import ROLE, Descendant
@@ -113,16 +112,10 @@ class Socket:
         os.close(self._lock)
 
     def _hold_lock(self) -> int:
-        lock = os.open(self._lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            holder = os.pread(lock, 32, 0).decode(errors="replace").strip() or "unknown"
-            os.close(lock)
-            raise RunningError(f"zotd is already running with pid {holder} on {self._path}") from error
-        os.ftruncate(lock, 0)
-        os.pwrite(lock, f"{os.getpid()}\n".encode(), 0)
-        return lock
+            return pid_lock.acquire(self._lock_path, wait_s=0)  # `store.home` has waited for a dead daemon's child
+        except pid_lock.LockedError as error:
+            raise RunningError(f"zotd is already running with pid {error.holder} on {self._path}") from error
 
     def _bind(self) -> socket.socket:
         self._refuse_what_is_in_the_way()
