@@ -129,11 +129,11 @@ async def test_what_only_a_session_has_ends_a_minute_after_its_last_client(exten
     left = session("s_1", no_ext=True, extensions=["/nowhere"])
     vars(manager)["_sessions"][left.id] = left
     extension_pool.join(left)
-    left.holders.add(nobody)
+    left.holders.add("a connection")
     manager.settle(left)
     await asyncio.sleep(2 * LINGER_S)
     assert extension_pool.of_session(left.id), "somebody follows it"
-    left.holders.discard(nobody)
+    left.holders.discard("a connection")
     manager.settle(left)
     await asyncio.sleep(LINGER_S - 1)
     assert extension_pool.of_session(left.id)
