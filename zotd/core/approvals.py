@@ -1,60 +1,60 @@
-"""One session's questions to people: who decides, and what everybody else is told.
+"""The approvals of one session as a state machine: which decision wins, and what later ones are told.
 
-    pending --decide, expire, cancel--> resolved        the first one wins; the newest `KEPT` are remembered
+    pending --decide, end--> resolved        the first one wins; the newest `KEPT` are remembered
 
-No clock and no I/O: `zotd.permissions.approvals` records what comes out of this, and tells those who wait.
+No clock and no I/O: `zotd.permissions.approvals` records the outcomes and wakes the waiting tasks.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 KEPT = 512
-"""Resolved ones that are remembered, for those who decide too late: a client is seconds behind, not hundreds of
-questions."""
+"""Number of resolved approvals kept to answer late decisions. A client lags by seconds, not by hundreds of
+approvals, so older ones can be forgotten."""
 
 ALLOW, DENY, CANCELLED = "allow", "deny", "cancelled"
-"""How a question can be resolved; the last one when nobody needs the answer any more."""
+"""Ways to resolve an approval; `CANCELLED` if the answer is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalResolution:
-    """How a question was resolved."""
+    """How an approval was resolved, by whom and for how long."""
 
     decision: str
     """`ALLOW`, `DENY` or `CANCELLED`."""
     by: str
-    """Who has decided, as others know them; empty: nobody, and `reason` says why it is over."""
+    """Display name of the person who decided; empty if it ended without a decision, see `reason`."""
     scope: str = "once"
     """`once`, `session` or `always`."""
     reason: str | None = None
 
     @property
     def sentence(self) -> str:
-        """For whoever came too late."""
+        """Sentence for a client whose decision came too late."""
         done = "allowed" if self.decision == ALLOW else "denied"
         return f"{self.by} has {done} it already" if self.by else f"it is no longer pending: {self.reason}"
 
 
 @dataclass(frozen=True, slots=True)
 class Won:
-    """This decision is the one."""
+    """The decision was the first one and counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lost:
-    """The decision came too late: `first` had already resolved the question."""
+    """The decision came too late: `first` had already resolved the approval."""
 
     first: ApprovalResolution
 
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """It is about other arguments than those that would run; the question stays."""
+    """The decision is for other arguments than those that would run; the approval stays pending."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownQuestion:
-    """There is no such question, or it was resolved long ago."""
+    """No approval has this id, or it was resolved so long ago that it is forgotten."""
 
 
 Outcome = Won | Lost | Stale | UnknownQuestion
@@ -67,7 +67,7 @@ class _Pending:
 
 
 class ApprovalTable:
-    """The pending and resolved questions of one session."""
+    """The pending and resolved approvals of one session."""
 
     def __init__(self) -> None:
         self._pending: dict[str, _Pending] = {}
@@ -75,46 +75,53 @@ class ApprovalTable:
 
     @property
     def pending(self) -> Sequence[str]:
-        """The ids of those that wait, oldest first."""
+        """Ids of the pending approvals, oldest first."""
         return list(self._pending)
 
     @property
     def due(self) -> float | None:
-        """When the next one should have been decided, in `expire`'s seconds; None: none has a deadline."""
+        """The next deadline, on the clock of `overdue`; None if no pending approval has one."""
         return min((one.expires for one in self._pending.values() if one.expires is not None), default=None)
 
     def request(self, key: str, digest: str, *, expires: float | None = None) -> None:
-        """Somebody has to decide about arguments with this digest; `expires`: until then, in `expire`'s seconds.
+        """Add a pending approval for the arguments with this digest.
 
-        An id that was used already changes nothing: what is pending stays as it is, what is resolved is.
+        Without effect if the id is known already, so that a resolved approval stays resolved.
+
+        Args:
+            key: the approval's id.
+            digest: digest of the tool and its arguments, see `permissions.digest`.
+            expires: deadline on the clock of `overdue`; None for no deadline.
         """
         if key not in self._resolved:
             self._pending.setdefault(key, _Pending(digest, expires))
 
     def decide(self, key: str, digest: str, resolution: ApprovalResolution) -> Outcome:
-        """A person decides about arguments with this digest."""
+        """Apply a person's decision about the arguments with this digest, if the approval is still pending."""
         if key in self._resolved:
             return Lost(self._resolved[key])
+            # Two clients may decide at the same moment; the second one is told who was first, not "unknown".
         if key not in self._pending:
             return UnknownQuestion()
         if self._pending[key].digest != digest:
             return Stale()
+            # The arguments were changed after this client displayed them: what it approved is not what would run.
         self._resolve(key, resolution)
         return Won()
 
     def end(self, key: str, resolution: ApprovalResolution) -> bool:
-        """Resolve it without a person, whatever its arguments are; False when it is not pending any more."""
+        """Resolve an approval without a person and without checking its digest; False if it is not pending."""
         if key not in self._pending:
             return False
         self._resolve(key, resolution)
         return True
 
     def overdue(self, now: float) -> Sequence[str]:
-        """Those that should have been decided by `now`, oldest first; `end` them."""
+        """Ids of the approvals whose deadline has passed at `now`, oldest first. The caller passes them to `end`."""
         return [key for key, one in self._pending.items() if one.expires is not None and one.expires <= now]
 
     def resolved(self, key: str, resolution: ApprovalResolution) -> None:
-        """It was resolved before a restart."""
+        """Note an approval that the journal says was resolved, during recovery."""
         self._pending.pop(key, None)
         self._remember(key, resolution)
 

@@ -1,10 +1,10 @@
-"""Budgets: what a model request counts with, and whether anything is left for another one.
+"""Budgets: the cost of a model request, and whether another request may start.
 
-    estimate -> reserved while the request is under way -> settled with what it took
+    estimate -> reserved while the request is under way -> settled with its actual cost
 
-A budget limits money, tokens or both. A request may start while something is left of each, so what is spent passes a
-limit by one request at most. Requests that start side by side see each other's reservations: they cannot all spend
-the last dollar (`docs/durability.md`, Budgets).
+A budget limits money, tokens or both. A request may start while something is left of each, so a budget is exceeded by
+one request at most. Concurrent requests see each other's reservations, so they cannot all spend the last dollar
+(`docs/durability.md`, Budgets).
 """
 
 from collections.abc import Iterable, Sequence
@@ -15,43 +15,43 @@ from zotd.core.records import UsageRow
 from zotd.wire.content import Block, Image, Message, Text, Thinking, Tokens, ToolCall, ToolResult
 
 OUTPUT_TOKENS = 4_096
-"""What an estimate takes for a reply: replies of agents have 300 tokens or so, those that write files some thousand."""
+"""Output tokens that an estimate assumes. Replies of agents have about 300; those that write files a few thousand."""
 
 CHARS_PER_TOKEN = 3
-"""Of text that no model has counted; English and code have about 4, so that the estimate is rather too high."""
+"""Assumed for text that no model has counted. English and code have about 4, so estimates are rather too high."""
 
 IMAGE_TOKENS = 1_600
-"""The most that vendors count for an image of the sizes that they do not shrink."""
+"""The most that vendors count for an image of a size that they do not scale down."""
 
 WARN_FROM = 0.8
-"""The part of a budget from which on people are warned."""
+"""Fraction of a budget at which users are warned."""
 
 MILLION = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """USD for a million tokens."""
+    """Prices in USD per million tokens."""
 
     input: float
     output: float
 
     def usd(self, tokens: Tokens) -> float:
-        """What these tokens cost, if none of them is cached."""
+        """Return the price of these tokens in USD, as if none of them were cached."""
         read = tokens.total - tokens.output
         return (read * self.input + tokens.output * self.output) / MILLION
 
 
 FREE = Rates(0.0, 0.0)
-"""A model that runs on a machine of one's own."""
+"""Prices of a local model."""
 
 GUESSED = Rates(10.0, 50.0)
-"""For a model whose price nobody knows; few that agents work with cost more."""
+"""Prices assumed for a model whose price is unknown; few models for agents cost more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """The least that a request of unknown cost counts with."""
+    """Minimum charged for a request of unknown cost."""
 
     usd: float = 0.0
     tokens: int = 0
@@ -59,7 +59,7 @@ class Floor:
 
 @dataclass(frozen=True, slots=True)
 class BudgetLimits:
-    """A budget; None: that is not limited."""
+    """Limits of a budget; None means unlimited."""
 
     usd: float | None = None
     tokens: int | None = None
@@ -67,17 +67,17 @@ class BudgetLimits:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """What of a budget is used up."""
+    """How far one limit of a budget is used up."""
 
     unit: str
     """`usd` or `tokens`."""
     limit: float
     spent: float
     reserved: float
-    """Of requests under way; what they do not take comes back."""
+    """Reserved by requests under way; the unused part is returned when they end."""
 
     def __str__(self) -> str:
-        """`$5.02 of $5.00`, and what is reserved."""
+        """Format as `$5.02 of $5.00`, followed by the reserved amount if there is one."""
         if self.unit == "usd":
             spent, limit, reserved = map(_dollars, (self.spent, self.limit, self.reserved))
         else:
@@ -87,7 +87,7 @@ class Shortage:
 
 
 def shortage(limits: BudgetLimits, spent: Tokens, reserved: Tokens | None = None) -> Shortage | None:
-    """What keeps another request from starting; None: something is left of everything that is limited."""
+    """Return the limit that keeps another request from starting, or None if one may start."""
     aside = reserved or Tokens()
     if limits.usd is not None and spent.cost_usd + aside.cost_usd >= limits.usd:
         return Shortage("usd", limits.usd, spent.cost_usd, aside.cost_usd)
@@ -97,7 +97,7 @@ def shortage(limits: BudgetLimits, spent: Tokens, reserved: Tokens | None = None
 
 
 def closest(limits: BudgetLimits, spent: Tokens) -> Shortage | None:
-    """The part of the budget that is used up first; None: nothing is limited."""
+    """Return the limit that is closest to being used up, or None if nothing is limited."""
     found: list[Shortage] = []
     if limits.usd is not None:
         found.append(Shortage("usd", limits.usd, spent.cost_usd, 0))
@@ -107,7 +107,7 @@ def closest(limits: BudgetLimits, spent: Tokens) -> Shortage | None:
 
 
 class Pot:
-    """What is taken from one budget by requests that run side by side."""
+    """Amounts spent from one budget, and reserved by concurrent requests."""
 
     def __init__(self) -> None:
         self.spent = Tokens()
@@ -115,26 +115,26 @@ class Pot:
         self._made = 0
 
     def add(self, spent: Tokens) -> None:
-        """Count what was spent without a reservation."""
+        """Count an amount for which no reservation was made."""
         self.spent += spent
 
     def empty(self) -> None:
-        """Begin a new day; reservations stay."""
+        """Start a new day at zero. Reservations stay: their requests will be settled on the new day."""
         self.spent = Tokens()
 
     @property
     def reserved(self) -> Tokens:
-        """What the requests under way may take, by their estimates."""
+        """Sum of the reservations of the requests under way."""
         return sum(self._reserved.values(), Tokens())
 
     def reserve(self, estimate: Tokens) -> int:
-        """Set this aside for a request that starts; the result is for `settle`."""
+        """Reserve an amount for a request that is about to start; returns the reservation for `settle`."""
         self._made += 1
         self._reserved[self._made] = estimate
         return self._made
 
     def settle(self, reservation: int, took: Tokens) -> None:
-        """Count what the request took instead of what was set aside for it; once."""
+        """Replace a reservation with the actual cost of its request. Call it once."""
         del self._reserved[reservation]
         self.spent += took
 
@@ -143,29 +143,34 @@ class Pot:
 
 
 UNKNOWN = Tokens(output=OUTPUT_TOKENS, cost_usd=GUESSED.output * OUTPUT_TOKENS / MILLION)
-"""An attempt of which nothing at all is known: its record is damaged, or of a version that made no estimates."""
+"""Charged for an attempt without any figures: its record is damaged, or from a version that made no estimates."""
 
 
 def context(messages: Sequence[Message], known: int, system: str) -> int:
-    """Roughly how many tokens a request with these messages reads.
+    """Return roughly how many tokens a request with these messages reads.
 
-    `known`: what the last request and its reply took; 0: nobody has counted, and everything is guessed.
+    Args:
+        messages: the transcript.
+        known: tokens of the last request and its reply as counted by the vendor; 0 if there are none, then
+            everything is guessed.
+        system: the system prompt.
     """
     if not known:
         return len(system) // CHARS_PER_TOKEN + sum(size(message.content) for message in messages)
     new = takewhile(lambda message: message.role != "assistant", reversed(messages))
+    # `known` covers everything up to the last reply; only the messages after it have to be guessed.
     return known + sum(size(message.content) for message in new)
 
 
 def size(content: Iterable[Block]) -> int:
-    """Roughly how many tokens these blocks are."""
+    """Return roughly how many tokens these blocks have."""
     return sum(map(_tokens, content))
 
 
 def estimate(reads: int, rates: Rates | None, floor: Floor) -> Tokens:
-    """What a request that reads so many tokens counts with, as long as nobody knows better; at least `floor`.
+    """Return the estimate of a request that reads this many tokens; at least `floor`.
 
-    `rates` are the model's; None: nobody knows its price.
+    `rates` are the model's prices; None if they are unknown.
     """
     tokens = Tokens(input=reads, output=max(OUTPUT_TOKENS, floor.tokens - reads))
     return _priced(tokens, rates, floor)
@@ -174,10 +179,14 @@ def estimate(reads: int, rates: Rates | None, floor: Floor) -> Tokens:
 def correction(
     tokens: Tokens | None, *, is_whole: bool, expected: Tokens, rates: Rates | None, floor: Floor
 ) -> Tokens | None:
-    """What budgets count for a request instead of `tokens`, the vendor's figures; None: those are exact.
+    """Return what budgets charge instead of the vendor's figures, or None if those are exact.
 
-    `is_whole`: the reply came to its end; the figures of one that was cut are those of its beginning. `expected`: the
-    request's estimate.
+    Args:
+        tokens: the vendor's figures; None if it sent none.
+        is_whole: the reply is complete. Figures of a cut reply cover only its beginning.
+        expected: the request's estimate.
+        rates: the model's prices; None if they are unknown.
+        floor: minimum for a request of unknown cost.
     """
     if tokens is None:
         return expected
@@ -188,12 +197,12 @@ def correction(
 
 
 def counted(row: UsageRow) -> Tokens:
-    """What budgets count for an attempt."""
+    """Return what budgets charge for a recorded attempt."""
     return row.estimate or row.tokens or UNKNOWN
 
 
 def _dollars(amount: float) -> str:
-    """Cents, and what is below them for small amounts."""
+    """Two digits after the point; four for amounts below a dollar that two would round."""
     return f"${amount:,.2f}" if amount >= 1 or round(amount, 2) == amount else f"${amount:,.4f}"
 
 
@@ -203,7 +212,7 @@ def _priced(tokens: Tokens, rates: Rates | None, floor: Floor) -> Tokens:
 
 
 def _larger(one: Tokens, other: Tokens) -> Tokens:
-    """The dearer of two figures of one request, with the longer of the two replies."""
+    """The more expensive reading of one request, combined with the longer of the two replies."""
     reads = one if one.total - one.output >= other.total - other.output else other
     return Tokens(
         reads.input,

@@ -1,10 +1,10 @@
-"""What a person may allow besides the one call that waits: the only place where that is decided, clients show it.
+"""Which calls a person may allow in addition to the pending one. Decided only here; clients display the result.
 
-    same     only this command, this very file                        session, always
-    prefix   what begins with the same words: `npm test *`            session; always for one simple command
+    same     only this command, only this file                        session, always
+    prefix   commands that begin with the same words: `npm test *`    session; always for one simple command
     edits    every edit and write in the workspace                    session
 
-A choice is offered only if it covers the call that is asked about (`docs/decisions/0050-choices.md`).
+A choice is offered only if it covers the pending call (`docs/decisions/0050-choices.md`).
 """
 
 import re
@@ -16,16 +16,17 @@ from zotd.core.shell_words import Word
 from zotd.wire.base import Frozen
 
 SAME, PREFIX, EDITS = "same", "prefix", "edits"
-"""The ids of choices."""
+"""Ids of the choices."""
 
 SESSION, ALWAYS = "session", "always"
-"""How long one holds: as long as its session, or for all sessions, written into `config.toml`."""
+"""How long a choice holds: until the session ends, or for all sessions (written into `config.toml`)."""
 
 EDITING = ("edit", "write")
-"""Our tools that change a file, which `edits` is about."""
+"""Built-in tools that change a file; the choice `edits` covers them."""
 
 PARTS_MAX = 8
-"""Commands of a line for which a prefix each is offered; nobody reads more of them."""
+"""Longest command line, in simple commands, for which prefixes are offered; longer lists are not read before they are
+approved."""
 
 _NEVER = shell.SHELLS | frozenset(shell.WRAPPERS) | shell.RESERVED | frozenset(
     (
@@ -35,12 +36,13 @@ _NEVER = shell.SHELLS | frozenset(shell.WRAPPERS) | shell.RESERVED | frozenset(
         *("bind", "complete", "let", "unalias", "popd", "find", "fd", "fdfind", "rsync", "scp", "sftp", "tar"),
     )
 )  # fmt: skip
-"""Programs that get no prefix: they run what they are given, change what comes behind them, or destroy."""
+"""Programs without a prefix choice: they run their arguments, change how later commands are read, or destroy data."""
 
 _INTERPRETERS = re.compile(
     r"(python|pypy|perl|ruby|node|nodejs|deno|bun|php|lua|luajit|Rscript|tclsh|osascript|java|pwsh)[\d.]*"
 )
-"""Programs whose options may hold a program: a prefix names the module, and everything else is for this command only."""
+"""Programs whose options may hold code. `python -m pytest *` gets a prefix that names the module; every other call of
+them can only be allowed as it is."""
 
 _RUNNERS: Mapping[tuple[str, ...], int] = {
     ("npx",): 1,
@@ -60,7 +62,7 @@ _RUNNERS: Mapping[tuple[str, ...], int] = {
     ("pipx", "run"): 2,
     ("bundle", "exec"): 2,
 }
-"""Beginnings behind which another command stands, and how many words they have."""
+"""Commands that run the command after them, and how many words they have."""
 
 _FAMILIES = frozenset(
     (
@@ -69,37 +71,41 @@ _FAMILIES = frozenset(
         *("aws", "gcloud", "az", "bundle", "rails", "mix", "dotnet", "gradle", "mvn", "make", "just", "task"),
     )
 )  # fmt: skip
-"""Programs that are many in one: a prefix has their next word, or there is none."""
+"""Programs with subcommands: the prefix includes the subcommand; without one, no prefix is offered."""
 
 _DEEP = frozenset({"run", "exec", "tool", "compose", "stash", "remote", "worktree", "submodule", "run-script"})
-"""Words of those behind which one more word says what is done."""
+"""Subcommands that have subcommands themselves, so the prefix takes one more word."""
 
 _FLAT = frozenset(
     ("cat", "diff", "du", "echo", "file", "grep", "head", "ls", "pytest", "rg", "stat", "tail", "tree", "wc", "which")
 )
-"""Programs whose words are all arguments."""
+"""Programs without subcommands: their prefix is the name alone."""
 
 _PLACES = frozenset({"cd", "pushd"})
-"""They decide where the next command runs: allowed as they stand, only."""
+"""They decide where the following commands run, so they are allowed with these very arguments only."""
 
 _PLAIN = re.compile(r"[A-Za-z][\w:-]*")
 
 
 class Choice(Frozen, frozen=True):
-    """One thing that can be allowed from now on."""
+    """A rule, or several, that can be allowed together with the pending call."""
 
     id: str
     """`same`, `prefix` or `edits`."""
     text: str
-    """What it covers, for people: a glob, or a few words."""
+    """What it covers, for display: a glob or a few words."""
     rules: tuple[PermissionRule, ...]
     scopes: tuple[str, ...] = (SESSION,)
 
 
 def choices_for(question: PermissionQuery, *, cwd: str, home: str | None) -> tuple[Choice, ...]:
-    """What can be allowed besides this call; empty: it can be allowed for once only.
+    """Return what can be allowed in addition to this call; empty if it can only be allowed once.
 
-    `cwd`: the session's directory. `home`: of the user; a workspace that contains it is not offered as one.
+    Args:
+        question: the pending call.
+        cwd: the session's working directory.
+        home: the user's home. A workspace that contains it gets no `edits` choice: it would cover every file of the
+            user.
     """
     found = (_same(question), _prefix(question), _edits(question, cwd, home))
     return tuple(choice for choice in found if choice is not None)
@@ -126,7 +132,7 @@ def _prefix(question: PermissionQuery) -> Choice | None:
         return None
     if all(rule == permissions.rule_for(question) for rule in rules):
         return None
-    # An allow of the configuration is about one simple command; of a line of several only a session's is.
+    # A configured allow never matches a compound command (`permissions.covers` splits only for the session).
     scopes = (SESSION, ALWAYS) if len(parts) == 1 else (SESSION,)
     return Choice(PREFIX, ", ".join(rule.match for rule in rules), rules, scopes)
 
@@ -145,7 +151,7 @@ def _is_shell(question: PermissionQuery) -> bool:
 
 
 def _match(part: str) -> str | None:
-    """The glob of a simple command's prefix; None: it gets none."""
+    """Glob for the prefix of a simple command; None if it gets none."""
     words = shell.parsed(part).only
     if not words:
         return None
@@ -158,13 +164,14 @@ def _match(part: str) -> str | None:
 
 
 def _prefix_words(words: Sequence[Word]) -> int:
-    """How many words of a command its prefix has; 0: it gets none."""
+    """Number of words in the prefix of a command; 0 if it gets none."""
     name, texts = words[0].text.rpartition("/")[2], [word.text for word in words]
     if name in _NEVER:
         return 0
     for start, skipped in _RUNNERS.items():
         if tuple(texts[: len(start)]) == start:
             inner = _prefix_words(words[skipped:]) if texts[skipped:] and texts[skipped][:1] != "-" else 0
+            # Look through the runner: `npx rm` is as dangerous as `rm`. An option after it may change what is run.
             return skipped + inner if inner else 0
     if _INTERPRETERS.fullmatch(name):
         return 3 if texts[1:2] == ["-m"] and len(texts) > 2 and not texts[2].startswith("-") else 0
@@ -176,16 +183,16 @@ def _prefix_words(words: Sequence[Word]) -> int:
 
 
 def _leading(texts: Sequence[str]) -> Sequence[str]:
-    """The words before the first that is an option or a path."""
+    """The words before the first option or path."""
     ends = (at for at, text in enumerate(texts) if not _PLAIN.fullmatch(text))
     return texts[: next(ends, len(texts))]
 
 
 def of_rule(rule: PermissionRule) -> Choice:
-    """`same`, for a question that was asked before there were other choices."""
+    """Choice `same` for an approval that was recorded before there were other choices."""
     return Choice(SAME, "only this call", (rule,), (SESSION, ALWAYS))
 
 
 def as_toml(choice: Choice) -> str:
-    """Its rules as they would be written into a configuration file."""
+    """Return the choice's rules in the form in which they are written into a configuration file."""
     return "\n".join(map(permissions.toml, choice.rules))

@@ -1,7 +1,7 @@
-"""When to summarise a transcript, what to keep of it, and what to ask the model for.
+"""When to summarise a transcript, which messages to keep, and how to ask the model for the summary.
 
-A call is never cut from its result: the kept tail begins at a user or an assistant message. Nothing is deleted;
-the summary is a record that moves what the model sees.
+A call is never separated from its result: the kept tail begins with a user or assistant message. Nothing is deleted;
+the summary is a record that changes what the model sees.
 """
 
 from collections.abc import Sequence
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from zotd.wire.content import Block, Image, Message, Text, Thinking, ToolCall, ToolResult
 
 KEPT_MESSAGES = 4
-"""Roughly how many of the newest messages stay as they are: enough to go on in the middle of a thought."""
+"""About how many of the newest messages are kept verbatim, so that the model can continue what it was doing."""
 
 MAX_BLOCK_CHARS = 2_000
-"""A longer tool result or argument is cut in the text that is summarised; its gist is in the reply that followed."""
+"""Longer tool results and arguments are cut in the text to summarise; the reply after them states what mattered."""
 
 MAX_OUTPUT = 4_096
-"""Tokens that a summary may take."""
+"""Most output tokens of a summary."""
 
 SYSTEM = (
     "You write the notes that an engineer hands over in the middle of a task. You are given a conversation between a "
@@ -38,22 +38,24 @@ The very next step, and anything that must not be forgotten.
 
 
 def tokens_limit(context_window: int, part: float) -> int | None:
-    """From how many tokens on a transcript is summarised before the next step; None when the window is unknown."""
+    """Return the context size in tokens at which to summarise; None if the model's context window is unknown."""
     return int(context_window * part) if context_window else None
 
 
 def kept(messages: Sequence[Message]) -> int:
-    """How many of the newest messages stay; fewer than all of them, or 0."""
+    """Return how many of the newest messages to keep: fewer than all, possibly 0."""
     start = max(len(messages) - KEPT_MESSAGES, 1)
     while start < len(messages) and messages[start].role == "tool":
+        # A tool result without its call is invalid for every vendor.
         start += 1
     return len(messages) - start if start < len(messages) else 0
 
 
 def request(messages: Sequence[Message], instructions: str) -> list[Message]:
-    """The one message that asks for a summary of `messages`; the transcript goes in as text.
+    """Return the single message that asks for a summary of `messages`.
 
-    Sent as text and not as a conversation, because a model that is shown tool calls goes on calling tools.
+    The transcript is sent as text rather than as a conversation: a model that is shown tool calls continues to call
+    tools.
     """
     parts = ["<conversation>"]
     parts += [_as_text(message) for message in messages]

@@ -1,7 +1,7 @@
-"""Requests that wait for an answer, without I/O and without a clock.
+"""Pending requests to a peer and their deadlines. No I/O and no clock.
 
-Each has an id that nothing else ever had, perhaps a deadline, and whatever its owner wants back with the answer. An
-answer to a request that is not open (late, repeated, invented) is dropped and counted, never an error.
+Each request has an id that is never reused, optionally a deadline, and a value that the owner gets back with the
+answer. An answer to a request that is not pending (late, repeated, invented) is dropped and counted, never an error.
 """
 
 import heapq
@@ -10,44 +10,48 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 REMEMBERED = 256
-"""Closed requests whose late answers are told from invented ones: more than any extension answers late at once."""
+"""Number of closed requests remembered, to tell late answers from invented ones; no extension answers more of them
+late at once."""
 
 T = TypeVar("T")
 
 
 @dataclass(slots=True)
 class Dropped:
-    """Answers that nobody waited for."""
+    """Number of answers for which no request was pending."""
 
     late: int = 0
-    """To a request that was answered, cancelled or had timed out."""
+    """The request had been answered, cancelled or timed out."""
     unknown: int = 0
-    """To a request that there never was, or that was closed long ago."""
+    """The request never existed, or was closed long ago."""
 
 
 class Correlation(Generic[T]):
-    """The open requests of one peer."""
+    """The pending requests of one peer."""
 
     def __init__(self, label: str) -> None:
-        """`label` begins every id; it must be another one for each peer."""
+        """`label` is the prefix of every id; it must differ between peers."""
         self.dropped = Dropped()
         self._label = label
         self._count = 0
         self._open: dict[str, T] = {}
-        self._closed: dict[str, None] = {}  # ids only: a request may hold its answer of some megabytes
-        self._deadlines: list[tuple[float, str]] = []  # a heap; ids that are not open any more are skipped
+        # Only ids, because a request may hold megabytes. A dict, because it keeps the order for eviction.
+        self._closed: dict[str, None] = {}
+        self._deadlines: list[tuple[float, str]] = []  # a heap; ids that are no longer open are skipped
+        # Postponed deadlines, by id. The heap keeps the old time; `wake_at` moves the entry when it reaches the front,
+        # because finding an entry inside a heap takes linear time.
         self._later: dict[str, float] = {}
 
     def __len__(self) -> int:
         return len(self._open)
 
     def __iter__(self) -> Iterator[T]:
-        """What is open, oldest first."""
+        """Iterate over the pending requests, oldest first."""
         return iter(self._open.values())
 
     @property
     def wake_at(self) -> float | None:
-        """The next deadline; None when no open request has one."""
+        """The next deadline; None if no pending request has one."""
         while self._deadlines:
             due, key = self._deadlines[0]
             later = self._later.pop(key, due)
@@ -59,11 +63,11 @@ class Correlation(Generic[T]):
         return None
 
     def postpone(self, key: str, deadline: float) -> None:
-        """Wait longer for the request with this id, which is open and has a deadline that is earlier."""
+        """Move the deadline of a pending request to a later time."""
         self._later[key] = deadline
 
     def open(self, request: T, deadline: float | None = None) -> str:
-        """Begin to wait; the new request's id."""
+        """Add a pending request and return its id."""
         self._count += 1
         key = f"{self._label}-{self._count}"
         self._open[key] = request
@@ -72,11 +76,11 @@ class Correlation(Generic[T]):
         return key
 
     def peek(self, key: str) -> T | None:
-        """The open request with this id, which stays open."""
+        """Return the pending request with this id, or None; it stays pending."""
         return self._open.get(key)
 
     def answer(self, key: str) -> T | None:
-        """Close the request with this id, for its answer is here; None: drop it, nobody waits for it."""
+        """Close the request with this id because its answer arrived; None if it is not pending: drop the answer."""
         request = self._close(key)
         if request is None:
             if key in self._closed:
@@ -86,15 +90,15 @@ class Correlation(Generic[T]):
         return request
 
     def was_open(self, key: str) -> bool:
-        """Whether this is the id of a request that was closed not long ago."""
+        """Whether this is the id of a recently closed request."""
         return key in self._closed
 
     def cancel(self, key: str) -> bool:
-        """Wait no longer; False when it was not open any more."""
+        """Close a request without an answer; False if it was not pending."""
         return self._close(key) is not None
 
     def expire(self, now: float) -> list[tuple[str, T]]:
-        """Close what is overdue, the most overdue first."""
+        """Close the requests whose deadline has passed and return them, most overdue first."""
         overdue: list[tuple[str, T]] = []
         while (due := self.wake_at) is not None and due <= now:
             _, key = heapq.heappop(self._deadlines)
@@ -104,19 +108,19 @@ class Correlation(Generic[T]):
         return overdue
 
     def fail_all(self) -> list[T]:
-        """Close everything, for the peer is gone; oldest first."""
+        """Close all requests because the peer has gone, and return them, oldest first."""
         requests = list(self._open.values())
         for key in list(self._open):
             self._close(key)
         return requests
 
     def the_only(self) -> str | None:
-        """The id of the only open request; None when there are none or several."""
+        """The id of the only pending request; None if there are none or several."""
         return next(iter(self._open)) if len(self._open) == 1 else None
 
     def _remember(self, deadline: float, key: str) -> None:
         if len(self._deadlines) > 2 * len(self._open) + REMEMBERED:
-            # One slow call in front keeps the ids of thousands of fast ones behind it from being skipped.
+            # Entries are otherwise dropped only at the front, where one slow call holds back thousands of finished ones.
             self._deadlines = [one for one in self._deadlines if one[1] in self._open]
             heapq.heapify(self._deadlines)
         heapq.heappush(self._deadlines, (deadline, key))

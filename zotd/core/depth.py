@@ -1,14 +1,15 @@
-"""How deep the values may be nested that programs and models hand in, and that others have to encode and read again."""
+"""Limit on the nesting of values that extensions and models send, because zot has to encode and decode them again."""
 
 MAX_DEPTH = 64
-"""Levels of a call's arguments: what decodes at 970 cannot be encoded deeper in the stack, nor read by every client."""
+"""Levels in a call's arguments. The decoder accepts about 970, but what it accepts can be too deep for the encoder,
+which may run deeper in the stack, and for clients in other languages."""
 
 TOO_DEEP = f"arguments that are nested more than {MAX_DEPTH} deep"
-"""For the sentence about a refusal."""
+"""Part of the error sentence."""
 
 
 def is_too_deep(value: object, depth: int = MAX_DEPTH) -> bool:
-    """Whether `value`, as JSON is decoded, is nested more than `depth` times."""
+    """Whether a decoded JSON value is nested more than `depth` levels deep."""
     if not isinstance(value, dict | list):
         return False
     children = value.values() if isinstance(value, dict) else value

@@ -1,7 +1,7 @@
-"""A session's records, folded: the transcript, and in which record the content of each message stands.
+"""Folds a session's records into the transcript, and tracks which record holds the content of each message.
 
-Live, each record is applied as it is written. After a restart `replay` takes those from `base` on: what a rewind has
-left behind still tells what waits and who asked, but says nothing to the model.
+While a session runs, each record is applied as it is written. After a restart `replay` applies the records from `base`
+on. Records abandoned by a rewind still determine pending inputs and request ids, but add no messages for the model.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,30 +16,30 @@ from zotd.wire.content import Block, Text, ToolCall
 
 
 class Fold:
-    """The state of one session, as its records tell it."""
+    """State of one session, computed from its records."""
 
     def __init__(self, transcript: Transcript, base: int = 1) -> None:
-        """`base`: no record before it holds a message of the transcript, or an input that waits."""
+        """`base`: no earlier record holds a message of the transcript or a pending input."""
         self.transcript = transcript
         self._numbers: list[int] = []
-        """Of each message in the transcript: the number of the record that holds its content."""
+        """For each message of the transcript, the number of the record that holds its content."""
         self._oldest = base
-        """No record before it holds a message of the transcript. They do not stand in the order of the messages: an
-        input that waited through a run is older than the messages of that run."""
+        """Lower bound for the records that hold messages. Not simply `_numbers[0]`: records are not in the order of the
+        messages, because an input that waited during a run is older than the messages of that run."""
         self._inputs: dict[str, int] = {}
 
     @property
     def base(self) -> int:
-        """The first record that a restart has to read: nothing before it is seen by the model or waits."""
+        """The first record that a restart has to read; earlier ones hold no visible message and no pending input."""
         return min([self._oldest, *(self._inputs[key] for key in self.transcript.waiting)])
 
     @property
     def is_legal(self) -> bool:
-        """Each call has its result: a conversation may go on from here."""
+        """Whether each call has its result, so that the conversation may continue from here."""
         return not self.transcript.open_calls
 
     def replay(self, numbered: Iterable[tuple[int, AnyRecord]], left: Sequence[Span]) -> None:
-        """Apply records with their numbers, oldest first; those in `left` have been left behind."""
+        """Apply numbered records, oldest first. Those in `left` were abandoned by a rewind."""
         for number, record in numbered:
             if holds(left, number):
                 self._pass_over(number, record)
@@ -47,7 +47,7 @@ class Fold:
                 self.apply(number, record)
 
     def apply(self, number: int, record: AnyRecord) -> None:
-        """Fold the record with this number."""
+        """Fold in the record with this number."""
         before = len(self.transcript.messages)
         self.transcript.apply(record)
         after = len(self.transcript.messages)
@@ -55,7 +55,7 @@ class Fold:
             case records.Input(id=key):
                 self._inputs[key] = number
             case records.Attempt(input=first, steered=steered):
-                del self._numbers[after:]  # a reply that was cut is dropped when its run goes on
+                del self._numbers[after:]  # resuming a run drops the cut reply from the transcript
                 self._begin([*([first] if first else []), *steered])
             case records.Compaction(kept=kept):
                 self._numbers = [number, *(self._numbers[-kept:] if kept else [])]
@@ -71,12 +71,12 @@ class Fold:
                 pass
 
     def go_back(self, past: "Fold") -> None:
-        """See what `past`, folded up to an earlier record, sees; the rewind's own record is applied after this."""
+        """Show the model what `past`, folded up to an earlier record, shows. The rewind's record is applied after."""
         self.transcript.replace_messages(past.transcript.messages)
         self._numbers, self._oldest = past._numbers, past._oldest  # noqa: SLF001  (of the same class)
 
     def _pass_over(self, number: int, record: AnyRecord) -> None:
-        """What waits and what runs goes on as if nothing had been left behind; what was said does not count."""
+        """Apply a record of an abandoned branch: it counts for pending inputs, runs and usage, but not as a message."""
         said, numbers, oldest = self.transcript.replace_messages([]), self._numbers, self._oldest
         self._numbers = []
         self.apply(number, record)
@@ -84,7 +84,7 @@ class Fold:
         self._numbers, self._oldest = numbers, oldest
 
     def _begin(self, keys: list[str]) -> None:
-        """These inputs, as far as they waited, are messages now."""
+        """Note that these inputs have become messages, if they were pending."""
         for key in keys:
             if key in self._inputs and key not in self.transcript.waiting:
                 self._numbers.append(self._inputs.pop(key))
@@ -92,7 +92,10 @@ class Fold:
 
 
 def outlined(record: AnyRecord) -> AnyRecord:
-    """The record without what was said in it: folded, it takes no memory to speak of, and counts the same."""
+    """Return the record without its text, so that folding a long history takes little memory.
+
+    Its fold has the same messages, calls and inputs as that of the original.
+    """
     match record:
         case records.Input():
             return msgspec.structs.replace(record, content=[])

@@ -1,7 +1,7 @@
-"""Options by which harmless programs run another command or write a file: an `allow` has to name them.
+"""Options by which harmless programs run another command or write a file. An `allow` rule has to name them.
 
-`git *` is meant for `git log`, and not for `git -c alias.x='!rm -rf ~' x`. The list has what is known and cannot be
-complete, which is why `docs/security.md` counts it among the known holes.
+`git *` is meant for `git log`, not for `git -c alias.x='!rm -rf ~' x`. The list contains the known options and cannot
+be complete, which is why `docs/security.md` lists it among the known holes.
 """
 
 from collections import Counter
@@ -14,16 +14,16 @@ from zotd.core.shell_words import Word
 
 @dataclass(frozen=True, slots=True)
 class _Hatches:
-    """The arguments with which one program can run other commands."""
+    """Arguments with which one program runs other commands or writes files."""
 
     words: frozenset[str] = frozenset()
-    """As a whole word, or before a `=`."""
+    """Whole words, also as the part before a `=`."""
     longs: Sequence[str] = ()
-    """Options with two dashes; a beginning counts too, because most programs complete it."""
+    """Long options. Abbreviations match too, because most programs accept them."""
     letters: str = ""
-    """Options of one letter, alone or among others behind one dash."""
+    """Short options, alone or combined behind one dash."""
     starts: tuple[str, ...] = ()
-    """Beginnings of words."""
+    """Prefixes of words."""
 
 
 _NONE = _Hatches()
@@ -63,12 +63,16 @@ HATCHES: Mapping[str, _Hatches] = {
 
 
 def are_named(words: Sequence[Word], pattern: str) -> bool:
-    """Whether each hatch of a simple command stands in the glob as well, as often; so do variables that could hide one."""
+    """Whether the glob names every hatch that the command uses, as often as it is used, and every unknown value.
+
+    A variable or brace expansion could expand to a hatch, so it must be in the glob literally.
+    """
     name = words[0].text.rpartition("/")[2]
-    if not words[0].is_fixed:  # a variable
+    if not words[0].is_fixed:  # the program itself is a variable
         return False
     hatches = HATCHES.get(name, _NONE)
     named = [word.strip("'\"") for word in pattern.split()]
+    # Counted: an allow for one `-c color.ui=never` must not admit a second `-c` that the `*` would match.
     used = Counter(option for word in words[1:] for option in _used(hatches, word.text, words))
     if any(sum(word.startswith(option) for word in named) < count for option, count in used.items()):
         return False

@@ -1,4 +1,4 @@
-"""A session's events as Markdown, for people to read and keep."""
+"""Exports a session's events as Markdown for people to read."""
 
 import json
 from collections.abc import Iterable
@@ -7,11 +7,11 @@ from zotd.wire import events
 from zotd.wire.content import Block, Image, ShellRun, Text
 
 MAX_RESULT_LINES = 40
-"""Of a tool's result: an export is for reading; the whole of it is in the JSON lines."""
+"""Longest tool result. The export is for reading; the JSON lines export has all of it."""
 
 
 def render(shown: Iterable[events.Event]) -> str:
-    """The events that people read, each a section; the others say nothing."""
+    """Return a section for each event that people read; other events are omitted."""
     return "".join(section + "\n\n" for event in shown if (section := _section(event)))
 
 
@@ -55,7 +55,7 @@ def _blocks(content: list[Block]) -> str:
 
 
 def _fenced(text: str, language: str) -> str:
-    """A code block whose fence is longer than any in the text."""
+    """Return a code block with a fence that is longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

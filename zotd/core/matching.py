@@ -1,7 +1,7 @@
-"""How well a path or a name fits what somebody has typed of it so far: the order of what completion offers.
+"""Fuzzy matching of paths and names against typed text; determines the order of completions.
 
-A path is compared as `/folder/name`, that of a directory with a slash at its end, in lower case; so is a name that is
-none, as `/name`. Where a name begins is then where a slash stands.
+A path is compared in lower case as `/folder/name`, a directory with a slash at its end, any other name as `/name`. A
+name then begins after every slash, the first one included.
 """
 
 from collections.abc import Iterable
@@ -9,39 +9,39 @@ from enum import IntEnum
 from heapq import nsmallest
 
 SCATTERED_MAX = 2_000
-"""Paths that have the characters, but not in one piece, of which the best are chosen; the first ones that come. When so
-many have them, whoever types has to type more anyway."""
+"""Number of scattered matches that are collected and ranked, first come first served. A query with this many is too
+short for a useful ranking anyway."""
 
 WORDS_MAX = 8
-"""Places in one name that are looked at; a name of a thousand equal letters must not cost more than others."""
+"""Number of places in a name that are checked for the start of a word. Bounds the cost of repetitive names."""
 
 
 class Fit(IntEnum):
-    """How a path has what was typed in one piece, best first."""
+    """How a path contains the typed text contiguously, best first."""
 
     EXACT = 0
-    """As its name, or as the end of the path."""
+    """The text is the name, or the end of the path."""
     NAME = 1
-    """Its name, or the path below some directory, begins so."""
+    """The name, or the path below some directory, begins with the text."""
     WORD = 2
-    """A word in the name begins so."""
+    """A word in the name begins with the text."""
     INSIDE = 3
-    """Somewhere."""
+    """The text occurs anywhere else."""
 
 
 class PathPattern:
-    """What was typed, to be compared with one path after the other; each comparison is linear in the path's length."""
+    """Typed text, prepared for comparing with many paths. Each comparison is linear in the length of the path."""
 
     def __init__(self, typed: str) -> None:
         self.text = typed.casefold()
-        """As it stands in the folded paths that have it in one piece."""
+        """The typed text, case-folded."""
         self._rooted = f"/{self.text}"
         self._backwards = self.text[::-1]
 
     def fit(self, path: str, folded: str) -> Fit:
-        """How well it fits a path that has it in one piece; `folded` is `path.casefold()`.
+        """Return how well the text matches a path that contains it; `folded` is `path.casefold()`.
 
-        What ends with a slash, and what is empty, fits best what is in that directory.
+        If the text is empty or ends with a slash, direct children of that directory match best.
         """
         if not self.text:
             return Fit.INSIDE if "/" in folded[1:-1] else Fit.NAME
@@ -55,44 +55,45 @@ class PathPattern:
         return Fit.WORD if self._begins_word(path, folded) else Fit.INSIDE
 
     def span(self, folded: str) -> int | None:
-        """How far its characters reach in a path; None: it does not have them in their order.
+        """Return the distance from the first to the last matched character; None if they are not all there in order.
 
-        They are looked for from the end, where names are, and each as late as possible.
+        Searches backwards, because names are at the end, and matches each character as late as possible.
         """
         at, last = len(folded), -1
         for character in self._backwards:
             at = folded.rfind(character, 0, at)
             if at < 0:
                 return None
-            last = max(last, at)  # the first one that is found
+            last = max(last, at)  # keeps the position of the first match, which is the last typed character
         return last - at
 
     def _begins_word(self, path: str, folded: str) -> bool:
-        """Whether a word of the name begins so: after what is no letter or digit, or as the `N` of `pathName` does."""
+        """Whether a word of the name begins with the text: after a separator, or at the `N` of `pathName`."""
         at = folded.rfind("/", 0, -1)
         for _ in range(WORDS_MAX):
             at = folded.find(self.text, at + 1)
             if at < 0:
                 break
-            before = path[at - 1 : at]  # none, when folding has made the path longer
+            before = path[at - 1 : at]  # empty if folding has made the path longer
             if not before.isalnum() or (before.islower() and path[at : at + 1].isupper()):
                 return True
         return False
 
 
 class Ranking:
-    """The best of many paths, which come in the order that those have which fit equally well."""
+    """Collects the best of many paths. Paths that match equally well keep the order in which they were added."""
 
     def __init__(self, typed: str, limit: int) -> None:
         self._pattern = PathPattern(typed)
         self._limit = limit
         self._whole: dict[Fit, list[str]] = {fit: [] for fit in Fit}
         self._scattered: list[tuple[int, str]] = []
-        """Paths that have the characters in their order, each with how far these reach."""
+        """Paths that contain the characters in order but not contiguously, each with its span."""
 
     def look(self, paths: Iterable[tuple[str, str]]) -> None:
-        """Compare the next paths, each with its folded form; below 1 us for each."""
+        """Compare more paths, each with its folded form. Takes less than 1 us per path."""
         pattern, text, whole, limit = self._pattern, self._pattern.text, self._whole, self._limit
+        # A scattered match is never ranked before a contiguous one, so the search for them stops when enough are found.
         wants_scattered = sum(map(len, whole.values())) < limit and len(self._scattered) < SCATTERED_MAX
         for path, folded in paths:
             if text in folded:
@@ -103,7 +104,7 @@ class Ranking:
                 self._scattered.append((span, path))
 
     def best(self) -> list[str]:
-        """Of what was looked at: the better ones first, and of those that are scattered the ones closer together."""
+        """Return the best paths: contiguous matches by fit, then scattered ones with the shortest span first."""
         found = [path for paths in self._whole.values() for path in paths]
         if len(found) < self._limit:
             closest = nsmallest(self._limit - len(found), self._scattered, key=lambda item: item[0])
@@ -112,7 +113,7 @@ class Ranking:
 
 
 def ranked(typed: str, names: Iterable[str], limit: int) -> list[str]:
-    """Those of a few names that fit, best first, and in their order where they fit equally well."""
+    """Return the matching ones of a few names, best first; equal ones keep their order."""
     ranking = Ranking(typed, limit)
     ranking.look((f"/{name}", f"/{name.casefold()}") for name in names)
     return [path[1:] for path in ranking.best()]

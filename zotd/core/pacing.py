@@ -1,34 +1,35 @@
-"""How often the text of a running step is kept: often enough to lose little, rarely enough to cost little."""
+"""How often the partial text of a running step is stored: a trade-off between lost text and writes."""
 
 INTERVAL_S = 0.1
-"""Between two writes (`docs/durability.md`): about what a person reads in a glance is lost to a crash."""
+"""Least time between two writes (`docs/durability.md`). A crash loses about as much as a person reads at a glance."""
 
 BYTES_PER_S = 512 * 1024
-"""Written for one session, on average: each write holds the whole text, so a long reply is kept less often."""
+"""Average write rate per session. Each write contains the whole text so far, so long replies are stored less often."""
 
 MAX_BYTES = 256 * 1024
-"""Of a step's text, from its beginning; no model writes more in one reply. What comes behind it is not kept."""
+"""Limit of the stored text of one step, from its beginning; longer than any model's reply. The rest is not stored."""
 
 
 class Pacing:
-    """Says when the text of one run's step is to be kept next. Times are seconds of a clock that never goes back."""
+    """Decides when to store the partial text of a run's current step. Times are seconds of a monotonic clock."""
 
     def __init__(self) -> None:
         self._due = 0.0
         self._is_full = False
 
     def begin(self) -> None:
-        """Another step, or another try of it, has begun: its text has nothing of the one before."""
+        """Note that another step, or a retry of it, begins with empty text."""
         self._is_full = False
 
     def is_due(self, now: float) -> bool:
-        """Whether the text may be kept now; False for ever when no more of this step will be."""
+        """Whether the text should be stored now; always False once the step has reached `MAX_BYTES`."""
         return now >= self._due and not self._is_full
 
     def take(self, text: str, now: float) -> str:
-        """The part of `text` to keep now, because it is due; the next is due when this one has cost its share."""
+        """Return the part of `text` to store now, and schedule the next write according to its size."""
+        # `replace`: a Python string may contain lone surrogates, which UTF-8 cannot encode.
         data = text.encode(errors="replace")
         self._is_full = len(data) >= MAX_BYTES
         kept = data[:MAX_BYTES]
         self._due = now + max(INTERVAL_S, len(kept) / BYTES_PER_S)
-        return kept.decode(errors="ignore")
+        return kept.decode(errors="ignore")  # the cut may have split a character

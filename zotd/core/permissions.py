@@ -1,11 +1,12 @@
-"""May this call run, or has a person to be asked? Rules and modes, judged without looking at any file.
+"""Decides whether a tool call may run, is denied, or needs a person's approval, by rules and modes. No file access.
 
     deny (rules, workspace)  >  ask (rules, workspace)  >  allow (rules)  >  the session's mode
                                  │
-    what would be asked, and was allowed for the rest of the session, is not asked again
+    a call that would be asked about is allowed if a grant of this session covers it
 
-Everything here errs to one side: a rule that denies or asks applies when *any* spelling of what it is about fits it, one
-that allows only when *every* spelling does (`docs/durability.md`, Approvals; `docs/decisions/0012-approvals.md`).
+Every ambiguity is decided on the safe side: a rule that denies or asks applies when *any* spelling of its subject
+matches, one that allows only when *every* spelling does (`docs/durability.md`, Approvals;
+`docs/decisions/0012-approvals.md`).
 """
 
 import hashlib
@@ -21,25 +22,25 @@ from zotd.core import hatches, shell
 from zotd.wire.base import Frozen
 
 MODES = ("yolo", "ask", "read-only")
-"""What becomes of a call without a rule; each permits no more than those before it."""
+"""Modes, for calls without a rule; each permits no more than the ones before it."""
 
 EVERYTHING = "*"
-"""The `match` that does not look at the arguments."""
+"""The `match` that accepts any arguments."""
 
 SHELL = "bash"
-"""Our tool whose `match` is about a command line."""
+"""The built-in tool whose `match` applies to a command line."""
 
 _COMPOUND = re.compile(r"[\x00-\x08\x0a-\x1f\x7f;&|<>`]|\$[({\[]")
-"""What makes more of a command line than one command with arguments, so that no allow can fit it.
+"""Characters that make a command line more than one command with arguments; no allow rule matches such a line.
 
-`;` `&` `|` `$(` a backtick and a newline are the promise. The rest is ours: `<` and `>` write files, open sockets
-(`/dev/tcp`) and run commands (`<(`); `${` runs what is in a variable (`${x@P}`), and so does `$[`; a carriage return or
-another control character hides on a screen what stands before it. A tab is a blank."""
+`;` `&` `|` `$(` a backtick and a newline are documented. The rest is added here: `<` and `>` write files, open sockets
+(`/dev/tcp`) and run commands (`<(`); `${` evaluates the content of a variable (`${x@P}`), and so does `$[`; a carriage
+return or another control character hides text on a terminal. A tab counts as a blank."""
 
 _GLOB = re.compile(r"[*?\[]")
 
 STEERING = frozenset({".git", ".zot"})
-"""Directories whose files run programs, or say what may run: allowing a whole workspace is not about them."""
+"""Directories whose files run programs or configure what may run; a grant for the whole workspace excludes them."""
 
 
 class Action(StrEnum):
@@ -51,70 +52,71 @@ class Action(StrEnum):
 
 
 class PermissionRule(Frozen, frozen=True):
-    """One of `[[rules]]`: `action` holds for calls of `tool` with what fits `match`."""
+    """An entry of `[[rules]]`: `action` applies to calls of `tool` whose arguments match `match`."""
 
     tool: str
-    """A glob on the tool's name; case counts."""
+    """Glob on the tool's name, case-sensitive."""
     action: Action
     match: str = EVERYTHING
-    """A glob on the path argument, on a command of `bash`, else on the arguments as canonical JSON.
+    """Glob on the path argument, on a command of `bash`, or else on the arguments as canonical JSON.
 
-    Of `bash`, one that denies or asks is about each command of the line, one that allows about the whole line.
+    For `bash`, a rule that denies or asks is matched with each command of the line, one that allows with the whole
+    line.
 
-    `*` stands for any text, slashes included, `?` for one character, `[a-z]` for one of these."""
+    `*` matches any text, slashes included, `?` one character, `[a-z]` one of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class PermissionQuery:
-    """A call, as far as rules look at it."""
+    """The properties of a call that rules depend on."""
 
     tool: str
     extension: str | None
-    """Whose tool it is; None: ours."""
+    """Name of the extension that provides the tool; None for a built-in tool."""
     is_safe: bool
-    """It is one of ours that changes nothing."""
+    """Whether it is a built-in tool that changes nothing."""
     args: Mapping[str, object]
     paths: Sequence[str] = ()
-    """Every spelling of what the path argument leads to, each without `.` and `..` in the middle: absolute, relative to
-    the working directory, and below the user's home (`~/…`), as written and with symbolic links followed. Empty: there
-    is no path argument."""
+    """Every spelling of the file that the path argument leads to, normalised: absolute, relative to the working
+    directory, and below the user's home (`~/…`), as written and with symbolic links followed. Empty if there is no path
+    argument."""
     is_resolved: bool = True
-    """False: the file system did not say where the path leads, so no path can be allowed, and each may be a denied
-    one."""
+    """False if the file system could not resolve the path. Then no allow rule matches it, and every deny or ask rule
+    does."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What holds for a session."""
+    """Mode, rules and grants of a session."""
 
     mode: str
     """One of `MODES`."""
     rules: Sequence[PermissionRule] = ()
-    """Of the user's configuration."""
+    """Rules from the user's configuration."""
     narrowing: Sequence[PermissionRule] = ()
-    """Of a trusted workspace; an `allow` among them counts for nothing."""
+    """Rules of a trusted workspace. Its `allow` rules are ignored: a workspace may only restrict."""
     granted: Collection[PermissionRule] = ()
-    """What was allowed for the rest of this session."""
+    """Rules that were allowed for the rest of this session."""
 
     @property
     def is_open(self) -> bool:
-        """Everything may run: nothing has to be judged."""
+        """Whether everything is allowed, so that `judge` need not be called."""
         return self.mode == "yolo" and not self.rules and not self.narrowing
 
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """What is to happen with a call."""
+    """Decision about a call."""
 
     action: Action
     source: str
-    """Who says so: `yolo`, `mode`, `rule`, or `session` (somebody has allowed it for the rest of the session)."""
+    """What decided: `yolo`, `mode`, `rule`, or `session` (a grant for the rest of the session)."""
     reason: str
-    """One sentence; of a denial, what the model is told."""
+    """One sentence. For a denial, the model sees it as the tool's result."""
 
 
 def judge(policy: Policy, question: PermissionQuery) -> Ruling:
-    """Whether the call may run."""
+    """Return whether the call is allowed, denied or needs an approval."""
     ruling = _by_rules(policy, question) or _by_mode(policy.mode, question)
     if ruling.action is Action.ASK and covers(policy.granted, question):
         return Ruling(Action.ALLOW, "session", f"{question.tool} was allowed for the rest of this session")
@@ -122,10 +124,10 @@ def judge(policy: Policy, question: PermissionQuery) -> Ruling:
 
 
 def unattended(ruling: Ruling, way: str) -> Ruling:
-    """What becomes of the ruling when nobody is there who could be asked; never more than it was.
+    """Return the ruling to apply when no attached client can decide; never more permissive than `ruling`.
 
-    `way`: `park` leaves it (the call waits), `deny` makes a question a denial, and so does `rules`, but for what a rule
-    asks about, which waits.
+    `way` is `park` (the call waits), `deny` (denied instead), or `rules` (denied, unless a rule requires the approval;
+    then it waits).
     """
     if ruling.action is not Action.ASK or way == "park" or (way == "rules" and ruling.source == "rule"):
         return ruling
@@ -138,25 +140,25 @@ def unattended(ruling: Ruling, way: str) -> Ruling:
 
 
 def narrowest(*modes: str | None) -> str:
-    """The one of these modes that permits least; None stands for none, and a mode that nobody knows permits nothing."""
+    """Return the most restrictive mode; None is skipped, and an unknown mode is stricter than all known ones."""
     given = (mode for mode in modes if mode is not None)
     return max(given, key=lambda mode: MODES.index(mode) if mode in MODES else len(MODES), default=MODES[0])
 
 
 def rule_for(question: PermissionQuery) -> PermissionRule | None:
-    """The narrowest rule that allows this call from now on; None when no rule can, so that it is for once only.
+    """Return the narrowest rule that allows this call in future; None if no rule can, so it can only be allowed once.
 
-    Of `bash` the very command, of a path argument the very file, of an extension's tool every call.
+    For `bash` the exact command, for a path argument the exact file, for an extension's tool every call.
     """
     rule = PermissionRule(question.tool, Action.ALLOW, _narrowest_match(question))
     return rule if _applies(rule, question) else None
 
 
 def covers(granted: Iterable[PermissionRule], question: PermissionQuery) -> bool:
-    """Whether what was allowed for a session holds for this call.
+    """Whether a session's grants allow this call.
 
-    A line of simple commands is covered when each of them is, by a rule that names commands. What lies in `STEERING`
-    only a rule for that very file covers.
+    A line of simple commands is covered if each of them is, by a rule with a `match`. Files in `STEERING` are only
+    covered by a rule for the exact file.
     """
     rules = [rule for rule in granted if not (rule.match.endswith("/*") and _steers(question))]
     if _first(rules, Action.ALLOW, question):
@@ -170,26 +172,26 @@ def covers(granted: Iterable[PermissionRule], question: PermissionQuery) -> bool
 
 
 def toml(rule: PermissionRule) -> str:
-    """The rule as it is written into a configuration file: three lines under `[[rules]]`, each with its newline.
+    """Return the rule as lines under `[[rules]]` for a configuration file, each with its newline.
 
     Raises:
-        ValueError: it holds half of a surrogate pair, which no file can.
+        ValueError: it contains a lone surrogate, which cannot be stored in a file.
     """
     rows = {"tool": rule.tool, "match": rule.match, "action": rule.action.value}
     text = "".join(["[[rules]]\n", *(f"{key} = {_quoted(value)}\n" for key, value in rows.items())])
-    text.encode()
+    text.encode()  # raises for a lone surrogate
     return text
 
 
 def literally(text: str) -> str:
-    """A glob that fits this text and no other."""
+    """Return a glob that matches exactly this text."""
     return _GLOB.sub(r"[\g<0>]", text)
 
 
 def digest(tool: str, args: Mapping[str, object]) -> str:
-    """What a decision is bound to: SHA-256 (hexadecimal) of `{"args":…,"tool":…}` as canonical JSON.
+    """Return the SHA-256 (hexadecimal) of `{"args":…,"tool":…}` as canonical JSON. A decision is valid for it only.
 
-    Canonical: keys sorted, no blanks, nothing but ASCII.
+    Canonical: keys sorted, no blanks, only ASCII.
     """
     text = json.dumps({"args": args, "tool": tool}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
@@ -199,10 +201,12 @@ def digest(tool: str, args: Mapping[str, object]) -> str:
 
 
 def _by_rules(policy: Policy, question: PermissionQuery) -> Ruling | None:
+    # In this order, so that no allow rule overrides a deny or ask rule, wherever they are written.
     for action in (Action.DENY, Action.ASK):
         for whose, rules in (("", policy.rules), ("this workspace's ", policy.narrowing)):
             if rule := _first(rules, action, question):
                 return Ruling(action, "rule", _sentence(question.tool, rule, whose))
+    # Before the allow rules: the command that the line hides may be one that a rule denies.
     if rule := _hides((*policy.rules, *policy.narrowing), question):
         return Ruling(Action.ASK, "rule", _unclear(rule))
     if rule := _first(policy.rules, Action.ALLOW, question):
@@ -258,7 +262,7 @@ def _applies(rule: PermissionRule, question: PermissionQuery) -> bool:
 
 
 def _allows(pattern: str, question: PermissionQuery) -> bool:
-    """Whether every spelling that counts fits."""
+    """Whether every relevant spelling matches."""
     if question.tool == SHELL and question.extension is None:
         command = question.args.get("command")
         return isinstance(command, str) and not _COMPOUND.search(command) and _fits(command, pattern)
@@ -267,11 +271,12 @@ def _allows(pattern: str, question: PermissionQuery) -> bool:
     if not question.paths:
         return fnmatchcase(_as_json(question.args), pattern)
     spellings = [path for path in question.paths if _kind(path) == _kind(pattern) or _GLOB.match(pattern)]
+    # A pattern that begins with a wildcard can match every kind of spelling, so it has to match all of them.
     return bool(spellings) and all(fnmatchcase(path, pattern) for path in spellings)
 
 
 def _concerns(pattern: str, question: PermissionQuery) -> bool:
-    """Whether any spelling fits; also one in other letters, which is the same file, or program, on some systems."""
+    """Whether any spelling matches, ignoring case: on some systems another case names the same file or program."""
     if pattern == EVERYTHING or not question.is_resolved:
         return True
     folded = _folded(pattern)
@@ -279,22 +284,22 @@ def _concerns(pattern: str, question: PermissionQuery) -> bool:
 
 
 def _subjects(question: PermissionQuery) -> Sequence[str]:
-    """All that a rule which denies or asks may be about."""
+    """All texts that a deny or ask rule is matched with."""
     if question.tool == SHELL and question.extension is None:
         command = str(question.args.get("command", ""))
-        # A blank behind each: `rm *` is about `rm` without arguments, too.
+        # With a blank added, `rm *` also matches `rm` without arguments.
         parts = shell.parsed(command).commands
         return command, " ".join(command.split()), *parts, *(f"{part} " for part in parts)
     if question.paths and question.extension is None:
         return question.paths
-    # An extension's tool may be given a path that it does not look at: that must not hide the other arguments.
+    # An extension's tool may get a path that it ignores; that must not hide the other arguments from the rule.
     return *question.paths, _as_json(question.args)
 
 
 def _fits(command: str, pattern: str) -> bool:
-    """Whether it is one simple command that fits, and does nothing that has to be named.
+    """Whether it is one simple command that matches, and uses no hatch that the rule does not name.
 
-    A blank behind it changes nothing: `npm test *` is about a bare `npm test`, too.
+    Also tried with a blank added: `npm test *` includes a bare `npm test`.
     """
     if not (fnmatchcase(command, pattern) or fnmatchcase(f"{command} ", pattern)):
         return False
@@ -303,7 +308,7 @@ def _fits(command: str, pattern: str) -> bool:
 
 
 def _hides(rules: Iterable[PermissionRule], question: PermissionQuery) -> PermissionRule | None:
-    """A rule that could be about a part of a command line which nobody can take apart before it runs."""
+    """Return a rule that may apply to a command which the text of the line does not show; None if there is none."""
     if question.tool != SHELL or question.extension is not None:
         return None
     narrowing = [one for one in rules if one.action is not Action.ALLOW and fnmatchcase(SHELL, one.tool)]
@@ -317,7 +322,7 @@ def _steers(question: PermissionQuery) -> bool:
 
 
 def _kind(path: str) -> str:
-    """`/`, `~` or nothing: relative spellings are compared with relative patterns, absolute ones with absolute ones."""
+    """`/`, `~` or empty. Relative spellings are compared with relative patterns, absolute with absolute ones."""
     return path[:1] if path[:1] in {"/", "~"} else ""
 
 
@@ -343,5 +348,5 @@ def _as_json(args: Mapping[str, object]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string: JSON's escapes are TOML's, but for DEL, which JSON leaves as it is."""
+    """Return a TOML string. TOML has the escapes of JSON, but also requires one for DEL."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -169,9 +169,9 @@ class Tool(Protocol):
 
 
 Probe = Callable[[str], None]
-"""Called when work has come to a point that has a name, on the thread that does the work; tests stop the process there.
+"""Called with the name of a point in the work, on the thread that does the work. Tests kill the process there.
 
-Whoever has points takes one as an argument, and lists their names in `POINTS`. Where there is none, nothing is called.
+Code with such points takes a probe as an argument and lists their names in `POINTS`. Without a probe nothing is called.
 """
 
 
@@ -179,11 +179,11 @@ Whoever has points takes one as an argument, and lists their names in `POINTS`. 
 
 
 NAME_CHARS = 200
-"""Longest name of a session: lists show it on a line."""
+"""Longest name of a session, so that it fits on a line of a list."""
 
 
 class SessionRow(Struct, frozen=True):
-    """A session as the journal's index has it; written with every commit."""
+    """Index row of a session; replaced with every commit."""
 
     id: str
     name: str
@@ -201,25 +201,25 @@ class SessionRow(Struct, frozen=True):
     context: int = 0
     """Tokens that the last model call read; tells when to compact."""
     base: int = 1
-    """Number of the first record that is needed to know what the model sees and what waits."""
+    """Number of the first record needed to restore the model's view and the pending inputs."""
     abandoned: list[Span] = []
-    """Stretches of events, first and last `seq`, that are not part of the conversation after it was rewound."""
+    """Ranges of events, as first and last `seq`, that rewinds removed from the conversation."""
     granted: tuple[PermissionRule, ...] = ()
-    """What people have allowed for the rest of this session; in the row, for a compaction leaves its records behind."""
+    """Rules allowed for the rest of this session. Stored here because `base` may move beyond the records with them."""
     failed: bool = False
     """The last run ended with an error."""
     spent: Tokens = Tokens()
-    """What budgets count of all its requests ever, estimates for those of unknown cost among it; `usage` is what is
-    known, since the last `clear`."""
+    """What budgets count for all requests ever, including estimates for those of unknown cost. `usage` has only known
+    figures, since the last `clear`."""
 
 
 class JournalEntry(Struct, frozen=True):
-    """A record with the events that it showed."""
+    """A record to append, with the events that show it to clients."""
 
     number: int
     record: AnyRecord
     first_seq: int = 0
-    """0: it showed none."""
+    """0 if the record has no events."""
     last_seq: int = 0
     events: bytes = b""
     """NDJSON, as sent to clients."""
@@ -229,14 +229,14 @@ class JournalEntry(Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A record as the journal has it."""
+    """A record as read from the journal."""
 
     number: int
     record: AnyRecord
     body: bytes
     """The record as JSON."""
     first_seq: int
-    """Of its events; 0: it showed none."""
+    """`seq` of its first event; 0 if it has none."""
     events: bytes
     """NDJSON, as sent to clients."""
     messages: int
@@ -245,7 +245,7 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class PartialText:
-    """What had come of a step's reply when it was kept; no record."""
+    """Text of an incomplete reply, as last stored. Not a record."""
 
     run: str
     step: int
@@ -253,34 +253,34 @@ class PartialText:
 
 
 class RecordReader(Protocol):
-    """What a session has recorded, for whoever goes through it."""
+    """Reads the records of a session one by one."""
 
     async def holds_to(self, session: str, epoch: str) -> int | None:
-        """The last `seq` that a cursor with this epoch may have: what was shown up to there is still what is stored.
+        """Return the last `seq` up to which a cursor with this epoch is valid, i.e. the stored events are the same.
 
-        None: the epoch is of another history. The current epoch holds without a limit.
+        None if the epoch belongs to another history. A cursor with the current epoch is valid without a limit.
         """
         ...
 
     async def entries(self, session: str, after: int, limit_bytes: int) -> list[Stored]:
-        """The records behind number `after`, oldest first: at least one when there is one, and no more than fit."""
+        """Return records after number `after`, oldest first: at least one if there is one, at most `limit_bytes`."""
         ...
 
     async def record_at(self, session: str, seq: int) -> int | None:
-        """The number of the record that shows the event `seq`; None: there is no such event."""
+        """Return the number of the record with the event `seq`, or None if there is no such event."""
         ...
 
     async def rewinds(self, session: str) -> list[RewindPoint]:
-        """Every rewind of the session, oldest first. Looks at the kind of each of its records."""
+        """Return every rewind of the session, oldest first. Reads the kind of each of its records, so it is slow."""
         ...
 
 
 class Journal(Protocol):
-    """Where a session's records go."""
+    """Storage of all sessions' records."""
 
     @property
     def epoch(self) -> str:
-        """Names the history that events are read from now; half of every cursor."""
+        """Name of the history that events are currently read from; half of every cursor."""
         ...
 
     def commit(
@@ -300,43 +300,43 @@ class Journal(Protocol):
         ...
 
     async def records(self, session: str, start: int) -> list[AnyRecord]:
-        """The records from number `start` on, oldest first."""
+        """Return the records from number `start` on, oldest first."""
         ...
 
     async def events_after(self, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
-        """Events after `seq` as NDJSON, whole records only, at least one; and the `seq` they reach."""
+        """Return events after `seq` as NDJSON, and the `seq` they reach. Whole records only, at least one."""
         ...
 
     async def messages_before(
         self, session: str, seq: int | None, limit: int, left: Sequence[Span] = ()
     ) -> list[bytes]:
-        """The newest `limit` message events with a `seq` below (None: of all), oldest first, a JSON line each.
+        """Return the newest `limit` message events below `seq` (None: no bound), oldest first, one JSON line each.
 
-        Those in `left`, stretches of events in their order, are passed over.
+        Events in the ranges `left`, which must be sorted, are omitted.
         """
         ...
 
     @property
     def history(self) -> RecordReader:
-        """The records one by one."""
+        """Access to single records."""
         ...
 
     def keep_partial(self, session: str, partial: PartialText) -> None:
-        """Keep what has come of a running step, in the place of what was kept of the session before.
+        """Store the text of a running step in place of what was stored for the session before.
 
-        Returns at once and never raises: it may get lost. The session's next commit with a `message` or an
+        Returns at once and never raises: the text may get lost. The session's next commit with a `message` or an
         `interrupted` record removes it.
         """
         ...
 
     async def partial(self, session: str) -> PartialText | None:
-        """What was kept of a step that a crash cut; None: nothing was, or its message is there."""
+        """Return the stored text of a step that a crash cut; None if there is none, or if its message is recorded."""
         ...
 
     def damage(self, session: str) -> "StorageError | None":
-        """Why the session is read-only: something of it cannot be read, or no longer be written."""
+        """Return why the session is read-only (part of it cannot be read or written); None if it is not."""
         ...
 
 
 class StorageError(Exception):
-    """The journal could not write; the message says what the system answered."""
+    """The journal could not be written; the message contains the system's error."""

@@ -1,7 +1,7 @@
-"""Composes the system prompt; whoever calls has read the files.
+"""Composes the system prompt from texts that the caller has read.
 
-The text of one session changes only when its files, tools or settings do, not from step to step, so that a
-provider's prompt cache keeps hitting. The date has no time of day for the same reason.
+The prompt of a session changes only with its files, tools or settings, not from step to step, so that the provider's
+prompt cache keeps hitting. The date has no time of day for the same reason.
 """
 
 from collections.abc import Sequence
@@ -35,12 +35,12 @@ class SkillLine:
 
 @dataclass(frozen=True, slots=True)
 class PromptParts:
-    """What a system prompt is made of."""
+    """Contents of a system prompt."""
 
     cwd: str
     date: str
     base: str | None = None
-    """Replaces the identity: `--system-prompt` or `SYSTEM.md`."""
+    """Replaces the default identity; from `--system-prompt` or `SYSTEM.md`."""
     appended: Sequence[str] = ()
     context_files: Sequence[ContextFile] = ()
     skills: Sequence[SkillLine] = ()

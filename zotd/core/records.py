@@ -1,7 +1,7 @@
-"""The kinds of journal record (`docs/durability.md`): the body of each, as a tagged union.
+"""The kinds of journal records (`docs/durability.md`), as a tagged union of their bodies.
 
-History is never rewritten: compaction, fork, rewind and clear are records that move what the model sees. What
-people saw is kept beside the body, as the events that the record showed (see `core.ports.JournalEntry`).
+History is never rewritten: compaction, fork, rewind and clear are records that change what the model sees. The events
+shown to people are stored next to the body (see `core.ports.JournalEntry`).
 """
 
 import msgspec
@@ -24,7 +24,7 @@ class Record(Frozen, tag_field="kind", frozen=True, kw_only=True):
 
 
 class Settings(Frozen, frozen=True, kw_only=True):
-    """How a session runs; no secret is among it."""
+    """Settings of a session; contains no secrets."""
 
     provider: str
     model: str
@@ -39,21 +39,21 @@ class Settings(Frozen, frozen=True, kw_only=True):
     extensions: list[str] = []
     no_ext: bool = False
     own_key: bool = False
-    """It was given a key of its own (`--api-key`), and never uses another one."""
+    """The session was given its own key (`--api-key`) and never uses another one."""
     budget_usd: float | None = None
-    """What all its requests together may cost; None: as configured."""
+    """Limit for the cost of all its requests together, in USD; None: as configured."""
     budget_tokens: int | None = None
 
 
 class Opening(Frozen, frozen=True):
-    """A tool call that a run begins with, as if the model had made it."""
+    """A tool call to run first, as if the model had made it."""
 
     name: str
     args: dict[str, object]
 
 
 class Input(Record, tag="input", frozen=True, kw_only=True):
-    """A prompt was accepted; it starts with the attempt that names it."""
+    """A prompt was accepted. It starts with the attempt that names it."""
 
     id: str
     content: list[Block]
@@ -61,12 +61,12 @@ class Input(Record, tag="input", frozen=True, kw_only=True):
     mode: str = "queue"
     request_id: str | None = None
     digest: str | None = None
-    """SHA-256 of the request, to tell a repetition from another request with the same id."""
+    """SHA-256 of the request, to distinguish a repeated request from a different one with the same id."""
     opening: Opening | None = None
     unattended: str | None = None
-    """What becomes of a question to a person that nobody can answer: `park` or `deny`; None: as configured."""
+    """How to treat approvals that no attached client can decide: `park` or `deny`; None: as configured."""
     patience_s: float | None = None
-    """How long its run waits for a model that fails, at most as long as configured; None: as configured."""
+    """How long its run retries a failing model, at most as long as configured; None: as configured."""
 
 
 class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
@@ -75,7 +75,7 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     run: str
     step: int
     number: int
-    """Counts the tries of this step, from 1; 0 is the summary that a run begins with."""
+    """Number of the attempt within this step, from 1; 0 is the compaction that a run begins with."""
     provider: str
     model: str
     input: str | None = None
@@ -84,14 +84,14 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     steered: list[str] = []
     """Inputs that join the run here (`when_busy: "steer"`)."""
     resumes: bool = False
-    """The run goes on where another one was cut: no model is asked by this record (its step is 0), and a reply that
-    had not come whole is not the model's any more."""
+    """The run resumes where another one was cut. This record stands for no model request (its step is 0), and it drops
+    an incomplete reply from what the model sees."""
     estimate: Tokens | None = None
-    """What it counts with in budgets when a crash cuts it; it has no usage row then."""
+    """What budgets charge for it if a crash cuts it, since it has no usage row then."""
 
 
 class Reply(Record, tag="message", frozen=True, kw_only=True):
-    """The model's message, whole or (`stop` is `aborted` or `error`) as far as it came."""
+    """The model's message, complete or (if `stop` is `aborted` or `error`) as far as it was received."""
 
     run: str
     step: int
@@ -100,7 +100,7 @@ class Reply(Record, tag="message", frozen=True, kw_only=True):
 
 
 class CallStarted(Record, tag="call_started", frozen=True, kw_only=True):
-    """A tool that is not `safe` is about to run, with the arguments as they will run."""
+    """A tool that is not `safe` is about to run, with its final arguments."""
 
     run: str
     call_id: str
@@ -109,11 +109,11 @@ class CallStarted(Record, tag="call_started", frozen=True, kw_only=True):
     replay: str
     operation_key: str | None = None
     within: str | None = None
-    """The outermost call that led to this one, when an extension made it; with this on record, nobody repeats that."""
+    """The outermost call that caused this one, if an extension made it. Recovery then does not repeat that call."""
 
 
 class CallResult(Record, tag="call_result", frozen=True, kw_only=True):
-    """A tool's answer, or what stands for it when there is none."""
+    """Result of a tool call, or its replacement if there is none."""
 
     run: str
     call_id: str
@@ -121,36 +121,36 @@ class CallResult(Record, tag="call_result", frozen=True, kw_only=True):
     is_error: bool
     content: ToolContent
     unknown: bool = False
-    """The daemon stopped while it ran: it may have happened."""
+    """The daemon stopped while it ran, so it may have taken effect."""
 
 
 class ShellStarted(Record, tag="shell_started", frozen=True, kw_only=True):
-    """A command of a person is about to run; with this on record nobody repeats it."""
+    """A user's shell command is about to run; recovery does not repeat it."""
 
     id: str
     command: str
     context: bool
-    """The model is to see it and its output."""
+    """Whether the model sees the command and its output."""
     sender: str = ""
     request_id: str | None = None
     digest: str | None = None
-    """As of an `Input`."""
+    """As in `Input`."""
 
 
 class ShellResult(Record, tag="shell_result", frozen=True, kw_only=True):
-    """What came of it; with `context` it is a message for the model."""
+    """Result of a user's shell command; with `context` it is a message for the model."""
 
     id: str
     context: bool
     content: list[Block]
     exit: int | None = None
-    """None: it was aborted, or the daemon stopped while it ran."""
+    """Exit code; None if it was aborted, or the daemon stopped while it ran."""
     unknown: bool = False
-    """The daemon stopped while it ran: it may have happened."""
+    """The daemon stopped while it ran, so it may have taken effect."""
 
 
 class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
-    """Tokens of one attempt, whatever became of it; `tokens` is None when the provider never said."""
+    """Tokens of one attempt, successful or not; `tokens` is None if the provider did not report them."""
 
     run: str
     step: int
@@ -160,7 +160,7 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     purpose: str = "reply"
     """`reply` or `compaction`."""
     estimate: Tokens | None = None
-    """What budgets count instead of `tokens`, where the cost is not known or not all of it."""
+    """What budgets count instead of `tokens`, if the cost is unknown or incomplete."""
 
 
 class ConfigRecord(Record, tag="config", frozen=True, kw_only=True):
@@ -171,7 +171,7 @@ class ConfigRecord(Record, tag="config", frozen=True, kw_only=True):
 
 
 class Known(Frozen, frozen=True):
-    """A request that has brought an input: when it comes again, it is only answered."""
+    """A request that was accepted as an input; if it is repeated, only its response is sent again."""
 
     request: str
     digest: str
@@ -184,34 +184,34 @@ class Compaction(Record, tag="compaction", frozen=True, kw_only=True):
     summary: str
     kept: int
     known: list[Known] = []
-    """The newest requests so far: after a restart nobody reads the records that brought them."""
+    """The newest request ids so far, because a restart no longer reads the records that contain them."""
 
 
 class Clear(Record, tag="clear", frozen=True, kw_only=True):
-    """The model sees nothing of what was before."""
+    """The model sees nothing of what came before."""
 
     known: list[Known] = []
     """As in `Compaction`."""
 
 
 class QueueOrder(Record, tag="queue", frozen=True, kw_only=True):
-    """The inputs that wait, after somebody changed them."""
+    """The pending inputs in their new order, after a client changed the queue."""
 
     order: list[str]
     held: bool
 
 
 class Note(Record, tag="note", frozen=True, kw_only=True):
-    """A line for people; the end of a run that failed is one."""
+    """A line for people. A run that failed ends with one."""
 
     level: str
     text: str
     refused: bool = False
-    """The vendor refused a request with images that no reply has followed: later requests leave these out."""
+    """The vendor refused a request with images that no reply had followed; later requests omit them."""
 
 
 class Interrupted(Record, tag="interrupted", frozen=True, kw_only=True):
-    """Work was cut off, and what is known of it."""
+    """Work was cut by a crash; `text` says what is known of it."""
 
     what: str
     text: str
@@ -219,7 +219,7 @@ class Interrupted(Record, tag="interrupted", frozen=True, kw_only=True):
 
 
 class ApprovalRow(Record, tag="approval", frozen=True, kw_only=True):
-    """A person is asked about a call."""
+    """A tool call needs a person's approval."""
 
     id: str
     call_id: str
@@ -229,15 +229,15 @@ class ApprovalRow(Record, tag="approval", frozen=True, kw_only=True):
     expires: str | None = None
     run: str = ""
     preview: str | None = None
-    """What people are shown of it."""
+    """What clients show of the call."""
     rule: PermissionRule | None = None
-    """Of records of earlier versions: what `session` and `always` would allow from then on."""
+    """Only in records of earlier versions: the rule for the scopes `session` and `always`."""
     choices: tuple[Choice, ...] = ()
-    """What can be allowed from then on; none: it can be allowed for once only."""
+    """What can be allowed in addition to this call; empty if it can only be allowed once."""
 
     @property
     def offered(self) -> tuple[Choice, ...]:
-        """The choices, of every version."""
+        """The choices, also of records of earlier versions."""
         return self.choices or (() if self.rule is None else (of_rule(self.rule),))
 
 
@@ -250,30 +250,30 @@ class Decision(Record, tag="decision", frozen=True, kw_only=True):
     scope: str
     """`once`, `session` or `always`."""
     by: str
-    """Who, as others know them; empty: nobody, and `reason` says why it is over."""
+    """Display name of the person; empty if it ended without a decision, see `reason`."""
     reason: str | None = None
     args: dict[str, object] | None = None
-    """The arguments to run it with instead."""
+    """Arguments to run it with instead of the requested ones."""
     choice: str = ""
-    """Of a scope beyond `once`: which of the request's choices."""
+    """For a scope beyond `once`: id of the choice that was made."""
 
 
 class ForkRow(Record, tag="fork", frozen=True, kw_only=True):
-    """This session continues another one from there; nothing that waited or was allowed in that one is taken along."""
+    """This session continues another one from there. Pending inputs and grants of that session are not copied."""
 
     session: str
     at: int
-    """The `seq` of the last message that both have."""
+    """`seq` of the last message that both have in common."""
     file: str = ""
-    """Where it was read from, when that other session was in a file."""
+    """Path of the file that the other session was imported from; empty if it was in the journal."""
 
 
 class RewindRow(Record, tag="rewind", frozen=True, kw_only=True):
-    """The model sees what was there at that record, and nothing after it."""
+    """The model sees what it saw at record `to`, and nothing after it."""
 
     to: int
     seq: int = 0
-    """Of the last message that counts, as people see it."""
+    """`seq` of the last message that remains visible."""
 
 
 AnyRecord = (
@@ -302,5 +302,5 @@ DECODER = msgspec.json.Decoder(AnyRecord)
 
 
 def kind_of(record: Record) -> str:
-    """The record's kind, as the journal and the specification name it."""
+    """Return the record's kind, as used in the journal and in `docs/durability.md`."""
     return str(type(record).__struct_config__.tag)

@@ -1,7 +1,7 @@
-"""Who gets a name when several extensions register it, and which registrations are refused.
+"""Resolves names that several extensions register, and validates registrations.
 
-Precedence is the load order (explicit, project a-z, global a-z), never the moment of the registration: two processes
-that start together would race. What zot brings itself wins over everybody.
+Precedence is the load order (explicit, project a-z, global a-z) and not the time of registration, because processes
+that start together would race. Built-in names always win.
 
 Source: `docs/extensions.md`.
 """
@@ -16,7 +16,7 @@ from zotd.core.ports import Replay
 from zotd.wire.ext import RegisterCommand, RegisterTool
 
 OURS = "zot"
-"""Stands for us as the winner of a conflict."""
+"""Winner of a conflict with a built-in name."""
 
 EXPOSURES = {
     "": "direct",
@@ -25,13 +25,13 @@ EXPOSURES = {
     "codemode": "deferred",
     "model-only": "model-only",
 }
-"""What `exposure` may be, and what it means."""
+"""Accepted values of `exposure`, and the value that each stands for."""
 
 INTERCEPTS = ("tool_call", "turn_start", "assistant_message", "before_agent_start")
-"""Events that an extension can be asked about."""
+"""Events that an extension can intercept."""
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-"""What every vendor takes; one other name, and each request of the session would be refused."""
+"""Names that every vendor accepts. A single other name would make the vendor refuse each request of the session."""
 
 _COMMAND_NAME = re.compile(r"[^\s/]\S{0,63}")
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class NameClaim(Generic[T]):
-    """An extension wants a name."""
+    """A name registered by an extension."""
 
     owner: str
     name: str
@@ -49,11 +49,11 @@ class NameClaim(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A name that two wanted."""
+    """A name that was registered twice."""
 
     name: str
     winner: str
-    """An extension, or `OURS`."""
+    """Name of an extension, or `OURS`."""
     loser: str
 
 
@@ -69,15 +69,15 @@ class Names(Generic[T]):
     fold: Callable[[str], str]
 
     def find(self, name: str) -> NameClaim[T] | None:
-        """The claim that `name` means, plain or qualified."""
+        """Return the claim for `name`, plain or qualified, or None."""
         key = self.fold(name)
         return self.winners.get(key) or self.qualified.get(key)
 
 
 def resolve(claims: Iterable[NameClaim[T]], reserved: Collection[str], *, fold: Callable[[str], str] = str) -> Names[T]:
-    """Give each name to the first of `claims` (in load order) that wants it, unless it is `reserved`.
+    """Give each name to the first of `claims` (in load order), unless it is `reserved`.
 
-    `fold` makes names alike: `str.casefold` for what people type.
+    `fold` normalises names before they are compared: `str.casefold` for names that people type.
     """
     winners: dict[str, NameClaim[T]] = {}
     qualified: dict[str, NameClaim[T]] = {}
@@ -96,9 +96,9 @@ def resolve(claims: Iterable[NameClaim[T]], reserved: Collection[str], *, fold: 
 
 
 def tool_fault(tool: RegisterTool) -> str | None:
-    """Why this tool is refused; None when it is fine.
+    """Return why this tool is refused, or None if it is valid.
 
-    One tool that a vendor refuses would cost every request of the session.
+    Checked here because a vendor that dislikes one tool refuses every request of the session.
     """
     if not TOOL_NAME.fullmatch(tool.name):
         return "a name must have 1 to 64 letters, digits, _ and -"
@@ -109,31 +109,31 @@ def tool_fault(tool: RegisterTool) -> str | None:
 
 
 def command_fault(command: RegisterCommand) -> str | None:
-    """Why this command is refused; None when it is fine."""
+    """Return why this command is refused, or None if it is valid."""
     if _COMMAND_NAME.fullmatch(command.name) and command.name.isprintable():
         return None
     return "a name must be one word of up to 64 visible characters, without a slash"
 
 
 def full_schema(schema: Mapping[str, object] | None) -> dict[str, object]:
-    """The schema as vendors want it: of an object, with `properties`; without one, of no arguments."""
+    """Return the schema in the form that vendors require: an object with `properties`. None means no arguments."""
     return {"type": "object", "properties": {}, **(schema or {})}
 
 
 def replay_of(tool: RegisterTool) -> Replay:
-    """What recovery may do; a word that we do not know means the safe one."""
+    """Return the tool's replay class; an unknown value is treated as `never`, the safe choice."""
     return Replay(tool.replay) if tool.replay in set(Replay) else Replay.NEVER
 
 
 def exposure_of(tool: RegisterTool) -> str:
-    """`direct`, `deferred` or `model-only`; the older field counts when the newer one is left out."""
+    """Return `direct`, `deferred` or `model-only`; the older field `deferred` applies if `exposure` is empty."""
     if not tool.exposure and tool.deferred:
         return "deferred"
     return EXPOSURES[tool.exposure]
 
 
 def _schema_fault(schema: Mapping[str, object]) -> str | None:
-    """What makes it no JSON Schema of an object; goes on from "its schema"."""
+    """Return why it is not a JSON Schema of an object, as the end of a sentence that begins with "its schema"."""
     if is_too_deep(schema):
         return f"is nested more than {MAX_DEPTH} deep"
     if schema.get("type", "object") != "object":

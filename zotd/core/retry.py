@@ -1,57 +1,58 @@
-"""Why a model request fails, which failures are tried again, and after which pause.
+"""Retry policy for model requests: kinds of failure, which ones are retried, and after which pause.
 
-Pure: the caller brings the random number and the clock, and waits.
+Pure: the caller supplies the random number and the elapsed time, and does the waiting.
 """
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 BASE_S = 0.5
-"""The first pause; it doubles with each failure."""
+"""The first pause in seconds; it doubles with each failure."""
 
 PAUSE_S = 60.0
 """The longest pause by default. Vendors recover within minutes; to wait longer only delays the run."""
 
 PATIENCE_S = 4 * 3600.0
-"""How long an outage is waited out by default, by runs of the daemon."""
+"""Default time for which runs in the daemon keep retrying."""
 
 ATTENDED_S = 60.0
-"""The same for a program that somebody waits for: `zot -p` on a terminal, `zot rpc`, `Runtime`."""
+"""The same for programs that a user waits for: `zot -p` on a terminal, `zot rpc`, `Runtime`."""
 
 JITTER = 0.5
-"""Each pause is moved by up to this part of itself, so that sessions that failed together do not come back together."""
+"""Fraction by which each pause varies at random, so that sessions that failed together do not retry together."""
 
 TAKEN_AT_ITS_WORD = 3
-"""So many times in a row a vendor may ask for a pause shorter than ours; `Retry-After: 0` would be a tight loop."""
+"""Number of consecutive failures for which a `Retry-After` shorter than the planned pause is honoured. With
+`Retry-After: 0` a run would otherwise retry in a tight loop."""
 
 BROKEN_REPLIES = 30
-"""A step is given up after so many replies that broke off: each of them may be billed."""
+"""Number of incomplete replies after which a step fails: the vendor may bill each of them."""
 
 
 class Failure(StrEnum):
-    """What went wrong, as far as deciding what to do needs to know."""
+    """Kind of a failure, as far as the retry policy distinguishes them."""
 
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
     SERVER = "server"
     CONNECTION = "connection"
-    """The request was sent, or part of it, and nothing came back."""
+    """The request was sent, at least in part, and no response arrived."""
     UNREACHABLE = "unreachable"
-    """No connection came about, so that nothing was sent."""
+    """No connection was established, so nothing was sent."""
     CUT = "cut"
-    """The reply broke off after its first byte, or is not in the vendor's format."""
+    """The reply ended after its first byte, or is not in the vendor's format."""
     INTERNAL = "internal"
-    """A fault of ours or of a vendor's library."""
+    """A bug in zot or in a vendor's library."""
     NO_KEY = "no_key"
     AUTH = "auth"
     CONTEXT = "context"
-    """The transcript is longer than the model takes."""
+    """The transcript exceeds the model's context window."""
     REFUSED = "refused"
-    """The request is wrong or not allowed; trying again changes nothing."""
+    """The request is invalid or not allowed; retrying does not help."""
     TOO_LARGE = "too_large"
-    """The reply is longer than a reply may be (`core.reply`); another try would be as long."""
+    """The reply exceeds a limit of `core.reply`; another attempt would, too."""
     UNAVAILABLE = "unavailable"
-    """Something on this machine is missing: a package, a model file."""
+    """Something is missing on this machine: a package, a model file."""
 
 
 REPEATED = frozenset(
@@ -64,11 +65,11 @@ REPEATED = frozenset(
         Failure.CUT,
     }
 )
-"""Failures that may pass by themselves."""
+"""Failures that are retried because they may be temporary."""
 
 OF_UNKNOWN_COST = frozenset({Failure.CONNECTION, Failure.CUT, Failure.INTERNAL})
-"""The vendor may have worked, and then bills it. The other failures cost nothing: the request was not sent, or it was
-answered with an error, and vendors bill replies only."""
+"""Failures after which the vendor may have done work that it bills. The others are free: the request was not sent, or
+was answered with an error, and vendors bill only replies."""
 
 _BRIEFLY = {
     Failure.RATE_LIMIT: "rate limit",
@@ -81,7 +82,7 @@ _BRIEFLY = {
 
 
 class ModelError(Exception):
-    """A model request failed; the message is one sentence for the user, with the way out."""
+    """A model request failed; the message is one sentence for the user that says what to do."""
 
     def __init__(
         self,
@@ -92,9 +93,14 @@ class ModelError(Exception):
         status: int | None = None,
         refuses_content: bool = False,
     ) -> None:
-        """`retry_after_s`: what the provider asked for. `status`: of its HTTP answer, if that was a passing error.
+        """Create the error.
 
-        `refuses_content`: it does not like what the request holds.
+        Args:
+            failure: kind of the failure.
+            sentence: message for the user.
+            retry_after_s: pause that the provider asked for, in seconds.
+            status: HTTP status, if it is that of a temporary error.
+            refuses_content: the vendor rejected the content of the request, e.g. an image.
         """
         super().__init__(sentence)
         self.failure = failure
@@ -111,41 +117,42 @@ class ModelError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How long a run waits out an outage, and with which pauses.
+    """How long a run retries failed requests, and with which pauses.
 
     Attributes:
-        patience_s: time from the first failure to the last try, in seconds. 0: nothing is tried again.
-        pause_s: the longest pause between two tries, in seconds; a vendor's `Retry-After` may be longer.
+        patience_s: time from the first failure to the last attempt, in seconds. 0 disables retries.
+        pause_s: longest pause between two attempts, in seconds; a vendor's `Retry-After` may be longer.
     """
 
     patience_s: float = PATIENCE_S
     pause_s: float = PAUSE_S
 
     def delay_s(self, error: ModelError, *, failures: int, elapsed_s: float, random: float) -> float | None:
-        """Seconds to wait before the next try; None: this failure ends the step.
+        """Return the pause before the next attempt in seconds, or None to give up.
 
         Args:
             error: the last failure.
-            failures: failures in a row, from 1.
-            elapsed_s: time since the first of them.
+            failures: number of consecutive failures, from 1.
+            elapsed_s: time since the first of them, in seconds.
             random: in [0, 1).
         """
         left = self.patience_s - elapsed_s
         if error.failure not in REPEATED or left <= 0:
             return None
-        # The exponent is bounded, because hours of failures would overflow a float.
+        # The exponent is bounded, because the number of failures in hours would overflow a float.
         planned = min(self.pause_s, BASE_S * 2.0 ** min(failures - 1, 20)) * (1 + JITTER * (2 * random - 1))
         planned = min(planned, self.pause_s, left)
         asked = error.retry_after_s
         if asked is None:
             return planned
         if asked > left:
+            # The vendor asks for more time than is left: fail now rather than after a wait that cannot succeed.
             return None
         return asked if failures <= TAKEN_AT_ITS_WORD else max(asked, planned)
 
 
 def gave_up(error: ModelError, *, failures: int, elapsed_s: float) -> str:
-    """The sentence for a run that ends with `error` after it has tried again."""
+    """Return the message for a run that ends with `error`; it includes the number of attempts if there were several."""
     if error.failure not in REPEATED or failures <= 1:
         return error.sentence
     return f"gave up after {failures} tries in {_duration(elapsed_s)}: {error.sentence}; /continue tries again"

@@ -1,10 +1,10 @@
-"""Which commands a line of shell would run, found by parsing it; for rules, which must see each of them.
+"""Finds the commands that a line of shell would run by parsing it, so that permission rules see each of them.
 
     cd . && X=1 sudo -u me rm -rf y   ->   `cd .`, `sudo -u me rm -rf y`, `rm -rf y`
 
-Simple commands are found wherever they stand: in lists, pipes, subshells, functions, loops, substitutions and heredocs.
-Programs that run another command (`env`, `xargs`, `sh -c`, `find -exec`, …) count as both. What a line does at run time
-cannot be known from its text: then it is not *understood*, and a person decides. Pure; the parser is imported at first use.
+Simple commands are found anywhere: in lists, pipes, subshells, functions, loops, substitutions and heredocs. Programs
+that run another command (`env`, `xargs`, `sh -c`, `find -exec`, …) count as both. A line whose commands depend on
+values at run time is not *understood*, and needs an approval. Pure; the parser is imported at first use.
 """
 
 import re
@@ -15,16 +15,16 @@ from functools import lru_cache
 from zotd.core.shell_words import SyntaxNode, UnknownError, Word, is_simple, tree, words_of
 
 MAX_CHARS = 16 * 1024
-"""Longest line that is parsed, which took at most 150 ms of processor time, whatever is in it; longer ones are not understood."""
+"""Longest line that is parsed; the worst case measured took 150 ms of CPU time. Longer ones are not understood."""
 
 MAX_SLOW = 200
-"""Pipes, beginnings of arrays and heredocs in a line. The parser's time grows with the square of their number."""
+"""Limit of pipes, array starts and heredocs in a line: the parser's time is quadratic in their number."""
 
 MAX_COMMANDS = 1_000
-"""Simple commands in a line, those inside of wrappers included."""
+"""Limit of simple commands in a line, including those inside of wrappers."""
 
 MAX_DEPTH = 8
-"""Commands in commands (`sudo env sh -c …`)."""
+"""Limit of commands nested in commands (`sudo env sh -c …`)."""
 
 _SLOW = re.compile(r"=\(|<<|\|")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -36,29 +36,29 @@ _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_
 
 @dataclass(frozen=True, slots=True)
 class CommandLine:
-    """What is known of a line."""
+    """Result of parsing a line."""
 
     commands: Sequence[str]
-    """Each command with its arguments, without quotes, assignments and redirections; also without what wraps it."""
+    """Each command with its arguments, without quotes, assignments and redirections; also without its wrapper."""
     is_understood: bool
-    """No other command can run, as far as its text says."""
+    """Whether these are certainly all commands that can run."""
     only: Sequence[Word] | None
-    """Its words when it is one simple command without assignment, redirection and substitution, else None."""
+    """Its words if it is one simple command without assignment, redirection and substitution, else None."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Wrapper:
-    """How the arguments of a program begin that runs the command behind them."""
+    """Syntax of the arguments that a program takes before the command it runs."""
 
     flags: str = ""
-    """Options of one letter that take no value."""
+    """Short options without a value."""
     values: str = ""
-    """Those that do."""
+    """Short options with a value."""
     long_values: frozenset[str] = frozenset()
     skips: int = 0
-    """Arguments before the command."""
+    """Number of arguments between the options and the command."""
     has_text: bool = False
-    """The command may be one argument that a shell splits."""
+    """Whether the command may be a single argument that is passed to a shell."""
 
 
 def _long(*names: str) -> frozenset[str]:
@@ -96,8 +96,8 @@ WRAPPERS: Mapping[str, _Wrapper] = {
     "watch": _Wrapper("bcdegprtwx", "nq", _long("interval"), has_text=True),
     "xargs": _Wrapper("0rtpxo", "aEdILlnPs", _long("arg-file", "delimiter", "replace", "max-args", "max-procs")),
 }
-"""Programs that run the command which stands behind their own options. An option that is not listed may take a value or
-not: then both readings count."""
+"""Programs that run the command after their own options. An option that is not listed may or may not take a value, so
+both readings are considered."""
 
 RESERVED = frozenset(
     (
@@ -105,7 +105,7 @@ RESERVED = frozenset(
         *("if", "in", "select", "then", "until", "while"),
     )
 )
-"""Words of the grammar. The parser takes some of them for the name of a command, as in `! { rm x; }`."""
+"""Reserved words. The parser takes some of them for command names, as in `! { rm x; }`."""
 
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish", "rbash"})
 
@@ -129,7 +129,7 @@ def parsed(line: str) -> CommandLine:
 
 @lru_cache(maxsize=64)
 def parts(line: str) -> Sequence[str]:
-    """The simple commands of a line that is nothing but those, joined by `&&`, `||`, `;` and `|`; else none."""
+    """Return the simple commands of a line that only joins them with `&&`, `||`, `;` and `|`; else nothing."""
     if _CONTROL.search(line) or not parsed(line).is_understood:
         return ()
     found: list[str] = []
@@ -146,20 +146,21 @@ def parts(line: str) -> Sequence[str]:
 
 
 class _Finder:
-    """Collects the commands of one line."""
+    """Collects the commands of a line."""
 
     def __init__(self) -> None:
         self.commands: list[str] = []
         self.is_understood = True
 
     def line(self, text: str, depth: int) -> Sequence[Word] | None:
-        """Look at a whole line; its words when it is one simple command."""
+        """Collect the commands of a whole line; returns its words if it is one simple command."""
         if len(text) > MAX_CHARS or depth > MAX_DEPTH or len(_SLOW.findall(text)) > MAX_SLOW or _UNSEEN.search(text):
             raise UnknownError
         only = self._tree(tree(text), depth)
         if "((" in text:  # two subshells rather than arithmetic, when the shell does not find `))`
             is_understood = self.is_understood
             self._tree(tree(text.replace("((", "( (")), depth)
+            # The second reading must not mark the line as not understood: it is often a syntax error.
             self.is_understood = is_understood
         if "\\\n" in text:  # the shell joins lines before it looks for words
             self._tree(tree(text.replace("\\\n", "")), depth)
@@ -176,7 +177,7 @@ class _Finder:
                 self._command(words, depth)
                 only = words
             waiting += node.children
-        if root.has_error:  # after the walk: what could be read is denied all the same
+        if root.has_error:  # checked last, so that deny rules still apply to the commands found
             self.is_understood = False
         is_only = root.child_count == 1 and root.children[0].type == "command" and is_simple(root.children[0])
         return only if is_only else None
@@ -196,7 +197,7 @@ class _Finder:
         self._inside(name, words[1:], depth + 1)
 
     def _inside(self, name: str, args: Sequence[Word], depth: int) -> None:
-        """Commands that this one runs."""
+        """Collect the commands that this command runs."""
         opening, *rest = name.split() or [name]
         if opening in RESERVED:  # the parser may take several for one name: `{ {` in `! { { rm x; }; }`
             self._command([*map(Word, rest), *args], depth)
@@ -206,7 +207,7 @@ class _Finder:
             self._shell(args, depth)
         elif name in {"eval", "trap", "alias", "source", "."}:
             self._builtin(name, args, depth)
-        elif name == "git":
+        elif name == "git":  # like find and fd no wrapper: a command follows only after certain options
             self._git(args, depth)
         elif name == "find":
             self._behind(args, _FIND_RUNS, depth)
@@ -214,7 +215,7 @@ class _Finder:
             self._behind(args, _FD_RUNS, depth)
 
     def _text(self, word: Word, depth: int) -> None:
-        """A word that a shell gets as a line."""
+        """Collect the commands of an argument that a shell evaluates as a line."""
         self.is_understood &= word.is_fixed
         self.line(word.text, depth)
 
@@ -230,6 +231,7 @@ class _Finder:
     def _shell(self, args: Sequence[Word], depth: int) -> None:
         options = [word.text for word in args if word.text[:1] in {"-", "+"} and word.is_fixed]
         others = [word for word in args if word.text[:1] not in {"-", "+"} or not word.is_fixed]
+        # Which operand is the line depends on the options before it (`-o pipefail -c`), so each of them is parsed.
         if any("c" in option for option in options if not option.startswith("--")):
             for word in others:
                 self._text(word, depth)
@@ -240,6 +242,7 @@ class _Finder:
 
     def _script(self, words: Sequence[Word]) -> None:
         for word in words[:1]:
+            # Running a script file is one command; /dev and /proc can refer to standard input or another process.
             if not word.is_fixed or word.text.startswith(("/dev/", "/proc/")):
                 self.is_understood = False
 
@@ -291,7 +294,7 @@ class _Finder:
 
 
 def _starts(wrapper: _Wrapper, args: Sequence[Word]) -> Iterator[int]:
-    """Where the command may begin."""
+    """Yield each index at which the wrapped command may begin."""
     at, is_sure = 0, True
     while at < len(args):
         text = args[at].text

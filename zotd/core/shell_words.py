@@ -1,4 +1,4 @@
-"""The words of shell commands, in the tree that tree-sitter makes of a line; for `zotd.core.shell`."""
+"""Words of shell commands, from the syntax tree of tree-sitter; for `zotd.core.shell`."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,65 +10,66 @@ _GLOB = re.compile(r"[*?\[]|\{[^}]*(?:,|\.\.)")
 
 
 class SyntaxNode(Protocol):
-    """What is used of a node of tree-sitter, which is not imported with this module."""
+    """The part of a tree-sitter node that is used here; tree-sitter itself is imported only when needed."""
 
     @property
     def type(self) -> str:
-        """As tree-sitter has it."""
+        """Node type of the bash grammar, such as `command`."""
         ...
 
     @property
     def text(self) -> bytes | None:
-        """As tree-sitter has it."""
+        """Source text of the node, in UTF-8."""
         ...
 
     @property
     def children(self) -> "Sequence[SyntaxNode]":
-        """As tree-sitter has it."""
+        """Child nodes, including anonymous ones such as quotes."""
         ...
 
     @property
     def child_count(self) -> int:
-        """As tree-sitter has it."""
+        """Number of child nodes."""
         ...
 
     @property
     def has_error(self) -> bool:
-        """As tree-sitter has it."""
+        """Whether the node contains a syntax error."""
         ...
 
     @property
     def is_missing(self) -> bool:
-        """As tree-sitter has it."""
+        """Whether the parser inserted the node to recover from an error."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of a command."""
+    """A word of a command."""
 
     text: str
-    """Without quotes; as it was written where only the shell knows its value."""
+    """The value without quotes; the source text if only the shell can compute the value."""
     is_fixed: bool = True
-    """Its value is known."""
+    """Whether the value is known, i.e. it contains no expansion and no glob."""
 
 
 class UnknownError(Exception):
-    """The text does not say what would run."""
+    """The text does not show which commands would run."""
 
 
 def tree(text: str) -> SyntaxNode:
-    """The root of what `text` is parsed to; raises `UnknownError` where there is no parser."""
+    """Parse `text` and return the root node; raises `UnknownError` if tree-sitter is not installed."""
     try:
-        from tree_sitter import Language, Parser  # noqa: PLC0415  (50 ms that no daemon without rules has to pay)
+        # Imported here: it takes 50 ms, which a daemon without rules need not spend.
+        from tree_sitter import Language, Parser  # noqa: PLC0415
         from tree_sitter_bash import language  # noqa: PLC0415
-    except ImportError as error:  # a platform without it: then each line that a rule could be about is asked about
+    except ImportError as error:  # no wheel for this platform: every line that a rule could apply to needs an approval
         raise UnknownError from error
     return Parser(Language(language())).parse(text.encode(errors="replace")).root_node
 
 
 def words_of(command: SyntaxNode) -> list[Word]:
-    """Its name and arguments, without assignments and redirections."""
+    """Return the command's name and arguments, without assignments and redirections."""
     words = []
     for node in command.children:
         if node.type in _REDIRECTS or (node.type == "variable_assignment" and command.type == "command"):
@@ -116,7 +117,7 @@ def _is_quoted(source: str) -> bool:
 
 
 def is_simple(command: SyntaxNode) -> bool:
-    """Whether nothing but words is in it, whose values no other command gives."""
+    """Whether the command consists of words only, none of which contains the output of another command."""
     waiting = list(command.children)
     if any(node.type == "variable_assignment" or node.type in _REDIRECTS for node in waiting):
         return False

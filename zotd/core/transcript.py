@@ -108,7 +108,7 @@ class Transcript:
         self.messages[first:] = [_without_images(m) if _has_images(m) else m for m in self.messages[first:]]
 
     def replace_messages(self, messages: list[Message]) -> list[Message]:
-        """Let the model see these from now on, and return those that it saw; both lists are shared, not copied."""
+        """Replace what the model sees, and return what it saw. Neither list is copied: `Fold` puts it back."""
         before, self.messages = self.messages, messages
         return before
 
@@ -214,7 +214,7 @@ class Transcript:
         if record.resumes:
             self._drop_cut_reply()
             return
-        if record.number > 1:
+        if record.number > 1:  # a retry; the attempt before it may have recorded an incomplete reply
             self._drop_cut_reply()
         self.in_flight = record
         for key in ([record.input] if record.input else []) + record.steered:

@@ -220,6 +220,7 @@ class Turn:
             case Finished(call):
                 return self._finished(call)
             case ReplyStarted(attempt) | Replied(attempt) | Failed(attempt) | Waited(attempt) | CompactionDone(attempt):
+                # Compared by id, because an answer may already be under way when its action is cancelled.
                 return self._answered(event) if attempt == self._awaited else []
 
     def _begin(self, calls: Sequence[RequestedCall]) -> list[Action]:
@@ -277,6 +278,7 @@ class Turn:
         self._failures = self._broken = 0
         self._context = reply.context
         if not reply.calls and reply.steered and not self._is_last_step and not self._draining:
+            # Inputs that arrived during the last step join this run instead of starting another one.
             return self._next_step()
         if not reply.calls:  # the model is done; inputs that could not join because of the limit get a run of their own
             return self._end("end_turn", open_step=False)
@@ -331,6 +333,7 @@ class Turn:
         if self._aborted:
             return []
         self._aborted = True
+        # Calls that have not begun get a result too: vendors reject a transcript in which a call has none.
         skipped: list[Action] = [Skip(call) for batch in self._batches for call in batch]
         self._batches = []
         if self._running:
@@ -344,6 +347,7 @@ class Turn:
         return [End(stop, open_step, error)]
 
     def _expect(self) -> int:
+        # One id at a time: a run waits for at most one of reply, delay and summary.
         self._attempt += 1
         self._awaited = self._attempt
         return self._attempt
