@@ -1,7 +1,4 @@
-"""How sessions and the parts of one session hang together: forks of it, and what it has left behind by rewinding.
-
-What a fork is made of says `zotd.store.forks`.
-"""
+"""The branches of a session, which rewinds create, and its forks (see `zotd.store.forks`)."""
 
 import sqlite3
 from dataclasses import dataclass
@@ -49,7 +46,7 @@ class Branches:
 
 
 def branches(connection: sqlite3.Connection, session: str, last: int) -> Branches:
-    """The parts of the session, whose last event is `last`, and its forks; oldest first."""
+    """Return the branches of the session, whose last event is `last`, its origin, and its forks, oldest first."""
     found = connection.execute(_ORIGIN, (session,)).fetchone()
     origin = Fork(*found) if found else None
     forks = [Fork(*columns) for columns in connection.execute(_FORKS, (session,)).fetchall()]
@@ -60,11 +57,12 @@ def _parts(connection: sqlite3.Connection, session: str, last: int) -> list[Bran
     """Return the parts between rewinds; each continues from a message of an earlier part."""
     rewinds = history.rewinds(connection, session)
     starts = [(1, None), *((rewind.seq, rewind.to_seq) for rewind in rewinds)]
+    # Each rewind ends the branch before it and begins the next one; its own event belongs to the new branch.
     ends = [*(rewind.seq - 1 for rewind in rewinds), last]
     return [
         _part(connection, session, (start, end), at)
         for (start, at), end in zip(starts, ends, strict=True)
-        if start <= end
+        if start <= end  # a rewind directly after another one leaves a branch without events
     ]
 
 
@@ -78,7 +76,7 @@ def _part(connection: sqlite3.Connection, session: str, span: tuple[int, int], a
 
 
 def _words(lines: bytes) -> tuple[str | None, str]:
-    """When a record's first message was said, and how it begins."""
+    """Return the time of the record's first message and the beginning of its text."""
     line = next(filter(slices.is_message, lines.splitlines()))
     match events.DECODER.decode(line):
         case events.UserMessage(content=content, time=time) | events.AssistantMessage(content=content, time=time):

@@ -78,10 +78,10 @@ def change(path: Path, vendor: str, key: str | None) -> bool:
 
 
 def _read(path: Path) -> bytes:
-    """The file's content, as that of an empty one when there is none."""
+    """Return the content of the file, or that of an empty one if it does not exist."""
     try:
         with open(path, "rb", opener=_opened) as file:
-            mode = os.fstat(file.fileno()).st_mode  # of what was opened, not of what the name means a moment later
+            mode = os.fstat(file.fileno()).st_mode  # of the open file: the name may refer to another one by now
             if not stat.S_ISREG(mode):
                 raise StorageError(f"{path} is not a regular file; put the keys into one")
             content = file.read()
@@ -89,6 +89,7 @@ def _read(path: Path) -> bytes:
         return b"{}"
     except OSError as error:
         if error.errno == errno.EMFILE:
+            # The file is fine, so the message must not send the user to look at it.
             limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
             raise StorageError(
                 f"zotd has reached its limit of {limit} open files, so the keys cannot be read: close clients, or raise the "
@@ -101,7 +102,7 @@ def _read(path: Path) -> bytes:
 
 
 def _opened(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)  # a named pipe would wait for a writer, and the event loop with it
+    return os.open(path, flags | os.O_NONBLOCK)  # opening a named pipe would block the event loop until it has a writer
 
 
 def _keys(path: Path, content: bytes) -> Mapping[str, str]:
@@ -115,7 +116,7 @@ def _keys(path: Path, content: bytes) -> Mapping[str, str]:
 def _write(path: Path, stored: Mapping[str, object]) -> None:
     content = msgspec.json.format(msgspec.json.encode(stored)) + b"\n"
     try:
-        private_file.write(Path(os.path.realpath(path)), content)  # a link to where the user keeps it stays one
+        private_file.write(Path(os.path.realpath(path)), content)  # `realpath` keeps a symbolic link in place
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -88,7 +88,7 @@ def frames_in(database: Path, index: IndexedLog) -> int:
 
 
 def _summed(data: bytes, order: str, sums: tuple[int, int]) -> tuple[int, int]:
-    """The checksum of SQLite's log, continued."""
+    """Continue the cumulative checksum of a SQLite log with `data`."""
     one, two = sums
     for first, second in struct.iter_unpack(f"{order}II", data):
         one = (one + first + two) & 0xFFFFFFFF

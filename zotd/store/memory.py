@@ -1,7 +1,6 @@
-"""The journal of sessions that are not stored: the same order, paging and replay, without a disk.
+"""A journal in memory, with the same order, paging and replay as the one on disk.
 
-Ephemeral sessions use it; it holds what they recorded until `delete`, or as long as it lives. `zot rpc` uses it too, where
-nobody reads again what was recorded.
+It holds the records of ephemeral sessions until `delete`. `zot rpc` uses it without reading from it.
 """
 
 import secrets
@@ -29,7 +28,7 @@ class Memory:
     """`core.ports.Journal` in memory; `done` is called before `commit` returns."""
 
     def __init__(self, *, keeps: bool = True) -> None:
-        """Without `keeps` there is nothing to read: for `zot rpc`, which would grow for as long as it lives."""
+        """With `keeps=False` records are dropped, for `zot rpc`: it never reads them, and would otherwise grow."""
         self._keeps = keeps
         self._epoch = secrets.token_hex(EPOCH_BYTES)
         self._sessions: dict[str, _Kept] = {}
@@ -45,10 +44,10 @@ class Memory:
         row: SessionRow,
         entries: Sequence[JournalEntry],
         *,
-        durable: bool,  # noqa: ARG002  (nothing here survives anything)
+        durable: bool,  # noqa: ARG002  (memory survives neither a crash nor a power failure)
         done: Callable[[StorageError | None], None],
     ) -> None:
-        """Keep `entries` and the row; refused, as on disk, when it does not continue what is kept."""
+        """Append `entries` and replace the row; like the journal on disk, refuse what does not continue the session."""
         kept = self._sessions.get(row.id)
         try:
             check_continues(row, entries, records=kept.row.records if kept else 0, seq=kept.row.seq if kept else 0)
@@ -65,18 +64,18 @@ class Memory:
         done(None)
 
     async def records(self, session: str, start: int) -> list[AnyRecord]:
-        """The records from number `start` on, oldest first."""
+        """Return the records from number `start` on, oldest first."""
         return [entry.record for entry in self._entries(session)[max(start, 1) - 1 :]]
 
     async def events_after(self, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
-        """Events after `seq` as NDJSON, at least one record's when there are any; and the `seq` they reach."""
+        """Return events after `seq` as NDJSON, those of at least one record if any, and the `seq` they reach."""
         shown = ((e.first_seq, e.last_seq, e.events) for e in self._entries(session) if e.events)
         return slices.after(shown, seq, limit_bytes)
 
     async def messages_before(
         self, session: str, seq: int | None, limit: int, left: Sequence[Span] = ()
     ) -> list[bytes]:
-        """The newest `limit` message events with a `seq` below, none of them in `left`; see `core.ports.Journal`."""
+        """Return the newest `limit` message events below `seq`, without those in `left`; see `core.ports.Journal`."""
         shown = (
             (e.first_seq, e.events)
             for e in reversed(self._entries(session))
@@ -85,7 +84,7 @@ class Memory:
         return slices.newest_messages(shown, seq, limit)
 
     def keep_partial(self, session: str, partial: PartialText) -> None:
-        """Keep what has come of a running step; as on disk, only of a session that is there."""
+        """Store the text of a running step; ignored, as on disk, for a session that does not exist."""
         kept = self._sessions.get(session)
         if kept is not None:
             kept.partial = partial
@@ -119,7 +118,7 @@ class _History:
         self._entries = entries
         self._epoch = epoch
 
-    async def holds_to(self, session: str, epoch: str) -> int | None:  # noqa: ARG002  (the same for all)
+    async def holds_to(self, session: str, epoch: str) -> int | None:  # noqa: ARG002  (one epoch for all sessions)
         return MAX_SEQ if epoch == self._epoch else None
 
     async def entries(self, session: str, after: int, limit_bytes: int) -> list[Stored]:

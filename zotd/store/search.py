@@ -1,11 +1,10 @@
-"""Full-text search over what people saw in all sessions: keeping the index, and asking it.
+"""Full-text search over the messages of all sessions: updates the index and queries it.
 
-The table `texts` has one row per message that a record showed. Its rowid is made of the record's key and of the
-message's place among the record's events, so a newer message has a larger one, and the session and the `seq` are
-found without storing them again.
+The table `texts` has one row per message. Its rowid is composed of the record's key and the message's position among the
+record's events, so newer messages have larger rowids, and the session and `seq` need not be stored again.
 
-The index is kept behind the commits, never in them (`docs/decisions/0011-search-behind-the-commits.md`): `meta` holds
-the key of the last record that is in it, and `advance` takes the next ones.
+The index is updated after the commits and not in them (`docs/decisions/0011-search-behind-the-commits.md`): `meta` has
+the key of the last indexed record, and `advance` indexes the next ones.
 """
 
 import logging
@@ -22,30 +21,30 @@ from zotd.store.forks import OWN
 from zotd.wire.reports import Hit
 
 LINE_BITS = 16
-"""Of a rowid, for the place among the record's events. A record shows a handful of them; what stands behind the
-65,536th is not found. The key has 47 bits left."""
+"""Bits of a rowid for the position among the record's events, which leaves 47 for the record's key. A record has a few
+events; messages after the 65,536th are not indexed."""
 
 SLICE_BYTES = 64 * 1024
-"""Events that one `advance` takes before it stops: 1 to 3 ms, so that a commit that comes meanwhile hardly waits."""
+"""Size of the events that one `advance` indexes. It takes 1 to 3 ms, which is how long a commit may have to wait."""
 
 SLICE_RECORDS = 1_000
-"""Records that one `advance` looks at; most have no message."""
+"""Number of records that one `advance` examines; most have no message."""
 
 TOOL_CHARS = 8 * 1024
-"""Of a tool result, from its start: what is searched for there stands near the top, and logs would be most of the
-index otherwise."""
+"""Indexed part of a tool result, from its start. Searches are usually for text near the top, and logs would otherwise
+take up most of the index."""
 
 MESSAGE_CHARS = 64 * 1024
-"""Of a prompt or a reply; only a pasted file is longer."""
+"""Indexed part of a prompt or reply; only pasted files are longer."""
 
 SNIPPET_TOKENS = 24
-"""About a line and a half around the first word that was found; SQLite allows 64."""
+"""Length of a snippet around the first match: about a line and a half. SQLite allows 64."""
 
 SNIPPET_CHARS = 400
-"""A single token can be as long as a message: an encoded picture, say."""
+"""Limit of a snippet, because a single token can be as long as a message, such as an encoded image."""
 
 ROLES = {"user_message": "user", "assistant_message": "assistant", "tool_result": "tool"}
-"""By the type of the event that shows the message."""
+"""Role by the type of the event that shows the message."""
 
 _PLACES = 1 << LINE_BITS
 
@@ -62,14 +61,13 @@ CROSS JOIN sessions ON sessions.key = records.session
 WHERE texts MATCH :words AND texts.rowid < :before AND sessions.state <> 'staged' AND {OWN}
 ORDER BY texts.rowid DESC LIMIT :limit
 """  # noqa: S608  (the condition is ours)
-"""What a fork has of another session is found there. CROSS JOIN keeps the order of the tables: the index gives its rows
-newest first, and stops at the limit."""
+"""Messages that a fork shares are found in the other session only. CROSS JOIN fixes the order of the tables: the index
+yields its rows newest first, so the query stops at the limit."""
 
 _MARK = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'searchable'"
 
 _NEXT = "SELECT key FROM records WHERE key > ? ORDER BY key LIMIT ?"
-"""Nothing but the key: what stands behind a large body lies at the end of a chain of pages, one of which may be
-damaged."""
+"""Selects only the key: columns after a large body are at the end of a chain of pages, one of which may be damaged."""
 
 _SHOWN = "SELECT CASE WHEN messages > 0 THEN events ELSE x'' END FROM records WHERE key = ?"
 
@@ -83,7 +81,7 @@ log = logging.getLogger(__name__)
 
 
 class _DamagedIndexError(Exception):
-    """A statement met damage in the index."""
+    """SQLite reported damage in the index."""
 
     def __init__(self, reason: sqlite3.DatabaseError) -> None:
         super().__init__(str(reason))
@@ -91,7 +89,7 @@ class _DamagedIndexError(Exception):
 
 
 class _DamagedRecordError(Exception):
-    """A statement met damage in a record."""
+    """SQLite reported damage in a record."""
 
     def __init__(self, key: int, reason: sqlite3.DatabaseError) -> None:
         super().__init__(str(reason))
@@ -113,16 +111,16 @@ _MESSAGE = msgspec.json.Decoder(_Message)
 
 
 def words(query: str) -> str:
-    """The query as FTS5 understands it, each word and each "phrase in quotes" as a string; empty: there is none.
+    """Translate a query into FTS5 syntax, each word and each "phrase in quotes" as a string; empty if there are none.
 
-    No other character means anything, so no query is wrong. `foo_bar` and `a/b.py` become phrases of their parts.
+    No other character has a meaning, so every query is valid. `foo_bar` and `a/b.py` become phrases of their parts.
     """
     terms = (phrase or word for phrase, word in _TERM.findall(query.replace("\0", " ")))
     return " ".join(f'"{term}"' for term in terms if any(map(str.isalnum, term)))
 
 
 def find(connection: sqlite3.Connection, query: str, before: int | None, limit: int) -> list[tuple[int, Hit]]:
-    """Messages with all words of `query`, newest first, each with its place: what `before` may be for the next page."""
+    """Return messages with all words of `query`, newest first, each with the `before` value for the page after it."""
     wanted = words(query)
     if not wanted:
         return []
@@ -136,27 +134,27 @@ def find(connection: sqlite3.Connection, query: str, before: int | None, limit: 
 
 
 def is_behind(connection: sqlite3.Connection) -> bool:
-    """Whether there are records that are not in the index."""
+    """Whether some records are not indexed yet."""
     return _number(connection, _MARK) < _number(connection, _LAST)
 
 
 class SearchIndex:
-    """Keeps the index of one database up with its records; used by the thread that writes.
+    """Keeps the index of one database up to date; used in the writer's thread.
 
-    Once SQLite has met damage in a transaction, that one can no longer be committed. So what was met is remembered, and
-    the next one passes by it.
+    A transaction in which SQLite has reported damage cannot be committed. The damage is therefore remembered, and the
+    next transaction avoids it.
     """
 
     def __init__(self) -> None:
         self.met = 0
-        """How many damaged things were met so far."""
+        """Number of damaged records and indexes found so far."""
         self._unreadable: set[int] = set()
         self._is_damaged = False
 
     def keep_up(self, connection: sqlite3.Connection) -> bool:
-        """`advance`, without the records that cannot be read, and from the beginning when the index was damaged.
+        """Call `advance`, skipping unreadable records, and rebuilding the index first if it is damaged.
 
-        Raises sqlite3.DatabaseError at damage that was not met before; call it again in another transaction.
+        Raises sqlite3.DatabaseError at newly found damage; call it again in another transaction.
         """
         if self._is_damaged:
             begin_anew(connection)
@@ -175,9 +173,9 @@ class SearchIndex:
 
 
 def advance(connection: sqlite3.Connection, unreadable: Collection[int] = ()) -> bool:
-    """Take the next records into the index, inside the caller's transaction; True when there may be more.
+    """Index the next records inside the caller's transaction; return True if there may be more.
 
-    Without those whose key is `unreadable`: their session says so itself when it is opened.
+    Skips records whose key is `unreadable`: their session reports the damage when it is opened.
     """
     mark = _number(connection, _MARK)
     size_bytes = 0
@@ -186,6 +184,7 @@ def advance(connection: sqlite3.Connection, unreadable: Collection[int] = ()) ->
         if key not in unreadable:
             size_bytes += _add(connection, key)
         mark = key
+        # Advanced past unreadable records as well, or every slice would meet them again.
         if size_bytes >= SLICE_BYTES:
             break
     _set_mark(connection, mark)
@@ -193,11 +192,12 @@ def advance(connection: sqlite3.Connection, unreadable: Collection[int] = ()) ->
 
 
 def begin_anew(connection: sqlite3.Connection) -> None:
-    """Empty a damaged index, so that everything is taken into it again: it holds nothing that the records do not.
+    """Empty a damaged index so that it is rebuilt, which loses nothing: all its data is in the records.
 
-    Raises sqlite3.DatabaseError when the damage is such that SQLite cannot even drop it.
+    Raises sqlite3.DatabaseError if the damage is so severe that SQLite cannot drop the table.
     """
     log.error("the search index is damaged; rebuilding it")
+    # Recreated from its stored definition, because a later migration may have changed it.
     (made,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = 'texts'").fetchone()
     connection.execute("DROP TABLE texts")
     connection.execute(made)
@@ -205,9 +205,10 @@ def begin_anew(connection: sqlite3.Connection) -> None:
 
 
 def forget(connection: sqlite3.Connection, session: int, above: int = 0) -> None:
-    """Remove the texts of the session with this key, before its records: 40 us for each message.
+    """Remove the texts of a session's records with numbers above `above`; takes 40 us per message.
 
-    Of the records with a number over `above`. A damaged index is emptied: it keeps nobody from deleting.
+    Call it before the records are deleted, because it needs their keys. A damaged index is emptied instead, so that
+    damage does not prevent a deletion.
     """
     query = "SELECT key FROM records WHERE session = ? AND number > ? AND messages > 0"
     keys = connection.execute(query, (session, above)).fetchall()
@@ -221,14 +222,14 @@ def forget(connection: sqlite3.Connection, session: int, above: int = 0) -> None
 
 
 def step_back(connection: sqlite3.Connection) -> None:
-    """After records are gone: SQLite gives the highest keys again, and the new records must not count as known."""
+    """Adjust the mark after records were deleted: SQLite reuses the highest keys, for records that are not indexed yet."""
     last = _number(connection, _LAST)
     if last < _number(connection, _MARK):
         _set_mark(connection, last)
 
 
 def expected(connection: sqlite3.Connection) -> Iterator[tuple[int, str, str]]:
-    """What the index should hold as far as it goes: rowid, text and role of each message, by rowid."""
+    """Yield the expected rows of the index up to its mark, by rowid: rowid, text and role of each message."""
     mark = _number(connection, _MARK)
     with closing(connection.execute(_INDEXED, (mark,))) as found:
         for key, events in found:
@@ -250,7 +251,7 @@ def _add(connection: sqlite3.Connection, key: int) -> int:
 
 
 def _rows(key: int, events: bytes) -> list[tuple[int, str, str]]:
-    """The rows for the messages among a record's events."""
+    """Return the rows for the messages among a record's events."""
     found: list[tuple[int, str, str]] = []
     for place, line in enumerate(events.splitlines()[:_PLACES]):
         try:

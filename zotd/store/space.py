@@ -115,7 +115,7 @@ def _vacuum(connection: sqlite3.Connection) -> None:
 
 
 def _merge(connection: sqlite3.Connection) -> bool:
-    """Merge a slice of the index's segments into one, by which deleted words go; True when there may be more."""
+    """Merge a slice of the index's segments, which removes deleted words; return True if there may be more."""
     before = connection.total_changes
     connection.execute("INSERT INTO texts (texts, rank) VALUES ('merge', ?)", (-SLICE_PAGES,))
     return connection.total_changes - before >= 2  # SQLite's documented sign that something was merged
@@ -125,14 +125,15 @@ def _give_back(connection: sqlite3.Connection) -> bool:
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     if free <= FREE_KEPT_PAGES or not is_incremental(connection):
         return False
-    # One by one: a page is a step with a row of no columns, after the first of which Python's module ends a statement.
+    # One page per statement: each freed page is a result row without columns, and after the first such row Python's
+    # sqlite3 ends the statement.
     for _ in range(min(SLICE_PAGES, free - FREE_KEPT_PAGES)):
         connection.execute("PRAGMA incremental_vacuum(1)")
     return True
 
 
 def _truncate(connection: sqlite3.Connection) -> bool:
-    """Whether the log could be truncated; does not wait for those who read."""
+    """Truncate the log without waiting for readers; False if one of them prevented it."""
     connection.execute("PRAGMA busy_timeout = 0")
     try:
         (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()

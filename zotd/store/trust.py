@@ -4,8 +4,9 @@
 
     unknown ──grant──> trusted ──any change──> changed ──grant──> trusted
 
-A workspace is its real path; what is trusted is the content that its code had when a person granted it. Nothing but a
-grant changes that. Everything here blocks, up to a second where a workspace has thousands of files: use a thread.
+A workspace is identified by its real path. A grant is for the content that its code has at that moment; any other
+content needs another grant. Everything here blocks, for up to a second in a workspace with thousands of files: use a
+thread.
 """
 
 import hashlib
@@ -24,35 +25,35 @@ from zotd.core.ports import StorageError
 FILE = "trust.json"
 
 CODE = (".zot/extensions", ".zot/skills", ".zot/config.toml", ".mcp.json")
-"""Where a workspace's own code is, from its root."""
+"""Where a workspace may have code of its own, relative to its root."""
 
 _MODULES = (".zot/extensions/tools/", ".zot/extensions/channels/")
-"""Directories of modules, each of which is asked about by itself."""
+"""Directories of modules; each module in them is an item of its own in `WorkspaceCode.items`."""
 
 
 class NotGrantedError(Exception):
-    """The workspace is not trusted after all; the message is one sentence for the person who wanted it."""
+    """The workspace was not trusted; the message is one sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceCode:
-    """What a workspace has that would be used if it were trusted."""
+    """The code of a workspace that would be used if it were trusted."""
 
     items: Sequence[str]
-    """Extensions, modules, skills and files, as paths from the workspace, in order: what a person is asked about."""
+    """Extensions, modules, skills and files, as sorted paths relative to the workspace; shown to the user."""
     digest: str
-    """Of all of it, 64 digits; empty when there is too much to look at."""
+    """Digest of all code, 64 digits; empty if it is too large to scan."""
     files: Mapping[str, str]
-    """Every file, and the beginning of its digest; empty when there is too much to look at."""
+    """Each file with the beginning of its digest; empty if it is too large to scan."""
     digests: Mapping[str, str] = field(default_factory=dict)
-    """The same with whole digests, as `tree_digest.TreeDigest.digests`."""
+    """Each file with its whole digest, as in `tree_digest.TreeDigest.digests`."""
     excess: str = ""
-    """A sentence, when there is too much to look at: it then counts as changed each time."""
+    """Why the code is too large to scan, as a sentence. It then counts as changed every time."""
 
     def part(self, directory: str = "") -> str:
-        """A digest of what lies below `directory`, a path from the workspace, and of programs and targets of links.
+        """Return a digest of the files below `directory` (relative to the workspace), programs and targets of links.
 
-        Without a directory only of these. Empty when there is too much to look at.
+        Without `directory` only of programs and targets of links. Empty if the code is too large to scan.
         """
         if self.excess:
             return ""
@@ -67,30 +68,30 @@ class WorkspaceCode:
 
 @dataclass(frozen=True, slots=True)
 class Trusted:
-    """The code may be used."""
+    """The code was granted trust and has not changed since."""
 
     code: WorkspaceCode
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The code was trusted, and is not what it was; ask again."""
+    """The code was trusted and has changed since; the user has to be asked again."""
 
     code: WorkspaceCode
     files: Sequence[str]
-    """Added, changed and removed ones, in order; empty when there is too much to look at."""
+    """Paths of added, changed and removed files, sorted; empty if the code is too large to scan."""
 
 
 @dataclass(frozen=True, slots=True)
 class UntrustedCode:
-    """Nobody has trusted the code; ask."""
+    """The code was never trusted; the user has to be asked."""
 
     code: WorkspaceCode
 
 
 @dataclass(frozen=True, slots=True)
 class NothingToTrust:
-    """The workspace has no code of its own; there is nothing to ask."""
+    """The workspace has no code of its own, so there is nothing to ask."""
 
     code: WorkspaceCode
 
@@ -108,9 +109,10 @@ class _File(msgspec.Struct, frozen=True):
 
 
 def code_of(cwd: Path, *, home: Path, programs: Sequence[str] = ()) -> WorkspaceCode:
-    """The code of a workspace as it is now. `programs`: paths in it that its code, or the user, would have started.
+    """Scan the code of a workspace.
 
-    Where the workspace's `.zot` is the home of all, what is in there is the user's own and does not count.
+    `programs` are paths in the workspace of programs that its code or the user's configuration would start. If the
+    workspace's `.zot` is `home`, its content belongs to the user and does not count.
     """
     is_home = os.path.realpath(cwd / ".zot") == os.path.realpath(home)
     starts = [start for start in CODE if not (is_home and start.startswith(".zot/"))]
@@ -125,32 +127,32 @@ def code_of(cwd: Path, *, home: Path, programs: Sequence[str] = ()) -> Workspace
 
 
 class Trust:
-    """What one home trusts; any number of these, in any number of processes, may use the same file."""
+    """The trusted workspaces of one home. Several objects, also in several processes, may use the same file."""
 
     def __init__(self, home: Path, programs: Callable[[Path], Sequence[str]] = lambda _: ()) -> None:
         """The home must exist before the first change.
 
-        `programs` names what else of a workspace would be started, as paths from it: see `code_of`. It may block.
+        `programs` returns further paths in a workspace whose programs would be started: see `code_of`. It may block.
         """
         self._home = home
         self._programs = programs
         self._path = home / FILE
 
     def code(self, cwd: Path) -> WorkspaceCode:
-        """The code of `cwd` as it is now."""
+        """Scan the code of the workspace `cwd`."""
         return code_of(cwd, home=self._home, programs=self._programs(cwd))
 
     def state(self, cwd: Path, *, code: WorkspaceCode | None = None) -> State:
-        """Whether the code of `cwd` may be used; `code` as `code` has just found it.
+        """Return whether the code of `cwd` may be used. Pass `code` if it was just scanned.
 
         Raises:
-            StorageError: the file cannot be used; nothing is trusted then.
+            StorageError: the file cannot be used; then nothing is trusted.
         """
         code = code or self.code(cwd)
         grant = self._load().get(_key(cwd))
         if grant is not None and code.digest == grant.digest:
             return Trusted(code)
-        if not code.items:
+        if not code.items:  # checked after the grant, because trust can be granted before there is any code
             return NothingToTrust(code)
         if grant is None:
             return UntrustedCode(code)
@@ -159,13 +161,13 @@ class Trust:
         return Changed(code, [] if code.excess else files)
 
     def grant(self, cwd: Path, *, digest: str | None = None) -> Trusted:
-        """Trust the code of `cwd` as it is now, and also when there is none yet.
+        """Trust the current code of `cwd`, even if it has none yet.
 
-        `digest` is that of what the person was asked about: the code may have changed while they were thinking.
+        If `digest` is given, the code must still have it: it may have changed while the user was being asked.
 
         Raises:
-            NotGrantedError: the code is not of that digest any more, or too much to look at.
-            StorageError: the file cannot be used, or not be written.
+            NotGrantedError: the code has another digest, or is too large to scan.
+            StorageError: the file cannot be read or written.
         """
         code = self.code(cwd)
         if code.excess:
@@ -177,22 +179,23 @@ class Trust:
         return Trusted(code)
 
     def revoke(self, cwd: Path) -> bool:
-        """Trust it no longer, also when the directory is gone; False when it was not trusted.
+        """Withdraw the trust in `cwd`, which need not exist any more; False if it was not trusted.
 
         Raises:
-            StorageError: the file cannot be used, or not be written.
+            StorageError: the file cannot be read or written.
         """
         with self._change() as workspaces:
+            # Also the path as given: if the directory is gone, its real path cannot be determined.
             keys = workspaces.keys() & {_key(cwd), _text(str(cwd))}
             for key in keys:
                 del workspaces[key]
             return bool(keys)
 
     def workspaces(self) -> Sequence[str]:
-        """The real paths of what is trusted, in order; whether they still hold what they held is `state`'s business.
+        """Return the real paths of the trusted workspaces, sorted. `state` tells whether their code has changed since.
 
         Raises:
-            StorageError: the file cannot be used.
+            StorageError: the file cannot be read.
         """
         return sorted(self._load())
 
@@ -207,7 +210,7 @@ class Trust:
 
     @contextmanager
     def _change(self) -> Iterator[dict[str, _Grant]]:
-        """What is trusted, to be changed; written when the block ends and something has changed."""
+        """Yield the trusted workspaces for modification, under a lock; write the file if they have changed."""
         try:
             with private_file.locked(self._path):
                 workspaces = self._load()
@@ -224,7 +227,7 @@ def _items(files: Iterable[str]) -> list[str]:
 
 
 def _is_place_of_code(path: str) -> bool:
-    """False for what only a link leads to: the link is asked about."""
+    """Whether the path is in one of the places of `CODE`, and not only reachable through a link from there."""
     return path == ".zot" or path in CODE or path.startswith(tuple(f"{place}/" for place in CODE))
 
 
