@@ -1,1 +1,1 @@
-"""What crosses a process border: frames as msgspec Structs, framing, error codes, versions."""
+"""Data that crosses a process boundary: frames as msgspec Structs, framing, error codes, versions."""

@@ -1,7 +1,7 @@
-"""The command table: name, parameters, result, role, for dispatch, clients, docs, JSON Schema and tests.
+"""The command table: name, parameters, result and role of each command. Dispatch, clients, docs and tests use it.
 
-A parameter Struct holds what stands beside `id` and `type` in a request; a result Struct is the response's `data`.
-Session commands carry `session` on the daemon's carriers and nothing on stdio (`docs/protocol.md`).
+A parameter Struct has the fields of a request besides `id` and `type`; a result Struct is the response's `data`. Session
+commands have a field `session`, except on stdio (`docs/protocol.md`).
 """
 
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Role(IntEnum):
 
 
 class Envelope(Frozen, frozen=True):
-    """The fields that all requests share."""
+    """Fields of every request."""
 
     type: str = ""
     id: str | int | None = None
@@ -87,7 +87,7 @@ class Limits(Frozen, frozen=True, omit_defaults=False):
 
 
 class HelloResult(Frozen, frozen=True):
-    """`provider` and `model` on stdio; the other fields on the daemon's doors."""
+    """`provider` and `model` are for stdio only; the other fields are for the daemon's doors only."""
 
     protocol_version: int
     version: str
@@ -152,7 +152,7 @@ class Compact(Mutation, frozen=True, kw_only=True):
 
 
 class Shell(Mutation, frozen=True, kw_only=True):
-    """A command of a person, for the session's directory and environment. It runs while nothing else does."""
+    """A shell command of the user, run in the session's directory and environment, and never during a run."""
 
     command: str
     context: bool = True
@@ -187,7 +187,7 @@ class Messages(Frozen, frozen=True):
 
 
 class SetModel(Mutation, frozen=True, kw_only=True):
-    """Another model from the next step on; `provider` only in the daemon."""
+    """Use another model from the next step on; `provider` only in the daemon."""
 
     model: str
     provider: str | None = None
@@ -314,7 +314,7 @@ class SessionCreate(Frozen, frozen=True, kw_only=True):
 
 
 class SessionConfigure(Mutation, frozen=True, kw_only=True):
-    """Settings from the next step on; what is absent stays."""
+    """Settings from the next step on; absent fields keep their value."""
 
     name: str | None = None
     provider: str | None = None
@@ -378,7 +378,7 @@ class Created(Frozen, frozen=True):
 
 
 class SessionList(Frozen, frozen=True):
-    """Filters; `cursor` is what the page before returned."""
+    """Filters; `cursor` is the one of the previous page."""
 
     cwd: str | None = None
     state: str | None = None
@@ -413,7 +413,7 @@ class Rewind(Mutation, frozen=True, kw_only=True):
 
 
 class Export(OfSession, frozen=True, kw_only=True):
-    """`format` is `jsonl` or `markdown`; `after` continues where a page ended: it is what that one said as `next`."""
+    """`format` is `jsonl` or `markdown`; `after` is `next` of the previous page."""
 
     format: str = "jsonl"
     after: int = 0
@@ -436,7 +436,7 @@ class Import(Frozen, frozen=True):
 
 
 class Imported(Created, frozen=True):
-    """The session that holds what is in the file."""
+    """The session that contains the file's conversation."""
 
     known: bool = False
     """The file had been imported before: `session` is that session, and nothing was changed."""
@@ -533,7 +533,7 @@ class RunInfo(Frozen, frozen=True):
 
 
 class Attached(Frozen, frozen=True, omit_defaults=False):
-    """A snapshot, or the word that the cursor holds; missed events, `replay_complete` and live ones follow."""
+    """A snapshot, or confirmation that the cursor is valid; missed events, `replay_complete` and live ones follow."""
 
     mode: str
     """`resumed` or `snapshot`."""
@@ -559,7 +559,7 @@ class Attached(Frozen, frozen=True, omit_defaults=False):
 
 
 class PresenceList(Frozen, frozen=True):
-    """Who is attached."""
+    """The attached clients."""
 
     clients: list[ClientInfo]
     you: str = ""
@@ -567,7 +567,7 @@ class PresenceList(Frozen, frozen=True):
 
 
 class PresenceUpdate(OfSession, frozen=True, kw_only=True):
-    """What a client that is attached says of the person in front of it; it holds until the next one, or `detach`."""
+    """What an attached client reports about its user; valid until the next report, or `detach`."""
 
     focused: bool
     """Whether the user is looking at this client: its terminal or window has the focus."""
@@ -603,7 +603,7 @@ class Completion(Frozen, frozen=True):
 
 
 class Completions(Frozen, frozen=True):
-    """Best first, 50 at most."""
+    """Best first, at most 50."""
 
     items: list[str]
     """Paths relative to the working directory, with a slash behind directories, or in the form that was typed if `text`
@@ -625,7 +625,7 @@ class WorkspaceInfo(Frozen, frozen=True):
 
 
 class PromptHistory(Frozen, frozen=True, kw_only=True):
-    """What people have asked in all stored sessions; `cursor` is what the page before returned."""
+    """The prompts of all stored sessions; `cursor` is the one of the previous page."""
 
     query: str = ""
     """Only prompts that contain this text, ignoring case."""
@@ -634,14 +634,14 @@ class PromptHistory(Frozen, frozen=True, kw_only=True):
 
 
 class QueueList(Frozen, frozen=True):
-    """The inputs that wait."""
+    """The pending inputs."""
 
     items: list[QueueItem]
     held: bool
 
 
 class QueueWithdraw(Mutation, frozen=True, kw_only=True):
-    """Take an input back that has not started."""
+    """Withdraw an input that has not started."""
 
     input: str
 
@@ -674,17 +674,17 @@ class Approve(Mutation, frozen=True, kw_only=True):
 
 
 class ApprovalScope(Frozen, frozen=True, kw_only=True):
-    """Of one session, or without `session` of all."""
+    """Of one session, or of all without `session`."""
 
     session: str | None = None
 
 
 class Approvals(Frozen, frozen=True):
-    """What waits for a decision, oldest first; each carries its `session`."""
+    """The pending approval requests, oldest first; each has its `session`."""
 
     approvals: list[ApprovalRequested]
     truncated: bool = False
-    """The list was cut at a frame of 4 MiB; decide these first."""
+    """The list was cut at the frame limit of 4 MiB; decide these first."""
 
 
 class PanelKey(Mutation, frozen=True, kw_only=True):
@@ -766,7 +766,7 @@ class UsageReport(Frozen, frozen=True):
 
 
 class Shutdown(Frozen, frozen=True):
-    """Stop the daemon, at once or when nothing runs."""
+    """Stop the daemon, at once or as soon as nothing runs."""
 
     when_idle: bool = False
     request_id: str | None = None
@@ -808,7 +808,7 @@ class Status(Frozen, frozen=True, omit_defaults=False):
 
 @dataclass(frozen=True, slots=True)
 class CommandSpec:
-    """A row of the table."""
+    """A command: a row of the table."""
 
     name: str
     params: type[Frozen]
@@ -934,9 +934,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("daemon.shutdown", Shutdown, None, "stops the daemon"),
     ),
 )
-"""Every command of protocol 1. Those without a handler yet answer `unsupported`."""
+"""Every command of protocol 1. Commands without a handler answer `unsupported`."""
 
 BY_NAME = {command.name: command for command in COMMANDS}
 
 MAX_ID = 2**53
-"""Numeric request ids beyond this do not survive JavaScript."""
+"""Largest numeric request id: larger ones are not exact in JavaScript."""

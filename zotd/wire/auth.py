@@ -1,30 +1,30 @@
-"""Commands about the vendors' keys: trying one, giving one, taking it back, and where each comes from. No answer holds a key."""
+"""Commands about the vendors' API keys: check, store and remove a key, and list its source. No response contains a key."""
 
 from zotd.wire.base import Frozen
 
 
 class AuthScope(Frozen, frozen=True):
-    """As a session has it, with what its client's environment holds; without one, as a new session would."""
+    """With `session`: for that session, including the environment of its client; without: for a new session."""
 
     session: str | None = None
 
 
 class Login(Frozen, frozen=True):
-    """A key for a vendor: it is put into `auth.json` and nowhere else."""
+    """A key for a vendor; it is stored in `auth.json` only."""
 
     provider: str
     api_key: str
 
 
 class CheckKey(Frozen, frozen=True):
-    """A key that somebody has typed, before it is stored: its vendor is asked for the list of models."""
+    """A key to check before it is stored: it is used to request the vendor's list of models."""
 
     provider: str
     api_key: str
 
 
 class KeyCheck(Frozen, frozen=True):
-    """What the vendor says of it."""
+    """Result of the check."""
 
     title: str
     """The vendor's name for display."""
@@ -35,7 +35,7 @@ class KeyCheck(Frozen, frozen=True):
 
 
 class Logout(Frozen, frozen=True):
-    """The vendor whose key in `auth.json` is to go."""
+    """The vendor whose key is removed from `auth.json`."""
 
     provider: str
 

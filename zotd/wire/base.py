@@ -1,7 +1,7 @@
-"""The Struct that every frame is built on, and the two ways bytes become one.
+"""Base class of all frames, and the two functions that decode them.
 
-Nothing here does I/O. Unknown fields are ignored (`docs/protocol.md`: within protocol 1 fields are only added);
-optional fields are left out of the encoded frame when they hold their default.
+No I/O. Unknown fields are ignored, because within protocol 1 fields are only added (`docs/protocol.md`). Optional fields
+are omitted from the encoded frame if they have their default.
 """
 
 from typing import TypeVar

@@ -1,4 +1,4 @@
-"""Commands about messaging channels: who is connected, who may write, and letting somebody in."""
+"""Commands about messaging channels: their state, their senders, and pairing."""
 
 from zotd.wire.base import Frozen
 
@@ -47,7 +47,7 @@ class ChannelList(Frozen, frozen=True, omit_defaults=False):
 
 
 class ChannelPair(Frozen, frozen=True):
-    """Let in who was told this code."""
+    """Allow the sender that was given this code to write."""
 
     code: str
     may_approve: bool = False
@@ -56,7 +56,7 @@ class ChannelPair(Frozen, frozen=True):
 
 
 class ChannelUnpair(Frozen, frozen=True):
-    """Let this sender write no more; the conversation stays."""
+    """Remove a sender's permission to write; its session stays."""
 
     channel: str
     sender: str

@@ -1,7 +1,7 @@
 """Content blocks, messages and token counts (`docs/protocol.md`).
 
-The transcript keeps everything a model needs (image data, signed thinking); `visible` is the one place that turns
-it into what clients get: images as byte counts, no thinking.
+The transcript keeps everything that a model needs (image data, signed thinking). Only `visible` turns it into what
+clients get: images as byte counts, no thinking.
 """
 
 from zotd.wire.base import Frozen
@@ -24,7 +24,7 @@ class Image(Frozen, tag_field="type", tag="image", frozen=True):
 
 
 class Thinking(Frozen, tag_field="type", tag="thinking", frozen=True):
-    """A model's reasoning, kept because the vendor wants it back; never shown on the wire."""
+    """A model's reasoning; kept because the vendor requires it in later requests, and never sent to clients."""
 
     text: str
     signature: str = ""
@@ -107,7 +107,7 @@ class Tokens(Frozen, frozen=True, omit_defaults=False):
 
 
 def visible(content: list[Block]) -> list[Block]:
-    """`content` as clients see it."""
+    """Return `content` as clients see it."""
     return [_without_data(block) for block in content if not isinstance(block, Thinking)]
 
 

@@ -4,7 +4,7 @@ from enum import StrEnum
 
 
 class Code(StrEnum):
-    """What a program can decide on; the sentence beside it is for people."""
+    """Reason of a failed command, for programs; the response also has a sentence for people."""
 
     BAD_REQUEST = "bad_request"
     TOO_LARGE = "too_large"
@@ -30,13 +30,13 @@ class Code(StrEnum):
 
 
 class CommandError(Exception):
-    """A command failed in a way its sender should read.
+    """A command failed; the sender gets the code and the sentence.
 
-    Raised by whoever notices; turned into a response in one place, `zotd.api.dispatch`.
+    Raised anywhere below the dispatcher, which turns it into a response (`zotd.api.dispatch`).
     """
 
     def __init__(self, code: Code, sentence: str) -> None:
-        """Keep `code` for programs and `sentence` for people."""
+        """`code` is for programs, `sentence` for people."""
         super().__init__(sentence)
         self.code = code
         self.sentence = sentence

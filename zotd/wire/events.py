@@ -1,7 +1,7 @@
-"""Every event, as one tagged union (`docs/protocol.md` and 3).
+"""All events, as a tagged union (`docs/protocol.md`).
 
-Committed events carry `seq`; the live ones (`LIVE`) never do and may be merged for a slow client. On stdio events
-carry neither `session` nor `seq`.
+Committed events have a `seq`; live ones (`LIVE`) do not, and may be merged for a slow client. On stdio, events have
+neither `session` nor `seq`.
 """
 
 import msgspec
@@ -11,7 +11,7 @@ from zotd.wire.content import Block, Image, ShellRun, Text, Tokens
 
 
 class Event(Frozen, tag_field="type", frozen=True, kw_only=True):
-    """What all events share."""
+    """Fields of every event."""
 
     session: str | None = None
     seq: int | None = None
@@ -479,13 +479,13 @@ LIVE = (
     Heartbeat,
     Evicted,
 )
-"""Events of a session that carry no `seq`."""
+"""Types of a session's events that have no `seq`."""
 
 OF_TOPICS = (SessionAdded, SessionUpdated, SessionRemoved, ExtState, TrustRequired)
-"""Events of the daemon for those who `subscribe`; `session` says which one they are about."""
+"""Types of the daemon's events, sent to clients that `subscribe`; `session` names the one they are about, if any."""
 
 STDIO_LIVE = (ExtNotify, ExtDisplay, ExtClearNotes)
-"""What an extension shows that exists on stdio, too."""
+"""Types of extension output that are also sent on stdio."""
 
 AnyEvent = (
     UserMessage
@@ -540,9 +540,9 @@ AnyEvent = (
 )
 
 DECODER = msgspec.json.Decoder(AnyEvent)
-"""Decodes one event line; raises `msgspec.ValidationError` for a type it does not know."""
+"""Decodes an event; raises `msgspec.ValidationError` for an unknown type."""
 
 
 def tag_of(kind: type[Event]) -> str:
-    """The wire name of an event type."""
+    """Return the `type` of an event class on the wire."""
     return str(kind.__struct_config__.tag)

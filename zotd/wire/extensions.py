@@ -11,7 +11,7 @@ class Scope(Frozen, frozen=True, kw_only=True):
 
 
 class Scoped(Scope, frozen=True, kw_only=True):
-    """One extension, or (no name) all that the scope has."""
+    """One extension of the scope, or all of them if `name` is absent."""
 
     name: str | None = None
     request_id: str | None = None
@@ -45,7 +45,7 @@ class ExtensionInfo(Frozen, frozen=True, omit_defaults=False):
 
 
 class ExtensionList(Frozen, frozen=True, omit_defaults=False):
-    """In load order; those that run first."""
+    """In load order, running ones first."""
 
     extensions: list[ExtensionInfo]
 

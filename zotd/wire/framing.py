@@ -1,47 +1,48 @@
-"""Bytes to lines, without I/O: the NDJSON framing of every carrier (`docs/protocol.md`).
+"""Splits a byte stream into lines, without I/O: the NDJSON framing of every carrier (`docs/protocol.md`).
 
-A line ends at LF and nowhere else: U+2028, NEL, VT and FF inside a string are data. A line over the limit is
-reported once, skipped to its newline, and the next one is read as usual.
+A line ends only at LF: U+2028, NEL, VT and FF inside a string are data. A line that exceeds the limit is reported once and
+skipped; reading continues with the next one.
 
-    Lines.feed(bytes) -> [line | TooLong, ...]      any cutting of the bytes gives the same result
+    Lines.feed(bytes) -> [line | TooLong, ...]      the result does not depend on how the bytes are divided
 """
 
 from dataclasses import dataclass
 
 CLIENT_LIMIT = 16 * 1024 * 1024
-"""Longest line taken from a client, in bytes without its newline (`docs/protocol.md`)."""
+"""Longest line accepted from a client, in bytes without its newline (`docs/protocol.md`)."""
 
 SERVER_LIMIT = 4 * 1024 * 1024
-"""Longest frame that we send, and the longest taken from an extension."""
+"""Longest frame that zotd sends, and the longest accepted from an extension."""
 
 HEAD_BYTES = 4096
-"""How much of a line that is too long is kept, to find the id it answers."""
+"""Length of the kept beginning of a line that is too long, in which the id for the error response is looked up."""
 
 
 @dataclass(frozen=True, slots=True)
 class TooLong:
-    """Stands for a line that was skipped."""
+    """Stands for a line that exceeded the limit and was skipped."""
 
     head: bytes
     """Its first `HEAD_BYTES` bytes."""
 
 
 class Lines:
-    """Cuts a byte stream into lines without their newline; empty and blank lines are dropped."""
+    """Splits a byte stream into lines without their newline; empty and blank lines are dropped."""
 
     def __init__(self, limit: int) -> None:
-        """`limit`: longest line in bytes; memory held never exceeds it by more than one feed."""
+        """`limit`: longest line in bytes. At most that much is kept between two calls of `feed`."""
         self._limit = limit
-        self._held = bytearray()  # a list of pieces would cost a drip-fed line twenty times its size
+        # One buffer: with a list of chunks, a line that arrives byte by byte would take twenty times its size.
+        self._held = bytearray()
         self._skipping = False
 
     @property
     def held(self) -> int:
-        """Bytes of the line that has begun; 0 when none has, or when it is skipped."""
+        """Bytes received of an incomplete line; 0 if there is none, or if it is being skipped."""
         return len(self._held)
 
     def feed(self, data: bytes) -> list[bytes | TooLong]:
-        """Every line that `data` completes, oldest first."""
+        """Add `data` and return the lines that it completes, oldest first."""
         pieces = data.split(b"\n")
         rest = pieces.pop()
         lines: list[bytes | TooLong] = []
@@ -51,13 +52,14 @@ class Lines:
         return lines
 
     def end(self) -> list[bytes | TooLong]:
-        """What an unterminated last line holds, when the stream has ended."""
+        """Return the unterminated last line, if any. Call it at the end of the stream."""
         lines: list[bytes | TooLong] = []
         self._end_line(b"", lines)
         return lines
 
     def _end_line(self, piece: bytes, lines: list[bytes | TooLong]) -> None:
         if self._held or self._skipping:
+            # Only lines that arrived in several chunks are copied; most are complete in one.
             self._hold(piece, lines)
             piece = bytes(self._held)
             self._held.clear()
@@ -73,6 +75,7 @@ class Lines:
             return
         self._held += piece
         if len(self._held) > self._limit:
+            # Reported before its end: a line that never ends must not delay the error.
             lines.append(TooLong(bytes(self._held[:HEAD_BYTES])))
             self._held.clear()
             self._skipping = True

@@ -1,11 +1,11 @@
-"""`mcp.json`: MCP servers as their users write them down; the host reads which there are, the bridge how to reach one.
+"""`mcp.json`, the configuration of MCP servers. The host reads which servers there are, the bridge how to reach one.
 
     {"mcpServers": {
         "files": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-filesystem", "."]},
         "issues": {"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${ISSUES_TOKEN}"}}}}
 
-`${NAME}` and `${NAME:-default}` in any text stand for environment variables. Other programs read the same files: their
-fields are ignored.
+`${NAME}` and `${NAME:-default}` in any value stand for environment variables. Other programs use the same files, so
+unknown fields are ignored.
 """
 
 import hashlib
@@ -17,16 +17,16 @@ import msgspec
 from zotd.wire.base import BadFrameError, Frozen, convert, decode
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
-"""A server's name; with `mcp-` before it, it is an extension's."""
+"""Pattern of a server's name; its extension is called `mcp-NAME`."""
 
 HTTP = ("http", "streamable-http", "streamableHttp")
-"""What programs call MCP's streamable HTTP in `type`."""
+"""Values of `type` that programs use for MCP's streamable HTTP."""
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
 class ServerError(ValueError):
-    """A server cannot be used; one sentence that says why, and no value of a variable."""
+    """A server cannot be used; the message is one sentence without values of variables, which may be secret."""
 
 
 MAX_TIMEOUT_S = 24 * 3600.0
@@ -34,26 +34,26 @@ MAX_TIMEOUT_S = 24 * 3600.0
 
 
 class McpServer(Frozen, frozen=True):
-    """How one server is reached: by starting `command`, or at `url`; never both."""
+    """How to reach a server: start `command`, or connect to `url`; never both."""
 
     command: str = ""
     args: tuple[str, ...] = ()
     env: dict[str, str] = {}  # noqa: RUF012  (msgspec copies an empty default)
     cwd: str = ""
-    """From the working directory of the session; empty: there."""
+    """Working directory, relative to that of the session; empty: the session's."""
     url: str = ""
     headers: dict[str, str] = {}  # noqa: RUF012
     type: str = ""
     disabled: bool = False
     timeout_s: float | msgspec.UnsetType = msgspec.UNSET
-    """Longest a call of a tool may take without progress; left out: as configured for extensions."""
+    """Time limit of a tool call without progress, in seconds; absent: as configured for extensions."""
 
 
 def read_servers(data: bytes) -> dict[str, McpServer | ServerError]:
-    """The servers of a file by name, in its order; an entry that is wrong costs itself only.
+    """Return the servers of a file by name, in its order, and an error for each invalid entry.
 
     Raises:
-        ServerError: nothing of the file can be used.
+        ServerError: the file as a whole is invalid.
     """
     try:
         entries = decode(data, dict[str, object]).get("mcpServers")
@@ -65,20 +65,20 @@ def read_servers(data: bytes) -> dict[str, McpServer | ServerError]:
 
 
 def variables(server: McpServer) -> tuple[str, ...]:
-    """The environment variables that it names, each once."""
+    """Return the names of the environment variables that the entry refers to, without duplicates."""
     return tuple(dict.fromkeys(found[1] for text in _texts(server) for found in _VARIABLE.finditer(text)))
 
 
 def fingerprint(server: McpServer) -> str:
-    """A digest of what an entry says, 64 digits."""
+    """Return a digest of the entry, 64 digits."""
     return hashlib.sha256(msgspec.json.encode(server, order="deterministic")).hexdigest()
 
 
 def expanded(server: McpServer, env: Mapping[str, str]) -> McpServer:
-    """The server with its variables replaced; an empty one counts as unset where there is a default.
+    """Return the server with its variables replaced. An empty variable counts as unset if there is a default.
 
     Raises:
-        ServerError: a variable without a default is not set, or the URL is none.
+        ServerError: a variable without a default is not set, or the URL is invalid.
     """
 
     def value(found: re.Match[str]) -> str:
@@ -101,13 +101,14 @@ def expanded(server: McpServer, env: Mapping[str, str]) -> McpServer:
         url=text(server.url),
         headers={name: text(raw) for name, raw in server.headers.items()},
     )
+    # Checked after the replacement, because the scheme may come from a variable.
     if server.url and not result.url.startswith(("http://", "https://")):
         raise ServerError("has a `url` that does not begin with http:// or https://")
     return result
 
 
 def secrets(server: McpServer, env: Mapping[str, str]) -> Iterator[str]:
-    """What must not be shown: the values of the variables that it names, of its `env` and of its `headers`."""
+    """Yield the values that must be masked: variables that it refers to, its `env` and its `headers`."""
     yield from (env[name] for name in variables(server) if name in env)
     yield from server.env.values()
     yield from server.headers.values()
@@ -124,7 +125,7 @@ def _read(name: str, entry: object) -> McpServer | ServerError:
     if not isinstance(entry, dict):
         return ServerError("it is no object")
     try:
-        # Some programs write null for what they leave out.
+        # Some programs write null for fields that they do not use.
         server = convert({key: value for key, value in entry.items() if value is not None}, McpServer)
     except BadFrameError as error:
         return ServerError(str(error))

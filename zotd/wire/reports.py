@@ -1,4 +1,4 @@
-"""What `session.search`, `session.tree`, `prompt.history`, `usage.report` and `daemon.metrics` answer (`docs/protocol.md`)."""
+"""Responses of `session.search`, `session.tree`, `prompt.history`, `usage.report` and `daemon.metrics` (`docs/protocol.md`)."""
 
 from zotd.wire.base import Frozen
 
@@ -91,21 +91,21 @@ class BudgetState(Frozen, frozen=True, omit_defaults=False):
 
 
 class UsageSums(Frozen, frozen=True):
-    """Most expensive first; and the budgets, whatever was asked for: that of the day, and those of sessions in memory."""
+    """Most expensive first. Also the budgets, independent of `since` and `by`: that of the day, and those of sessions in memory."""
 
     rows: list[UsageSum]
     budgets: list[BudgetState] = []
 
 
 class Compacted(Frozen, frozen=True, omit_defaults=False):
-    """The size of the database, in bytes, without its write-ahead log."""
+    """Size of the database in bytes, without its write-ahead log."""
 
     before_bytes: int
     after_bytes: int
 
 
 class Metrics(Frozen, frozen=True, omit_defaults=False):
-    """What the daemon holds now, and what it has done since it started; null is what the system does not tell."""
+    """Current figures of the daemon, and counters since its start; null if the system does not report the value."""
 
     v: int
     uptime_s: float
@@ -164,7 +164,7 @@ class Fork(Frozen, frozen=True):
 
 
 class Tree(Frozen, frozen=True):
-    """How a session branches. The last of `branches` is where it goes on; the way up from there is what counts."""
+    """The branches of a session. The last of `branches` is the current one; it and those it continues are the conversation."""
 
     session: str
     name: str
