@@ -1,4 +1,4 @@
-"""The daemon, put together: configuration, journal, sessions, the door; and its life from start to stop."""
+"""The daemon: assembles configuration, journal, sessions and doors, and runs from start to stop."""
 
 import asyncio
 import logging
@@ -57,27 +57,27 @@ CHANNELS_FILE = "channels.json"
 
 @dataclass(frozen=True, slots=True)
 class DaemonSetup:
-    """What the daemon is started with."""
+    """Settings with which the daemon is started."""
 
     env: Mapping[str, str]
     home: Path
     socket: Path
     loaded: config.LoadedConfig
     autostarted: bool
-    """A client started it: it ends by itself when nobody needs it."""
+    """A client started it, so it ends by itself when it is idle."""
     flags: Mapping[str, object]
-    """What the command line says about the configuration."""
+    """Settings from the command line, which override the file."""
 
     def load(self) -> config.LoadedConfig:
-        """The configuration as it is now; raises ConfigError."""
+        """Load the configuration again; raises ConfigError."""
         return config.load(self.home / CONFIG_FILE, self.env, self.flags)
 
 
 def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, object]) -> DaemonSetup:
-    """Find the places, make private what has to be private, read the configuration.
+    """Determine the paths, create the private directories, and load the configuration.
 
     Raises:
-        UnsafePathError, ConfigError: one sentence says what is wrong.
+        UnsafePathError, ConfigError: the message is one sentence for the user.
     """
     home = Path(paths.zot_home(env))
     socket = Path(paths.socket_path(env))
@@ -90,11 +90,11 @@ def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, ob
 
 
 class DescendantError(Exception):
-    """The daemon would be started by what an earlier daemon of its home has started."""
+    """An earlier daemon of this home started the program that is starting the daemon; that program gets no new rights."""
 
 
 class Daemon:
-    """One daemon's life."""
+    """A daemon, from start to stop."""
 
     def __init__(self, setup: DaemonSetup, probe: Probe | None = None) -> None:
         """`probe` is called at the points of `store.writer` and `runs.runner`."""
@@ -109,23 +109,26 @@ class Daemon:
         )
 
     async def run(self, ready: asyncio.Future[None]) -> None:
-        """Serve until somebody stops it; `ready` is done when the socket accepts.
+        """Run until the daemon is stopped; `ready` is completed when the socket accepts connections.
 
         Raises:
-            ConfigError, SocketError, StorageError, DescendantError: it cannot start; one sentence says why. RunningError and HeldError: another one
-                lives here.
+            ConfigError, SocketError, StorageError, DescendantError: the daemon cannot start; the message is one
+                sentence for the user.
+            RunningError, HeldError: another daemon uses the socket or the home.
         """
         async with AsyncExitStack() as stack:
-            stack.enter_context(held(self._setup.home))  # first: nothing here is ours while another daemon lives
+            stack.enter_context(held(self._setup.home))  # first: everything below writes to files of the home
             listening = await prepared(self._setup.loaded.config.websocket)
             socket = Socket(self._setup.socket, passed_listener(self._setup.env))
             stack.callback(socket.close)
             await asyncio.to_thread(_tidy, self._setup.home)
+            # Before the journal is opened and before anything is started: a descendant of an earlier daemon is refused.
             heritage = await self._inherit()
             heritage.begin(self._setup.env)
             stack.callback(heritage.close)
             journal = await SqliteJournal.open(self._setup.home / DATABASE, self._probe)
             stack.push_async_callback(journal.close)
+            # Before the first child is started, so that no orphan is reparented to init.
             stack.enter_context(orphans_adopted())
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             parts = self._assemble(journal)
@@ -135,14 +138,17 @@ class Daemon:
             parts.manager.extension_pool.start()
             context = await self._furnish(parts, journal, heritage)
             server = await self._open_doors(context, socket, listening, stack)
+            # In the background: repairing many sessions must not keep clients waiting.
             self._spawn("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
             self._spawn("watchdog", self._supervisor.feed())
             signals.listen(drain=self._leaving.drain, stop=self.stop, reload=self._reload_unheard)
             log.info("zotd %s serves %s", VERSION, self._setup.socket)
+            # Only now: systemd starts units that depend on this one when it reads READY=1.
             ready.set_result(None)
             self._supervisor.ready()
             await self._leaving.over.wait()
             log.info("zotd stops")
+            # Refuse new work first, or a client could start a run in a session that is being ended.
             context.begin_stop()
             self._supervisor.stopping(STOP_S)
             await parts.stop()
@@ -151,7 +157,7 @@ class Daemon:
                 task.cancel()
 
     def stop(self, when_idle: bool = False) -> None:
-        """Stop: at once, or as soon as that cuts nothing."""
+        """End the daemon, at once or as soon as no run is interrupted by it."""
         self._leaving.stop(when_idle)
 
     # --- inside -------------------------------------------------------------------------------------------------------
@@ -165,20 +171,20 @@ class Daemon:
         try:
             return await configuration.reload(by_signal=by_signal)
         finally:
-            self._leaving.look()  # the time after which it leaves may be another one
+            self._leaving.look()  # the idle time may have changed
             self._supervisor.ready()
 
     def _reload_unheard(self) -> None:
         assert self._configuration is not None
-        if self._leaving.over.is_set():  # there may be nobody left to do it
+        if self._leaving.over.is_set():  # the task group may have ended
             return
         self._spawn("reload", _unheard(self._reload(self._configuration, by_signal=True)))
 
     async def _inherit(self) -> Heritage:
-        """What is known of earlier daemons' processes.
+        """Load what is known about processes of earlier daemons.
 
         Raises:
-            DescendantError: one of them starts this daemon.
+            DescendantError: one of them is starting this daemon.
         """
         home = self._setup.home
         heritage = Heritage(home)
@@ -216,7 +222,7 @@ class Daemon:
         return server
 
     async def _open_channels(self, manager: Manager, warnings: list[str]) -> Channels | None:
-        """Start what serves messaging channels; None and a warning when what is known about senders cannot be used."""
+        """Start to serve messaging channels; returns None, and adds a warning, if the stored senders cannot be read."""
         home, config = self._setup.home, self._setup.loaded.config
         extension_pool = manager.extension_pool
         try:
@@ -247,7 +253,7 @@ class Daemon:
         warnings = list(journal.database.warnings)
         try:
             await parts.spending.recall(archive.spent)
-        except StorageError as error:  # what can be read goes on
+        except StorageError as error:  # an unreadable part of the history must not prevent the start
             warnings.append(f"today's budget starts at zero, because today's spending cannot be read: {error}")
         if manager.models.catalog.problem:
             warnings.append(manager.models.catalog.problem)
@@ -285,7 +291,7 @@ class Daemon:
 
 
 def _tidy(home: Path) -> None:
-    """Finish, or undo, what a killed daemon was installing."""
+    """Complete or undo an installation that a killed daemon left unfinished."""
     try:
         staging.recover(home)
     except (InstallError, OSError) as error:
@@ -293,7 +299,7 @@ def _tidy(home: Path) -> None:
 
 
 async def _unheard(reload: Awaitable[ConfigReloaded]) -> None:
-    """Have it done for nobody: what is wrong is in the log."""
+    """Await a reload that was requested by a signal; the error is in the log."""
     with suppress(CommandError):
         await reload
 

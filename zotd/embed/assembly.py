@@ -1,4 +1,4 @@
-"""Puts the parts together that every program of ours needs which runs sessions: the daemon, `zot rpc`, a Runtime."""
+"""Assembles the parts that every program needs to run sessions: the daemon, `zot rpc`, and `Runtime`."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -39,24 +39,25 @@ CREDENTIALS_FILE = "auth.json"
 
 @dataclass(frozen=True, slots=True)
 class EmbeddedParts:
-    """What was built; `close` lets go of it."""
+    """The assembled parts; release them with `close`."""
 
     config: CurrentConfig
-    """Swap it, and everything here goes by the new one."""
+    """The current configuration; all parts read it from here, so replacing it affects all of them."""
     manager: Manager
     models: ModelChooser
     catalog: Catalog
     spending: Spending
-    """It knows of nothing that was spent before; the daemon has it `recall` that."""
+    """Starts at zero; the daemon then loads what was spent before, with `recall`."""
     reaper: OrphanReaper
-    """The processes that extensions leave behind."""
+    """Ends processes that extensions leave behind."""
     handover_store: HandoverStore | None
-    """The processes that outlive this program, if some do."""
+    """Processes that outlive this program; None if there can be none."""
     close: Callable[[], Awaitable[None]]
 
     async def stop(self) -> None:
-        """End every session and every process, but for those that the program that follows goes on with."""
+        """End all sessions and processes, except processes that are kept for the next daemon."""
         if self.handover_store is not None:
+            # First: whether this stop is a restart decides which processes `manager.stop` leaves running.
             await self.handover_store.decide()
         await self.manager.stop()
         if self.handover_store is not None:
@@ -74,9 +75,9 @@ def assemble(
     addressed: bool,
     probe: Probe | None = None,
 ) -> EmbeddedParts:
-    """A manager and what it works with.
+    """Create a manager and everything it needs.
 
-    `addressed`: as in `sessions.manager.Manager`; `probe` is called at the points of each run, `runs.runner.POINTS`.
+    `addressed` is as in `sessions.manager.Manager`; `probe` is called at the points of each run, `runs.runner.POINTS`.
     """
     current = CurrentConfig(config if addressed else _for_stdio(config))
     catalog = Catalog.load(home / MODELS_FILE)
@@ -114,10 +115,10 @@ def _grounds(
     home: Path, env: Mapping[str, str], config: Config, catalog: Catalog, *, spawn: Spawn, addressed: bool
 ) -> PoolConfig:
     reaper = OrphanReaper(home, spawn)
-    # As long as a workspace's processes would have stayed that nobody came back to.
+    # As long as the processes of an unused workspace would have been kept.
     within_s = config.limits.session_unload_s + LINGER_S
     handover_store = handover_store_of(env, reaper, within_s=within_s) if addressed else None
-    reaper.sweep(spares_kept=not addressed)  # but for what the handover store has taken
+    reaper.sweep(spares_kept=not addressed)  # after the handover store, which takes over processes that this would end
     return PoolConfig(
         places=ExtensionSources(home=home, python=config.ext.python, has_daemon=addressed),
         environment=split(unsupervised(env), catalog.key_variables(), None),
@@ -148,7 +149,7 @@ def _models(
 
 
 def _for_stdio(config: Config) -> Config:
-    """For a program that waits for its runs and cannot ask a person: questions are denied, retries end sooner."""
+    """Adapt the configuration for a program without a user to ask: approvals are denied, and retries end sooner."""
     limits = structs.replace(config.limits, retry_patience_s=min(config.limits.retry_patience_s, ATTENDED_S))
     approval = structs.replace(config.approval, unattended="deny")
     return structs.replace(config, limits=limits, approval=approval)
@@ -162,8 +163,8 @@ def _defaults(config: Config) -> Defaults:
 def _key_command(
     config: CurrentConfig, env: Mapping[str, str]
 ) -> Callable[[], Callable[[str], Awaitable[str | None]] | None]:
-    """Returns what asks the program that is configured now for a vendor's key; None: no program is configured."""
-    # One for as long as the setting stays the same: it remembers keys, and a password manager asks only once.
+    """Return a function that returns the key lookup of the configured command, or None if none is configured."""
+    # The same object as long as the setting is unchanged: it caches keys, so a password manager asks only once.
     last: tuple[Sequence[str], KeyCommand] | None = None
 
     def current() -> Callable[[str], Awaitable[str | None]] | None:

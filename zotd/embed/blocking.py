@@ -1,4 +1,4 @@
-"""`Runtime` for programs without asyncio: the same methods, plain iterators. An event loop runs in a thread of its own."""
+"""`Runtime` for programs without asyncio: the same methods, with plain iterators. Runs an event loop in a thread."""
 
 import asyncio
 import threading
@@ -15,14 +15,14 @@ from zotd.wire.content import Message, Tokens
 T = TypeVar("T")
 
 CLOSE_S = 10.0
-"""Longest wait for what runs to be aborted and cleaned up when it is closed."""
+"""Time limit for `close` to abort and clean up a run, in seconds."""
 
 
 class BlockingRuntime:
-    """One agent session; a context manager. One thread may iterate while another aborts."""
+    """One agent session, as a context manager. One thread may iterate over a prompt while another one aborts it."""
 
     def __init__(self, options: Mapping[str, object] | None = None, *, env: Mapping[str, str] | None = None) -> None:
-        """As `Runtime.open`, which see for the options and the errors."""
+        """Open a session; see `Runtime.open` for the options and errors."""
         self._loop = asyncio.new_event_loop()
         self._closing = asyncio.Event()
         opened: Future[Runtime] = Future()
@@ -46,43 +46,43 @@ class BlockingRuntime:
         self.close()
 
     def prompt(self, text: str, images: Sequence[PromptImage] = ()) -> Generator[events.Event, None, None]:
-        """As `Runtime.prompt`."""
+        """Iterate over the events of a prompt; see `Runtime.prompt`."""
         return self._iterate(self._runtime.prompt(text, images))
 
     def compact(self, instructions: str = "") -> Generator[events.Event, None, None]:
-        """As `Runtime.compact`."""
+        """Iterate over the events of a compaction; see `Runtime.compact`."""
         return self._iterate(self._runtime.compact(instructions))
 
     def abort(self) -> None:
-        """As `Runtime.abort`; from any thread."""
+        """Abort the current run; may be called from any thread. See `Runtime.abort`."""
         self._loop.call_soon_threadsafe(self._runtime.abort)
 
     def set_model(self, model: str) -> None:
-        """As `Runtime.set_model`."""
+        """Use another model from the next prompt on; see `Runtime.set_model`."""
         self._call(self._runtime.set_model(model))
 
     @property
     def state(self) -> str:
-        """As `Runtime.state`."""
+        """`idle` or `running`; see `Runtime.state`."""
         return self._look(lambda runtime: runtime.state)
 
     @property
     def messages(self) -> list[Message]:
-        """As `Runtime.messages`."""
+        """The transcript as the model sees it, with image data."""
         return self._look(lambda runtime: runtime.messages)
 
     @property
     def usage(self) -> Tokens:
-        """As `Runtime.usage`."""
+        """Tokens and cost so far."""
         return self._look(lambda runtime: runtime.usage)
 
     @property
     def models(self) -> list[ModelInfo]:
-        """As `Runtime.models`."""
+        """The models of the provider."""
         return self._look(lambda runtime: runtime.models)
 
     def close(self) -> None:
-        """Abort what runs and let go; may be called twice."""
+        """Abort the current run and release all resources. May be called twice."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._closing.set)
             self._thread.join(CLOSE_S)
@@ -116,7 +116,7 @@ class BlockingRuntime:
                 yield event
                 coming = self._next(source)
         finally:
-            if not coming.done():  # Ctrl-C while it waited: the generator can only be closed when it has an event
+            if not coming.done():  # Ctrl-C during the wait: a generator that is suspended in `anext` cannot be closed
                 self.abort()
                 wait([coming])
             self._call(source.aclose())

@@ -1,11 +1,11 @@
-"""When the daemon ends: at once, as soon as that cuts nothing, after a drain, or because nobody needs it.
+"""Decides when the daemon ends: at once, as soon as nothing is interrupted by it, after a drain, or when it is idle.
 
     stop ─────────────────────────────────────────────────────────> over
-    stop(when idle) ──> nothing is cut any more (`sessions.stopping`) ──> over
-    drain ──> runs stop where they can be gone on with ──> the same, or `limits.drain_s` have passed ──> over
-    autostarted ──> nobody has needed it for `limits.idle_exit_s` ──> over
+    stop(when idle) ──> nothing would be interrupted (`sessions.shutdown`) ──> over
+    drain ──> every run has stopped where it can be resumed, or `limits.drain_s` have passed ──> over
+    autostarted ──> unused for `limits.idle_exit_s` ──> over
 
-What waits for people cuts nothing: it is asked again after the next start.
+Pending approvals do not count as interrupted: they are requested again after the next start.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from zotd.process.supervisor import Supervisor
 from zotd.sessions.shutdown import drain, is_awaited, is_busy
 
 STOP_S = 15.0
-"""What a stop may take, told to a service manager: 5 s for runs, 3.3 s for extensions, and then the disk."""
+"""Longest duration of a stop, reported to the service manager: 5 s for runs, 3.3 s for extensions, then the disk."""
 
 log = logging.getLogger(__name__)
 
 
 class Leaving:
-    """Decides it; used on the event loop."""
+    """Decides when the daemon ends. Used on the event loop."""
 
     def __init__(self, *, autostarted: bool, supervisor: Supervisor, limits: Callable[[], LimitsSection]) -> None:
-        """`limits`: those of the configuration, now."""
+        """`limits` returns the current ones."""
         self.over = asyncio.Event()
-        """The daemon is to end now."""
+        """Set when the daemon has to end now."""
         self._autostarted = autostarted
         self._supervisor = supervisor
         self._limits = limits
@@ -38,22 +38,23 @@ class Leaving:
         self._timer: asyncio.TimerHandle | None = None
 
     def watch(self, context: DaemonContext) -> None:
-        """Look after this daemon from now on."""
+        """Start to observe this daemon."""
         self._context = context
         context.manager.listen(lambda _: self.look())
         self.look()
 
     def stop(self, when_idle: bool = False) -> None:
-        """Stop: at once, or as soon as that cuts nothing."""
+        """End the daemon, at once or as soon as no run is interrupted by it."""
         if when_idle and self._context is not None:
             self._when_idle = True
+            # Nested calls of extensions belong to no run, so the end of the last one is reported separately.
             self._context.manager.nested.watch_end(self.look)
             self.look()
         else:
             self.over.set()
 
     def drain(self) -> None:
-        """Take nothing new, and stop as soon as runs have come to where they can be gone on with."""
+        """Accept no new work, and end the daemon when every run has stopped where it can be resumed."""
         limit_s = self._limits().drain_s
         if self._context is None or not limit_s:
             self.over.set()
@@ -61,12 +62,13 @@ class Leaving:
         log.info("zotd accepts no new work and stops when every run can be resumed, or in %g s", limit_s)
         self._context.begin_stop()
         self._supervisor.stopping(limit_s + STOP_S)
+        # A run that does not reach such a point in time is interrupted.
         asyncio.get_running_loop().call_later(limit_s, self.over.set)
         drain(self._context.manager)
         self.stop(when_idle=True)
 
     def look(self) -> None:
-        """Does anybody need the daemon? Asked whenever a session or a connection comes, goes or changes."""
+        """Check whether the daemon is still needed; called when a session or a connection starts, ends or changes."""
         assert self._context is not None
         manager = self._context.manager
         running = sum(session.state == "running" for session in manager.loaded)
@@ -86,7 +88,7 @@ class Leaving:
             self._timer = asyncio.get_running_loop().call_later(idle_s, self._leave)
 
     def _leave(self) -> None:
-        """Nobody has needed the daemon for so long, unless an extension has calls made: of those nobody is told."""
+        """End the daemon after its idle time, unless calls of an extension are running: those do not restart the timer."""
         assert self._context is not None
         if is_busy(self._context.manager):
             self.look()

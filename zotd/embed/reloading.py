@@ -1,10 +1,10 @@
-"""Takes over a configuration that has changed, while the daemon runs.
+"""Reloads the configuration while the daemon runs.
 
-    read ──> bad: the old one stays, and everybody who asks hears why
-        └──> good: what can change now does; the rest is named, and holds after a restart
+    read ──> invalid: the old configuration stays in effect, and the reload fails with the reason
+        └──> valid: settings that can change at run time change; the others are listed and apply after a restart
 
-The new configuration replaces the old one as a whole (`config.current.CurrentConfig`). Three things that are derived from
-it are told as well: the log level, the permission rules and the budgets. A run keeps what it began with.
+The new configuration replaces the old one as a whole (`config.current.CurrentConfig`). The log level, the permission
+rules and the budgets are derived from it, so they are updated as well. Active runs keep their configuration.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 
 RESTART = ("channels.", "ext.", "local.", "websocket.")
-"""Keys of what is started with them, and runs. All others are read when they are needed."""
+"""Prefixes of settings that are only read when a part of the daemon starts. All others are read when needed."""
 
 KEPT = "the previous configuration stays in effect"
 
@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 
 
 class Configuration:
-    """The configuration that holds now."""
+    """The configuration in effect."""
 
     def __init__(
         self,
@@ -39,29 +39,36 @@ class Configuration:
         parts: EmbeddedParts,
         spent: Callable[[str], Awaitable[Tokens]],
     ) -> None:
-        """`read` reads it again and raises ConfigError, in a thread; `spent`: what was spent since then, for budgets."""
+        """Create it from the loaded configuration.
+
+        Args:
+            loaded: the configuration with which the daemon was started.
+            read: loads it again; called in a thread, may raise ConfigError.
+            parts: the parts to update.
+            spent: returns what was spent since a time, for changed budgets.
+        """
         self._loaded = loaded
         self._read = read
         self._parts = parts
         self._spent = spent
         self._problems: Sequence[str] = list(loaded.warnings)
-        # Held over the reading: of two that overlap, the one that has read last must be the one that is taken over last.
+        # Covers the reading as well: of two concurrent reloads, the one that read last must also be applied last.
         self._reading = asyncio.Lock()
 
     @property
     def config(self) -> Config:
-        """Its values."""
+        """The settings in effect."""
         return self._loaded.config
 
     def problems(self) -> Sequence[str]:
-        """What is wrong with the configuration that was read last: a sentence each, for `daemon.status`."""
+        """Return the problems of the configuration that was read last, one sentence each, for `daemon.status`."""
         return self._problems
 
     async def reload(self, *, by_signal: bool = False) -> ConfigReloaded:
-        """Read it again, and take over what has changed; `by_signal`: what `embed.widening` lets pass of it.
+        """Load the configuration again and apply the changes; with `by_signal` only those that `embed.widening` permits.
 
         Raises:
-            CommandError: it cannot be used; nothing has changed, and `daemon.status` says so until it can.
+            CommandError: it is invalid; nothing has changed, and `daemon.status` reports the problem until it is fixed.
         """
         async with self._reading:
             try:
@@ -69,7 +76,7 @@ class Configuration:
             except ConfigError as error:
                 sentence = f"{error}; {KEPT}"
                 self._problems = [sentence]
-                log.error("%s", sentence)  # noqa: TRY400  (the sentence says it all)
+                log.error("%s", sentence)  # noqa: TRY400  (a traceback would add nothing)
                 raise CommandError(Code.CONFLICT, sentence) from error
             waiting: list[str] = []
             if by_signal:
@@ -99,12 +106,12 @@ class Configuration:
 
 
 def _changed(old: LoadedConfig, new: LoadedConfig) -> list[str]:
-    """The keys whose values differ, by name; also those that only one of them has."""
+    """Return the names of settings that differ, including those that only one of the two has."""
     names = {**old.values, **new.values}
     return sorted(name for name in names if old.values.get(name) != new.values.get(name))
 
 
 def _with_old(new: LoadedConfig, old: LoadedConfig) -> LoadedConfig:
-    """What holds now, by name: keys that wait for a restart have their old values, and are named again next time."""
+    """Return `new` with the old values of settings that need a restart, so that the next reload lists them again."""
     waiting = {name: value for name, value in old.values.items() if name.startswith(RESTART)}
     return replace(new, values={**new.values, **waiting})

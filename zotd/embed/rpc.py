@@ -76,7 +76,7 @@ async def _run(options: Mapping[str, object], env: Mapping[str, str]) -> int:
             runtime.session.abort(for_good=True)
         await runtime.session.stopped()
         if not signals:
-            await door.drained()  # without a time limit, as filters do
+            await door.drained()  # without a time limit, as usual for a filter
         door.flush()
         await output.close(FLUSH_S if signals or door.refused else None)
         if signals:

@@ -4,7 +4,7 @@
         async for event in runtime.prompt("fix the failing test"):
             ...
 
-Open one for each project; they share nothing. `zotd.embed.blocking.BlockingRuntime` is the same without asyncio.
+Several runtimes share nothing, so open one per project. `zotd.embed.blocking.BlockingRuntime` is the same without asyncio.
 """
 
 import asyncio
@@ -29,18 +29,18 @@ from zotd.wire.errors import Code, CommandError
 
 
 class BusyError(Exception):
-    """A prompt or a compaction of this runtime is under way; wait for its `Done`, or abort it."""
+    """The runtime is busy with a prompt or a compaction; wait for its `Done`, or abort it."""
 
 
 class Runtime:
-    """One agent session. Its methods belong to the event loop that opened it."""
+    """One agent session. Use its methods on the event loop that opened it."""
 
     def __init__(self, manager: Manager, session: Session, spawn: Spawn) -> None:
         """Use `Runtime.open`."""
         self.manager = manager
         self.session = session
         self.spawn = spawn
-        """Starts a named task that ends with the runtime at the latest."""
+        """Starts a named task that is cancelled at the latest when the runtime is closed."""
         self._busy = False
 
     @classmethod
@@ -48,16 +48,17 @@ class Runtime:
     async def open(
         cls, options: Mapping[str, object] | None = None, *, env: Mapping[str, str] | None = None
     ) -> AsyncIterator[Self]:
-        """A runtime, for as long as the block runs; what runs at its end is aborted.
+        """Open a session for the duration of the block; a run that is active at its end is aborted.
 
-        `options` are the fields of `wire.api.SessionCreate` (`cwd`, `provider`, `model`, `base_url`, `tools`,
-        `no_tools`, `system_prompt`, `append_system_prompt`, `max_steps`, `budget_usd`, `budget_tokens`, `reasoning`),
-        and `api_key`. Without `cwd` it is where the program runs. `env` is the environment of tools and a source of
-        keys; default: the program's.
+        Args:
+            options: the fields of `wire.api.SessionCreate` (`cwd`, `provider`, `model`, `base_url`, `tools`,
+                `no_tools`, `system_prompt`, `append_system_prompt`, `max_steps`, `budget_usd`, `budget_tokens`,
+                `reasoning`), and `api_key`. `cwd` defaults to the current directory.
+            env: environment of tools and a source of API keys; default: that of this process.
 
         Raises:
-            CommandError: no such model, no key, no such directory; one sentence says what, and what to do.
-            ConfigError: `$ZOT_HOME/config.toml` cannot be used.
+            CommandError: an option is wrong, e.g. an unknown model, a missing key or directory.
+            ConfigError: `$ZOT_HOME/config.toml` is invalid.
         """
         variables = dict(os.environ if env is None else env)
         home = Path(paths.zot_home(variables))
@@ -70,14 +71,14 @@ class Runtime:
                 await parts.stop()
                 await parts.close()
 
-    # --- talking ------------------------------------------------------------------------------------------------------
+    # --- requests -----------------------------------------------------------------------------------------------------
 
     def prompt(self, text: str, images: Sequence[PromptImage] = ()) -> AsyncGenerator[events.Event, None]:
-        """Every event of one prompt; the last one is `Done`. Leaving the loop early aborts the run.
+        """Send a prompt and yield its events; the last one is `Done`. Leaving the loop early aborts the run.
 
         Raises:
-            BusyError: something else is under way.
-            CommandError: the prompt was not taken.
+            BusyError: another prompt or compaction is in progress.
+            CommandError: the prompt was refused.
         """
 
         def send(accepted: Callable[[Started], None]) -> Coroutine[object, object, None]:
@@ -86,18 +87,18 @@ class Runtime:
         return self._follow(send)
 
     def compact(self, instructions: str = "") -> AsyncGenerator[events.Event, None]:
-        """Every event of a compaction: `CompactDone` or `Error`, then `Done`. Raises like `prompt`."""
+        """Compact the transcript and yield the events: `CompactDone` or `Error`, then `Done`. Raises like `prompt`."""
         return self._follow(lambda accepted: self.session.compact(instructions, accepted=accepted))
 
     def abort(self) -> None:
-        """End what runs now; its events end with `Done` as always."""
+        """Abort the current run; its events still end with `Done`."""
         self.session.abort()
 
     async def set_model(self, model: str) -> None:
-        """Another model of the same provider, from the next prompt on.
+        """Use another model of the same provider from the next prompt on.
 
         Raises:
-            CommandError: the provider has no such model, or a prompt is under way.
+            CommandError: the provider has no such model, or a prompt is in progress.
         """
         old = self.session.ledger.row.settings
         if not self.manager.models.known(old.provider, model) and old.base_url is None:
@@ -106,7 +107,7 @@ class Runtime:
         changes = events.SessionChanged(self.session.state, model=model)
         await self.session.configure(settings, self.session.ledger.row.name, accepted=_nothing, changes=changes)
 
-    # --- looking ------------------------------------------------------------------------------------------------------
+    # --- state --------------------------------------------------------------------------------------------------------
 
     @property
     def state(self) -> str:
@@ -120,7 +121,7 @@ class Runtime:
 
     @property
     def usage(self) -> Tokens:
-        """Tokens and money so far."""
+        """Tokens and cost so far."""
         return self.session.ledger.row.usage
 
     @property
@@ -159,19 +160,19 @@ class Runtime:
 
 
 class _Inbox:
-    """Keeps events for a reader in this process; unbounded, because the reader asked for every one of them."""
+    """Queues events for `prompt`. Unbounded, because the caller wants each of them."""
 
     def __init__(self) -> None:
         self.events: asyncio.Queue[events.Event] = asyncio.Queue()
 
     def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
-        """Keep them."""
+        """Queue the events of a commit."""
         del data, last_seq
         for event in shown:
             self.events.put_nowait(event)
 
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
-        """Keep them."""
+        """Queue live events."""
         del data
         for event in shown:
             self.events.put_nowait(event)
@@ -179,7 +180,7 @@ class _Inbox:
 
 @asynccontextmanager
 async def _owned_tasks() -> AsyncIterator[Callable[[str, Coroutine[object, object, None]], None]]:
-    """A way to start named tasks; those that still run at the end of the block are cancelled."""
+    """Yield a function that starts named tasks; tasks that still run at the end of the block are cancelled."""
     running: set[asyncio.Task[None]] = set()
     failure: Exception | None = None
     async with asyncio.TaskGroup() as group:
@@ -191,7 +192,7 @@ async def _owned_tasks() -> AsyncIterator[Callable[[str, Coroutine[object, objec
 
         try:
             yield spawn
-        except Exception as error:  # noqa: BLE001  (raised below as it is: the group would wrap it)
+        except Exception as error:  # noqa: BLE001  (re-raised below: the task group would wrap it in an ExceptionGroup)
             failure = error
         finally:
             for task in running:
@@ -212,8 +213,8 @@ def _create(options: Mapping[str, object]) -> SessionCreate:
 
 
 def _told(_: Started) -> None:
-    """Nobody waits for a response."""
+    """Ignore the response: the events tell what happens."""
 
 
 def _nothing() -> None:
-    """Nobody waits for a response."""
+    """Ignore the end: the events tell what happens."""

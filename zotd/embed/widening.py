@@ -1,9 +1,9 @@
-"""Which changes of the configuration a signal may not bring.
+"""Decides which configuration changes a signal may apply.
 
-Any program of the user can send SIGHUP, also a command of the model, which may have written to `config.toml` before.
-So a change of a key that decides what runs unasked, where prompts go or what may be spent is taken over by a signal
-only when it permits less. Otherwise it waits for `daemon.reload`, which only a person's client may ask for, or for the
-next start.
+Any process of the user can send SIGHUP, including a command of the model that has written to `config.toml` before.
+Settings that control what runs without approval, where prompts are sent or what may be spent are therefore applied by a
+signal only if they become stricter. Other changes wait for `daemon.reload`, which needs the rights of a person, or for
+the next start.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,13 +14,13 @@ from zotd.config import LoadedConfig, RuleEntry, changed_back
 from zotd.core.permissions import narrowest
 
 GUARDED = ("api_key_command", "approval.", "budget.", "guard.", "nested", "providers.", "retention.", "rules")
-"""Keys, and beginnings of keys, of which only narrower values come with a signal."""
+"""Settings, or prefixes of settings, of which a signal applies only stricter values."""
 
 
 def narrowed(found: LoadedConfig, old: Mapping[str, object]) -> tuple[LoadedConfig, list[str]]:
-    """What a signal brings of a configuration that was found, and the names of the keys that wait.
+    """Return the configuration that a signal applies, and the names of the settings that wait for `daemon.reload`.
 
-    `old`: the values that hold now, by name.
+    `old` has the current values by name.
     """
     names = sorted({*old, *found.values})
     waiting = [name for name in names if name.startswith(GUARDED) and not _narrows(name, old, found.values)]
@@ -34,8 +34,9 @@ def narrowed(found: LoadedConfig, old: Mapping[str, object]) -> tuple[LoadedConf
 
 
 def _narrows(name: str, old: Mapping[str, object], new: Mapping[str, object]) -> bool:
-    """Whether the new value permits at most what the old one does."""
+    """Whether the new value permits at most as much as the old one."""
     before, after = old.get(name), new.get(name)
+    # An absent setting is not the same as one whose value is None.
     if before == after and (name in old) == (name in new):
         return True
     if name == "rules":
@@ -46,7 +47,7 @@ def _narrows(name: str, old: Mapping[str, object], new: Mapping[str, object]) ->
 
 
 def _adds_no_allow(before: Iterable[RuleEntry], after: Iterable[RuleEntry]) -> bool:
-    """Whether all that asks or denies is still there, and every rule that allows was there before."""
+    """Whether no rule that asks or denies was removed, and no rule that allows was added."""
     old, new = list(before), list(after)
     is_kept = all(rule in new for rule in old if rule.action != "allow")
     return is_kept and all(rule in old for rule in new if rule.action == "allow")
