@@ -1,4 +1,4 @@
-"""The commands, one module per noun; `HANDLERS` lists them all."""
+"""Handlers of the commands, in one module per subject; `HANDLERS` has all of them."""
 
 from collections.abc import Mapping
 from typing import cast
@@ -21,8 +21,8 @@ from zotd.api.methods import (
     usage,
 )
 
-# Each handler takes the parameter Struct that the command table names, which a type checker cannot follow through
-# a table; a test compares the two.
+# Each handler takes the parameter Struct that the command table names. A type checker cannot follow that through a
+# table, so a test compares the two.
 HANDLERS: Mapping[str, Handler] = cast(
     "Mapping[str, Handler]",
     {
@@ -101,4 +101,4 @@ HANDLERS: Mapping[str, Handler] = cast(
         "auth.logout": credentials.logout,
     },
 )
-"""Command name to handler. A command of `wire.api.COMMANDS` that is not here answers `unsupported`."""
+"""Handlers by command name. A command of `wire.api.COMMANDS` without a handler answers `unsupported`."""

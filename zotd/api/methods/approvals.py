@@ -1,4 +1,4 @@
-"""Commands about what waits for a person's decision."""
+"""Commands about approvals."""
 
 from contextlib import aclosing, suppress
 
@@ -19,7 +19,7 @@ from zotd.wire.framing import SERVER_LIMIT
 
 
 async def listing(call: Invocation, params: api.ApprovalScope) -> api.Approvals:
-    """What is pending, also in sessions that are not in memory: after a restart those wait, too."""
+    """List the pending approvals, including those of sessions that are not in memory, which persist across restarts."""
     oldest = _Oldest()
     if params.session:
         sessions = [await loaded(call, params.session)]
@@ -34,12 +34,13 @@ async def listing(call: Invocation, params: api.ApprovalScope) -> api.Approvals:
 
 
 async def approve(call: Invocation, params: api.Approve) -> None:
-    """Decide about a call; the answer precedes what comes of it."""
+    """Decide about a pending call; the response precedes the events that the decision causes."""
     session = await loaded(call, params.session)
     connection = connection_of(call)
-    # None are there when the decision is refused, for a reason of its own.
+    # If the decision is invalid, this is empty, and `decide` raises the error.
     rules = session.approvals.rules_of(params) if params.scope == ALWAYS else ()
     for rule in rules:
+        # Checked before the decision: a rule that cannot be saved must not leave a decision that says `always`.
         await call.manager.rules.check(rule)
     await session.decide(params, connection.sender, accepted=call.respond)
     if rules:
@@ -47,7 +48,7 @@ async def approve(call: Invocation, params: api.Approve) -> None:
 
 
 async def set_mode(call: Invocation, params: api.SetMode) -> None:
-    """Another approval mode, from the next call of a tool on."""
+    """Change the approval mode, from the next tool call on."""
     session = await session_of(call, params.session)
     check_mode(params.mode)
     row = session.ledger.row
@@ -57,7 +58,7 @@ async def set_mode(call: Invocation, params: api.SetMode) -> None:
 
 
 async def _take_stored(call: Invocation, oldest: "_Oldest") -> None:
-    """Add the questions of sessions that are not in memory."""
+    """Add the pending approvals of sessions that are not in memory."""
     if call.manager.journal is None:
         return
     async with aclosing(pending.questions(call.manager.journal, call.manager.is_loaded)) as found:
@@ -66,26 +67,26 @@ async def _take_stored(call: Invocation, oldest: "_Oldest") -> None:
 
 
 async def _in_memory(call: Invocation) -> list[Session]:
-    """The sessions in memory, as whoever attaches would find them."""
+    """Return the sessions in memory, with expired approvals removed."""
     for session in call.manager.loaded:
-        if session.is_cut:  # somebody is about to look at it, or looks
-            with suppress(CommandError, StorageError):  # blocked: others have questions, too
+        if session.is_cut:  # not repaired yet: its approvals are not known before `load`
+            with suppress(CommandError, StorageError):  # a blocked session must not hide the approvals of others
                 await loaded(call, session.id)
         await session.approvals.expire()
     return call.manager.loaded
 
 
 class _Oldest:
-    """Of any number of questions the oldest that fit into a frame."""
+    """Keeps the oldest approvals that fit into a frame."""
 
     def __init__(self) -> None:
         self.is_cut = False
-        """Some did not fit."""
+        """Whether some did not fit."""
         self._found: dict[str, events.ApprovalRequested] = {}
         self._room = SERVER_LIMIT - ENVELOPE_BYTES
 
     def take(self, one: events.ApprovalRequested) -> None:
-        """Add one; what was taken before under its id is the same."""
+        """Add an approval, unless it was added before."""
         if one.approval in self._found:
             return
         self._found[one.approval] = one
@@ -104,7 +105,7 @@ def _size(one: events.ApprovalRequested) -> int:
 
 
 async def _keep(call: Invocation, session: Session, rules: tuple[PermissionRule, ...]) -> None:
-    """Save the rules of a decision that has won; they hold for its session, whether that works or not."""
+    """Save the rules of an accepted decision. They apply to the session even if that fails."""
     level, text = "info", "the rule was added to config.toml and applies to all sessions"
     try:
         for rule in rules:

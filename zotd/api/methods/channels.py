@@ -12,13 +12,13 @@ log = logging.getLogger(__name__)
 
 
 async def listing(call: Invocation, params: api.Nothing) -> channels.ChannelList:
-    """Channels, and who may write on them."""
+    """List the channels and the senders that may write."""
     del params
     return _desk(call).listing()
 
 
 async def pair(call: Invocation, params: channels.ChannelPair) -> channels.PairedSender:
-    """Let in who was told a code."""
+    """Allow the sender that was given a pairing code to write."""
     paired = await _desk(call).pair(params.code, may_approve=params.may_approve)
     sender = connection_of(call).sender
     log.info("connection %s paired the sender %s of the channel %s", sender, paired.sender, paired.channel)
@@ -26,7 +26,7 @@ async def pair(call: Invocation, params: channels.ChannelPair) -> channels.Paire
 
 
 async def unpair(call: Invocation, params: channels.ChannelUnpair) -> None:
-    """Let a sender write no more."""
+    """Remove a sender's permission to write."""
     await _desk(call).unpair(params.channel, params.sender)
     sender = connection_of(call).sender
     log.info("connection %s unpaired the sender %s of the channel %s", sender, params.sender, params.channel)

@@ -1,4 +1,4 @@
-"""Commands that help with writing a prompt: completion, earlier prompts, where one is."""
+"""Commands that help users to write a prompt: completion, earlier prompts, the state of the workspace."""
 
 import asyncio
 from collections.abc import Callable
@@ -12,26 +12,26 @@ from zotd.wire.errors import Code, CommandError
 from zotd.workspace.git import checkout
 
 QUERY_CHARS = 1_000
-"""Of what prompts are looked for by: it is typed."""
+"""Longest query for earlier prompts."""
 
 MAX_PROMPTS = 200
-"""In one answer."""
+"""Maximum number of prompts in one response."""
 
 LOOK_S = 2.0
-"""How long the directory may take to answer, and those before it; a network mount that is gone takes for ever."""
+"""Timeout for looking at a directory, including the wait for earlier lookups: a dead network mount never answers."""
 
 T = TypeVar("T")
 
 
 async def complete(call: Invocation, params: api.Complete) -> api.Completions:
-    """What could be meant. A client that cannot prompt sees nothing outside of the workspace."""
+    """Return completions. A client that may not send prompts gets none from outside of the workspace."""
     session = await session_of(call, params.session)
     completer = connection_of(call).context.completer
     return await completer.complete(session, params.kind, params.text, may_leave=call.door.role >= api.Role.SUBMIT)
 
 
 async def prompts(call: Invocation, params: api.PromptHistory) -> reports.PromptPage:
-    """A page of earlier prompts, newest first."""
+    """Return a page of earlier prompts, newest first."""
     if len(params.query) > QUERY_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"a query has at most {QUERY_CHARS} characters")
     before = place_of(params.cursor, "prompt.history")
@@ -42,19 +42,20 @@ async def prompts(call: Invocation, params: api.PromptHistory) -> reports.Prompt
 
 
 async def workspace(call: Invocation, params: api.OfSession) -> api.WorkspaceInfo:
-    """Where the session works."""
+    """Return the working directory of the session and its git branch."""
     cwd = (await session_of(call, params.session)).ledger.row.cwd
     found = await look(connection_of(call).context.looks, partial(checkout, cwd))
     return api.WorkspaceInfo(cwd, found.name, found.is_detached) if found else api.WorkspaceInfo(cwd)
 
 
 async def look(room: asyncio.Semaphore, work: Callable[[], T]) -> T | None:
-    """What `work` finds, in a thread; None when it takes too long. A thread that hangs keeps its part of the `room`."""
+    """Run `work` in a thread; None on timeout. A thread that hangs keeps its slot in `room`."""
     try:
         async with asyncio.timeout(LOOK_S):
             await room.acquire()
             looking = asyncio.get_running_loop().run_in_executor(None, work)
             looking.add_done_callback(lambda _: room.release())
+            # Not cancelled on timeout, because threads cannot be; the slot is released when the thread returns.
             return await asyncio.shield(looking)
     except TimeoutError:
         return None

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 async def hello(call: Invocation, params: api.Hello) -> api.HelloResult:
-    """Say who is there; agree on a version and a role."""
+    """Introduce the client; negotiate the protocol version and the role."""
     if max(map(len, (params.client.name, params.client.kind, params.client.version))) > NAME_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"name, kind and version have at most {NAME_CHARS} characters each")
     protocol = _protocol(params)
@@ -51,13 +51,13 @@ async def hello(call: Invocation, params: api.Hello) -> api.HelloResult:
 
 
 async def ping(call: Invocation, params: api.Nothing) -> api.Pong:
-    """Answer."""
+    """Respond at once, to show that the daemon is alive."""
     del call, params
     return api.Pong(pong=True)
 
 
 async def status(call: Invocation, params: api.Nothing) -> api.Status:
-    """The daemon in figures."""
+    """Return the daemon's status."""
     del params
     connection = connection_of(call)
     found = connection.context.status()
@@ -65,20 +65,20 @@ async def status(call: Invocation, params: api.Nothing) -> api.Status:
 
 
 async def metrics(call: Invocation, params: api.Nothing) -> reports.Metrics:
-    """The daemon in more figures."""
+    """Return the daemon's counters."""
     del params
     return await connection_of(call).context.metrics()
 
 
 async def compact(call: Invocation, params: api.Nothing) -> reports.Compacted:
-    """Give the disk back what is free in the database."""
+    """Return free space of the database to the file system."""
     del params
     before, after = await connection_of(call).context.archive.compact()
     return reports.Compacted(before, after)
 
 
 async def subscribe(call: Invocation, params: api.Subscribe) -> None:
-    """Follow topics of the daemon; replaces those of an earlier call."""
+    """Subscribe to topics; replaces earlier subscriptions of the connection."""
     unknown = [topic for topic in params.topics if topic not in TOPICS]
     if unknown:
         raise CommandError(Code.BAD_REQUEST, f'unknown topic "{unknown[0]}"; there are {", ".join(TOPICS)}')
@@ -87,7 +87,7 @@ async def subscribe(call: Invocation, params: api.Subscribe) -> None:
 
 
 async def reload(call: Invocation, params: api.Nothing) -> api.ConfigReloaded:
-    """Read the configuration again."""
+    """Reload the configuration."""
     del params
     connection = connection_of(call)
     if connection.context.reload is None:
@@ -97,7 +97,7 @@ async def reload(call: Invocation, params: api.Nothing) -> api.ConfigReloaded:
 
 
 async def shutdown(call: Invocation, params: api.Shutdown) -> None:
-    """Stop the daemon; the answer comes first."""
+    """Stop the daemon; the response is sent before."""
     connection = connection_of(call)
     log.info("connection %s (%s) asked the daemon to stop", connection.id, connection.sender)
     call.respond()
@@ -105,7 +105,7 @@ async def shutdown(call: Invocation, params: api.Shutdown) -> None:
 
 
 def _protocol(params: api.Hello) -> int:
-    """The protocol of the connection: the newest that both speak, ours when the client does not say what it does."""
+    """Return the connection's protocol: the newest that both support, or ours if the client does not state a range."""
     ours, client = protocols(), params.client
     if params.protocol is None:
         return ours[1]

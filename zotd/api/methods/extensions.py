@@ -1,4 +1,4 @@
-"""Commands about extensions: which there are, what is wrong with them, reload, logs, frames, installing."""
+"""Commands about extensions: list, diagnose, reload, logs, frames, install and remove."""
 
 import asyncio
 import logging
@@ -31,22 +31,22 @@ T = TypeVar("T")
 log = logging.getLogger(__name__)
 
 TAP_BYTES = 64 * 1024
-"""Of a frame, as a tap shows it."""
+"""Length of a frame in a tap; the rest is cut."""
 
 QUESTIONS = 1_000
-"""Frames that a tap remembers in order to tell how long their answers took."""
+"""Number of frames that a tap remembers to measure the latency of their responses."""
 
 LOG_BYTES = 512 * 1024
-"""Of a log's end, in one answer."""
+"""Maximum length of a log excerpt in a response."""
 
 MAX_LINES = 5_000
 
 MAX_NAME = 80
-"""Characters of an extension's name: 64 of a manifest's, or what we call modules and MCP servers."""
+"""Longest name of an extension: 64 characters in a manifest, more with our prefixes for modules and MCP servers."""
 
 
 async def listing(call: Invocation, params: extensions.Scope) -> extensions.ExtensionList:
-    """Extensions and their states."""
+    """List the extensions and their states."""
     extension_pool = call.manager.extension_pool
     layers = await _layers(call, params)
     found = await extension_report.of_layers(extension_pool, layers)
@@ -62,7 +62,7 @@ async def listing(call: Invocation, params: extensions.Scope) -> extensions.Exte
 
 
 async def doctor(call: Invocation, params: extensions.Scope) -> extensions.Findings:
-    """What is wrong with extensions, and why some are not used."""
+    """List problems of extensions, and why some are not used."""
     layers = await _layers(call, params)
     return extensions.Findings(await extension_report.findings(call.manager.extension_pool, layers, params))
 
@@ -74,7 +74,7 @@ async def reload(call: Invocation, params: extensions.Scoped) -> extensions.Relo
 
 
 async def logs(call: Invocation, params: extensions.Logs) -> extensions.LogPage:
-    """The end of an extension's log; then, if that is wanted, what it writes from now on."""
+    """Return the end of an extension's log, and optionally follow it."""
     running = [one for layer in await _layers(call, params) for one in layer.host.extensions if one.name == params.name]
     path = running[0].log.path if running else _log_path(call, params.name)
     text = await asyncio.to_thread(_tail, path, max(0, min(params.lines, MAX_LINES)))
@@ -89,7 +89,7 @@ async def logs(call: Invocation, params: extensions.Logs) -> extensions.LogPage:
 
 
 async def tap(call: Invocation, params: extensions.Tap) -> None:
-    """Show every frame of an extension, both ways, from now on."""
+    """Send every frame between an extension and the daemon to the client from now on."""
     found = [one for layer in await _layers(call, params) for one in layer.host.extensions if one.name == params.name]
     if not found:
         raise CommandError(
@@ -103,7 +103,7 @@ async def tap(call: Invocation, params: extensions.Tap) -> None:
 
 
 async def install(call: Invocation, params: extensions.Install) -> extensions.InstalledExtension:
-    """Install an extension for all workspaces; nothing of it is run."""
+    """Install an extension for all workspaces. None of its code is executed."""
     connection = connection_of(call)
 
     def progress(words: str) -> None:
@@ -129,7 +129,7 @@ async def install(call: Invocation, params: extensions.Install) -> extensions.In
 
 
 async def remove(call: Invocation, params: extensions.Remove) -> extensions.Removed:
-    """Remove an installed extension, and end its processes."""
+    """Remove an installed extension and end its processes."""
     extension_pool = call.manager.extension_pool
     home = extension_pool.places.home
     try:
@@ -138,19 +138,19 @@ async def remove(call: Invocation, params: extensions.Remove) -> extensions.Remo
         raise CommandError(Code.NOT_FOUND, str(error)) from error
     log.info("extension %s was removed", params.name)
     await _catch_up(layer for layer in extension_pool.layers if _has(layer, params.name))
-    if params.data:  # when its processes have ended
+    if params.data:  # after its processes have ended, which may still write to it
         await asyncio.to_thread(data.delete, done.name, home=home)
     left = home / data.PLACE / done.name
     return extensions.Removed(done.name, str(left) if left.is_dir() else "", str(done.kept or ""))
 
 
 async def enable(call: Invocation, params: extensions.Name) -> None:
-    """Have an extension started again, whatever its manifest says."""
+    """Enable an extension, whatever its manifest says."""
     await _switch(call, params.name, on=True)
 
 
 async def disable(call: Invocation, params: extensions.Name) -> None:
-    """Have an extension not started any more, and end its processes."""
+    """Disable an extension and end its processes."""
     await _switch(call, params.name, on=False)
 
 
@@ -164,14 +164,14 @@ async def _switch(call: Invocation, name: str, *, on: bool) -> None:
 
 
 async def _catch_up(layers: Iterable[ExtensionScope]) -> None:
-    """Have these hosts start and stop what has changed, and leave alone what has not."""
+    """Make these scopes start and stop what has changed; other extensions keep running."""
     async with asyncio.TaskGroup() as tasks:
         for layer in layers:
             tasks.create_task(layer.look_again(), name=f"new choices in {layer.cwd}")
 
 
 async def _layers(call: Invocation, scope: extensions.Scope) -> list[ExtensionScope]:
-    """The hosts that are meant."""
+    """Return the scopes that are meant, after their extensions were discovered."""
     extension_pool = call.manager.extension_pool
     if scope.cwd is not None and "\0" in scope.cwd:
         raise CommandError(Code.BAD_REQUEST, "a directory name cannot contain NUL")
@@ -210,7 +210,7 @@ def _tail(path: Path, lines: int) -> str | None:
 
 
 def _watch(connection: ServerConnection, watchers: dict[T, None], watcher: T) -> None:
-    """Add a watcher for as long as the connection lives; one is enough, however often it is asked for."""
+    """Register a watcher until the connection ends. Registering an equal one again has no effect."""
     if watcher not in watchers:
         watchers[watcher] = None
         connection.at_end(partial(watchers.pop, watcher, None))
@@ -218,27 +218,27 @@ def _watch(connection: ServerConnection, watchers: dict[T, None], watcher: T) ->
 
 @dataclass(frozen=True, slots=True)
 class _Tail:
-    """Shows what one extension writes to its log to one connection; equal to another one that does the same."""
+    """Sends what an extension writes to its log to one connection; equal to another one for the same two."""
 
     connection: ServerConnection
     extension: str
 
     def __call__(self, data: bytes) -> None:
-        """It has written this."""
+        """Send new log output."""
         self.connection.write(encode(events.ExtLog(self.extension, data.decode(errors="replace"))) + b"\n")
 
 
 @dataclass(frozen=True, slots=True)
 class _Wire:
-    """Shows one extension's frames to one connection; equal to another one that does the same."""
+    """Sends an extension's frames to one connection; equal to another one for the same two."""
 
     connection: ServerConnection
     extension: str
     asked: OrderedDict[str, float] = field(default_factory=OrderedDict, compare=False)
-    """Ids of frames that may be answered, and when they passed."""
+    """Time of each frame that may get a response, by its id."""
 
     def __call__(self, direction: str, line: bytes) -> None:
-        """A line has come or gone."""
+        """Send a frame that was received from (`in`) or sent to the extension."""
         event = events.ExtFrame(
             self.extension,
             direction,
@@ -250,7 +250,7 @@ class _Wire:
         self.connection.write(encode(event) + b"\n")
 
     def _latency(self, direction: str, line: bytes) -> float | None:
-        """How long the answer took that this line is; None when it is none."""
+        """Return the time since the request if this line is its response; else None."""
         try:
             key = msgspec.json.decode(line, type=_WithId).id
         except msgspec.MsgspecError:

@@ -1,4 +1,4 @@
-"""Commands about what was said: in all sessions, and to go on from there."""
+"""Commands about the history of sessions: search, export, import, fork and rewind."""
 
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import checked_name, connection_of, place_of, session_of, wait_for_room
@@ -12,14 +12,14 @@ from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 
 QUERY_CHARS = 1_000
-"""A query is typed; each of its words is looked up."""
+"""Longest query; it is typed by people, and each of its words is looked up."""
 
 MAX_HITS = 100
-"""In one answer."""
+"""Maximum number of hits in one response."""
 
 
 async def search(call: Invocation, params: api.Search) -> reports.SearchPage:
-    """A page of messages with these words, newest first."""
+    """Return a page of messages with these words, newest first."""
     query = params.query.strip()
     if not query or len(query) > QUERY_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"a query has 1 to {QUERY_CHARS} characters")
@@ -31,7 +31,7 @@ async def search(call: Invocation, params: api.Search) -> reports.SearchPage:
 
 
 async def export(call: Invocation, params: api.Export) -> api.Exported:
-    """The session's records and events as JSON lines, or what people read of them as Markdown; a page."""
+    """Return a page of the session as JSON lines (records and events) or as Markdown."""
     session = await session_of(call, params.session)
     text, after = await export_page(session.ledger.journal, session.ledger.row, params.format, params.after)
     await wait_for_room(call)
@@ -39,13 +39,13 @@ async def export(call: Invocation, params: api.Export) -> api.Exported:
 
 
 async def rewind(call: Invocation, params: api.Rewind) -> None:
-    """Go back to a message."""
+    """Rewind the conversation to a message."""
     session = await session_of(call, params.session)
     await rewind_to(session, params.seq, accepted=call.respond)
 
 
 async def fork(call: Invocation, params: api.Fork) -> api.Created:
-    """A session that begins as this one did, up to a message."""
+    """Create a session that shares the transcript up to a message."""
     name = None if params.name is None else checked_name(params.name)
     origin = await session_of(call, params.session)
     journal = origin.ledger.journal
@@ -57,7 +57,7 @@ async def fork(call: Invocation, params: api.Fork) -> api.Created:
 
 
 async def tree(call: Invocation, params: api.OfSession) -> reports.Tree:
-    """How a session branches."""
+    """Return the branches and forks of a session."""
     session = await session_of(call, params.session)
     if session.ephemeral:
         raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored and has no tree")
@@ -69,7 +69,7 @@ async def tree(call: Invocation, params: api.OfSession) -> reports.Tree:
 
 
 async def import_file(call: Invocation, params: api.Import) -> api.Imported:
-    """A session from a file."""
+    """Create a session from a file."""
     journal = call.manager.journal
     if journal is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon stores no sessions, so nothing can be imported")

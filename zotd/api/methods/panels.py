@@ -1,4 +1,4 @@
-"""Commands about the panels that extensions show."""
+"""Commands about panels of extensions."""
 
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import session_of
@@ -10,14 +10,14 @@ KEYS = (
     "up", "down", "left", "right", "enter", "esc", "tab", "pageup", "pagedown", "home", "end", "backspace", "delete",
     "rune",
 )  # fmt: skip
-"""What a panel gets; `rune` with its text (`docs/extensions.md`)."""
+"""Keys that a panel receives; `rune` comes with its text (`docs/extensions.md`)."""
 
 MAX_CELLS = 10_000
-"""Columns or rows of a panel; beyond it a client is mistaken."""
+"""Largest panel in columns or rows; a client that reports more has a bug."""
 
 
 async def key(call: Invocation, params: api.PanelKey) -> None:
-    """Hand a key to the extension that owns the panel."""
+    """Send a key to the extension that owns the panel."""
     if params.key not in KEYS:
         raise CommandError(Code.BAD_REQUEST, f'unknown panel key "{params.key}"; there are {" ".join(KEYS)}')
     extensions, owner = await _panel(call, params.session, params.panel_id)
@@ -25,7 +25,7 @@ async def key(call: Invocation, params: api.PanelKey) -> None:
 
 
 async def resize(call: Invocation, params: api.PanelResize) -> None:
-    """Tell the panel's owner how much room there is."""
+    """Tell the panel's owner the size of the panel."""
     if not (0 < params.width <= MAX_CELLS and 0 < params.height <= MAX_CELLS):
         raise CommandError(Code.BAD_REQUEST, f"a panel must have 1 to {MAX_CELLS} columns and 1 to {MAX_CELLS} rows")
     extensions, owner = await _panel(call, params.session, params.panel_id)
@@ -33,14 +33,14 @@ async def resize(call: Invocation, params: api.PanelResize) -> None:
 
 
 async def close(call: Invocation, params: api.PanelClose) -> None:
-    """Close a panel; its owner is told, if it is still there."""
+    """Close a panel, and tell its owner if it is still running."""
     extensions, owner = await _panel(call, params.session, params.panel_id)
     extensions.send(owner, ext.PanelClosed(params.panel_id))
     extensions.ui_state.close(owner, params.panel_id)
 
 
 async def _panel(call: Invocation, session_id: str, panel_id: str) -> tuple[Extensions, str]:
-    """The session's extensions, and the one that owns the panel."""
+    """Return the session's extensions and the one that owns the panel."""
     session = await session_of(call, session_id)
     owner = session.extensions.ui_state.owner(panel_id) if session.extensions else None
     if session.extensions is None or owner is None:

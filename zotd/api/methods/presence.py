@@ -1,4 +1,4 @@
-"""Commands about the people in front of the clients of a session."""
+"""Commands about the clients of a session and their users."""
 
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, session_of
@@ -7,14 +7,14 @@ from zotd.wire.errors import Code, CommandError
 
 
 async def listing(call: Invocation, params: api.OfSession) -> api.PresenceList:
-    """Who is attached."""
+    """List the attached clients."""
     session = await session_of(call, params.session)
     connection = connection_of(call)
     return api.PresenceList(connection.context.presences.of(session.id), you=connection.id)
 
 
 async def update(call: Invocation, params: api.PresenceUpdate) -> None:
-    """Take down whether a person looks at this client."""
+    """Record whether a user is looking at this client."""
     connection = connection_of(call)
     if params.focused and connection.role < api.Role.SUBMIT:
         sentence = (

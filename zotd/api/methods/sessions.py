@@ -1,4 +1,4 @@
-"""Commands about sessions: create, find, follow, name, close."""
+"""Commands about sessions: create, find, attach, configure, close and delete."""
 
 import re
 from collections.abc import Sequence
@@ -36,14 +36,14 @@ from zotd.workspace.environment import Environment
 
 MAX_PAGE = 500
 
-"""Sessions or messages in one answer."""
+"""Maximum number of sessions or messages in one response."""
 
 _CURSOR = re.compile(r"\d{4}-\d\d-\d\dT\S+ \S+")
-"""Where a page of sessions ended: when its last one was updated, and which that was."""
+"""End of a page of sessions: the `updated` time of the last one, and its id."""
 
 
 async def create(call: Invocation, params: api.SessionCreate) -> api.Created:
-    """A new session."""
+    """Create a session."""
     if params.reasoning is not None:
         check_reasoning(params.reasoning)
     if params.mode is not None:
@@ -59,7 +59,7 @@ async def create(call: Invocation, params: api.SessionCreate) -> api.Created:
 
 
 async def listing(call: Invocation, params: api.SessionList) -> api.Sessions:
-    """A page of sessions, newest first."""
+    """Return a page of sessions, newest first."""
     if params.cursor is not None and _CURSOR.fullmatch(params.cursor) is None:
         raise CommandError(Code.BAD_REQUEST, "the cursor is not one that session.list returned; leave it out to begin")
     limit = max(1, min(params.limit, MAX_PAGE))
@@ -70,7 +70,7 @@ async def listing(call: Invocation, params: api.SessionList) -> api.Sessions:
 
 
 async def get(call: Invocation, params: api.OfSession) -> api.SessionInfo:
-    """One session, by id, by the beginning of its id, or by name."""
+    """Return a session by its id, the beginning of its id, or its name."""
     found = await call.manager.find(named(params.session))
     if not found:
         raise CommandError(Code.NOT_FOUND, f'no session "{params.session}"; `zotctl sessions` lists them')
@@ -81,7 +81,7 @@ async def get(call: Invocation, params: api.OfSession) -> api.SessionInfo:
 
 
 async def history(call: Invocation, params: api.History) -> api.HistoryPage:
-    """Messages of the conversation as it goes on, or as it was at the message `at`, a page before `before`."""
+    """Return messages before `before`, of the current conversation or of the one that ended at message `at`."""
     session = await session_of(call, params.session)
     before = None if params.before is None else max(params.before, 0)
     left = session.ledger.row.abandoned
@@ -95,7 +95,7 @@ async def history(call: Invocation, params: api.History) -> api.HistoryPage:
 
 
 async def attach(call: Invocation, params: api.Attach) -> None:
-    """A snapshot or the word that the cursor holds; then what was missed, then live events."""
+    """Attach: send a snapshot, or confirm the cursor; then missed events, then live ones."""
     if params.after is not None and params.after.seq < 0:
         raise CommandError(Code.BAD_REQUEST, f"no event has the seq {params.after.seq}; use 0 for the beginning")
     session = await session_of(call, params.session)
@@ -104,7 +104,7 @@ async def attach(call: Invocation, params: api.Attach) -> None:
         session.use_environment(environment_of(call, session, params.env))
     call.manager.extension_pool.join(session)
     limit = await _holds_to(session, params.after)
-    # Registering and the snapshot's figures belong to one step of the loop: no await in between.
+    # No await between registering the follower and reading `shown_seq`, or an event could be missed or sent twice.
     follower = connection.follow(session)
     seq = session.ledger.shown_seq
     answer = _snapshot(call, session, seq)
@@ -118,25 +118,25 @@ async def attach(call: Invocation, params: api.Attach) -> None:
         if session.ledger.damage is not None:
             answer = msgspec.structs.replace(answer, session=call.manager.info(session))
         if len(encode(answer)) + len(encode(messages)) > SERVER_LIMIT - ENVELOPE_BYTES:
-            messages, has_more = [], True  # `session.history` has them
+            messages, has_more = [], True  # the client can get them with `session.history`
         await wait_for_room(call)
         call.respond(msgspec.structs.replace(answer, messages=messages, has_more=has_more, reason=reason))
     await follower.catch_up(cursor)
 
 
 async def detach(call: Invocation, params: api.OfSession) -> None:
-    """Follow no longer."""
+    """Detach from the session."""
     connection_of(call).unfollow(named(params.session))
 
 
 async def rename(call: Invocation, params: api.Rename) -> None:
-    """Name a session."""
+    """Rename a session."""
     session = await session_of(call, params.session)
     await _configure(call, session, session.ledger.row.settings, checked_name(params.name))
 
 
 async def configure(call: Invocation, params: api.SessionConfigure) -> None:
-    """Change what is given; keep the rest."""
+    """Change the given settings; keep the others."""
     session = await session_of(call, params.session)
     params = checked(call, params)
     if params.secrets is not None and params.secrets.given_for is not None:
@@ -153,20 +153,20 @@ async def configure(call: Invocation, params: api.SessionConfigure) -> None:
 
 
 async def close(call: Invocation, params: api.Mutation) -> None:
-    """Let a session go; its transcript stays, unless it is ephemeral."""
+    """Unload a session; its transcript stays, unless it is ephemeral."""
     session = await session_of(call, params.session)
     call.respond()
     await call.manager.close(session)
 
 
 async def delete(call: Invocation, params: api.Mutation) -> None:
-    """Remove a session for good."""
+    """Delete a session for good."""
     session = await session_of(call, params.session)
     await call.manager.delete(session)
 
 
 def _check_may_set(call: Invocation, mode: str, before: str) -> None:
-    """Raise CommandError when the mode allows more than `before`, for a client that may not decide about calls."""
+    """Raise CommandError if the mode permits more than `before` and the client may not approve calls."""
     bounds = call.door.confinement
     is_decider = call.door.role >= api.Role.APPROVE or (bounds is not None and bounds.checks_modes)
     if not is_decider and permissions.narrowest(mode, before) != mode:
@@ -177,7 +177,7 @@ def _check_may_set(call: Invocation, mode: str, before: str) -> None:
 def _settings(
     call: Invocation, session: Session, params: api.SessionConfigure, environment: Environment
 ) -> tuple[Settings, Environment]:
-    """The settings after the change, and the environment that goes with them."""
+    """Return the changed settings, and the environment that belongs to them."""
     if params.reasoning is not None:
         check_reasoning(params.reasoning)
     if params.mode is not None:
@@ -193,7 +193,7 @@ def _settings(
             environment = environment.without_own_key()
         settings, _ = switched(session, provider, model)
     if params.base_url not in {None, settings.base_url} and params.secrets is None:
-        environment = environment.without_own_key()  # it was given for the old place, whoever asks now
+        environment = environment.without_own_key()  # the key was given for the previous destination
         settings = msgspec.structs.replace(settings, own_key=False)
     changes = {
         field: value
@@ -245,7 +245,7 @@ def _snapshot(call: Invocation, session: Session, seq: int) -> api.Attached:
 
 
 async def _holds_to(session: Session, after: api.Cursor | None) -> int | None:
-    """The last `seq` with which a cursor of this epoch can be resumed from; None: no such cursor can."""
+    """Return the last `seq` at which a cursor with this epoch can be resumed; None if it cannot."""
     if after is None:
         return None
     journal, shown = session.ledger.journal, session.ledger.shown_seq
@@ -253,12 +253,12 @@ async def _holds_to(session: Session, after: api.Cursor | None) -> int | None:
         limit = await journal.history.holds_to(session.id, after.epoch)
     except StorageError:
         return None
-    # A cursor from before a restart is behind all that has been shown since: also what is shown during the read above.
+    # A cursor from before a restart cannot include an event shown since then, not even one shown during the read above.
     return limit if limit is None or after.epoch == journal.epoch else min(limit, shown)
 
 
 def _why_not(after: api.Cursor | None, limit: int | None, seq: int) -> str | None:
-    """Why a cursor cannot be resumed from; None when it can."""
+    """Return why a cursor cannot be resumed, or None if it can."""
     if after is None:
         return None
     if limit is None:
@@ -269,7 +269,7 @@ def _why_not(after: api.Cursor | None, limit: int | None, seq: int) -> str | Non
 
 
 async def _page(session: Session, before: int | None, limit: int, left: Sequence[Span]) -> tuple[list[Message], bool]:
-    """Messages below `before`, as many as are wanted and fit into a frame; and whether there are older ones."""
+    """Return the newest messages below `before` that fit into a frame, and whether there are older ones."""
     wanted = max(1, min(limit, MAX_PAGE))
     lines = await session.ledger.journal.messages_before(session.id, before, wanted + 1, left)
     has_more = len(lines) > wanted
@@ -282,7 +282,7 @@ async def _page(session: Session, before: int | None, limit: int, left: Sequence
 
 
 async def _newest(session: Session, before: int, limit: int) -> tuple[list[Message], bool]:
-    """A page for a snapshot: an empty one when it cannot be read, which is no reason not to attach."""
+    """Return a page for a snapshot; an empty one if it cannot be read, because attaching must work nevertheless."""
     try:
         return await _page(session, before, limit, session.ledger.row.abandoned)
     except UnreadableSessionError:
@@ -290,7 +290,7 @@ async def _newest(session: Session, before: int, limit: int) -> tuple[list[Messa
 
 
 def _message(line: bytes) -> Message:
-    """A message event as a message of the history."""
+    """Convert a message event to a message of the history."""
     match events.DECODER.decode(line):
         case events.UserMessage(content=content, time=time, seq=seq, shell=shell):
             return Message("user", content, time, seq, shell)

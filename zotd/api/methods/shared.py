@@ -1,4 +1,4 @@
-"""What handlers of several nouns need."""
+"""Functions for handlers in several modules."""
 
 import msgspec
 
@@ -12,23 +12,23 @@ from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
 
 ENVELOPE_BYTES = 1024
-"""Of a frame, besides what the answer holds."""
+"""Size of a frame's envelope around the data, estimated generously."""
 
 CURSOR_DIGITS = 18
-"""Of a place in the database: what SQLite can count to."""
+"""Largest position in the database: SQLite's largest integer."""
 
 REASONING = ("off", "minimum", "low", "medium", "high", "xhigh", "max")
 
 
 async def session_of(call: Invocation, session_id: str) -> Session:
-    """The session that a command is about: the one it names, or the only one of `zot rpc`."""
+    """Return the session that a command names, or the only one of `zot rpc`."""
     if call.door.stdio:
         return call.manager.loaded[0]
     return await call.manager.get(named(session_id))
 
 
 def checked_name(name: str) -> str:
-    """A session's name as it is kept; raises CommandError for one that no list could show."""
+    """Return a session's name in its stored form; raises CommandError for one that lists cannot display."""
     kept = name.strip()
     if not kept or len(kept) > NAME_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"a name has 1 to {NAME_CHARS} characters")
@@ -36,27 +36,27 @@ def checked_name(name: str) -> str:
 
 
 def named(session_id: str) -> str:
-    """The id; raises CommandError when the command came without one."""
+    """Return the id; raises CommandError if the command has none."""
     if not session_id:
         raise CommandError(Code.BAD_REQUEST, "the field `session` is missing; session.list names the sessions")
     return session_id
 
 
 async def loaded(call: Invocation, session_id: str) -> Session:
-    """The same, with its transcript in memory."""
+    """Like `session_of`, but with the transcript in memory."""
     session = await session_of(call, session_id)
     await session.load()
     return session
 
 
 def connection_of(call: Invocation) -> ServerConnection:
-    """The connection of a command that only the daemon has."""
+    """Return the connection of a command that exists only in the daemon."""
     assert isinstance(call.door, ServerConnection)
     return call.door
 
 
 def role_named(name: str) -> Role:
-    """The role; raises CommandError for a word that is none."""
+    """Return the role with this name; raises CommandError if there is none."""
     try:
         return Role[name.upper()]
     except KeyError as error:
@@ -66,13 +66,13 @@ def role_named(name: str) -> Role:
 
 
 async def wait_for_room(call: Invocation) -> None:
-    """Wait until the client has room for a long answer; on stdio, where nobody is cut, not at all."""
+    """Wait until the client has room for a long response; returns at once on stdio, where no client is disconnected."""
     if isinstance(call.door, ServerConnection):
         await call.door.room()
 
 
 def place_of(cursor: str | None, command: str) -> int | None:
-    """The place that a cursor of `command` stands for; raises CommandError for one that it cannot have given."""
+    """Return the position that a cursor of `command` stands for; raises CommandError if it is invalid."""
     if cursor is None:
         return None
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= CURSOR_DIGITS):
@@ -81,13 +81,13 @@ def place_of(cursor: str | None, command: str) -> int | None:
 
 
 def check_reasoning(level: str) -> None:
-    """Raise CommandError for a level that does not exist."""
+    """Raise CommandError for an unknown reasoning level."""
     if level not in REASONING:
         raise CommandError(Code.BAD_REQUEST, f'unknown reasoning "{level}"; there are {" ".join(REASONING)}')
 
 
 def switched(session: Session, provider: str, model: str) -> tuple[Settings, Environment]:
-    """Settings and environment with another model; another vendor gets neither the URL nor the key of the old one."""
+    """Return settings and environment for another model; another vendor gets neither the URL nor the key of the old one."""
     old, environment = session.ledger.row.settings, session.environment
     if provider == old.provider:
         return msgspec.structs.replace(old, model=model), environment

@@ -1,4 +1,4 @@
-"""Commands about the tokens of the WebSocket door. A token is in the answer that makes it, and in no other."""
+"""Commands about tokens of the WebSocket door. Only the response of `token.create` contains the token."""
 
 import asyncio
 
@@ -10,14 +10,14 @@ from zotd.wire import api
 from zotd.wire.errors import Code, CommandError
 
 MAX_SESSIONS = 64
-"""Of one token; more is a token for all."""
+"""Maximum number of sessions of a token; use a token for all sessions beyond that."""
 
 MAX_LIFETIME_S = 10 * 365 * 24 * 3600
-"""More is a slip of the pen."""
+"""Longest lifetime; more is taken for a mistake."""
 
 
 async def create(call: Invocation, params: api.TokenCreate) -> api.TokenMade:
-    """Make a token."""
+    """Create a token."""
     if not is_name(params.name):
         raise CommandError(
             Code.BAD_REQUEST, "a token name must have 1 to 64 letters, digits, dots, dashes or underscores"
@@ -36,14 +36,14 @@ async def create(call: Invocation, params: api.TokenCreate) -> api.TokenMade:
 
 
 async def listing(call: Invocation, params: api.Nothing) -> api.TokenList:
-    """All tokens, also those that have expired."""
+    """List all tokens, including expired ones."""
     del params
     found = await asyncio.to_thread(_tokens(call).list)
     return api.TokenList([_info(name, token) for name, token in found.items()])
 
 
 async def revoke(call: Invocation, params: api.TokenName) -> None:
-    """Forget a token; the answer comes first, for whoever is connected with it is cut."""
+    """Revoke a token. The response is sent first, because clients with this token are disconnected."""
     if not await asyncio.to_thread(_tokens(call).revoke, params.name):
         raise CommandError(Code.NOT_FOUND, f'there is no token "{params.name}"; token.list names them')
     call.respond()
@@ -58,7 +58,7 @@ def _tokens(call: Invocation) -> TokenStore:
 
 
 async def _sessions(call: Invocation, params: api.TokenCreate) -> list[str]:
-    """Those that the token is for, which have to exist: a slip of the pen must not become a token for nothing."""
+    """Return the ids of the sessions that the token is limited to, all of which have to exist."""
     named = list(dict.fromkeys([*filter(None, [params.session]), *params.sessions]))
     if len(named) > MAX_SESSIONS:
         raise CommandError(Code.BAD_REQUEST, f"a token can be limited to at most {MAX_SESSIONS} sessions")

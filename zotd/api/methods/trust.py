@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 async def listing(call: Invocation, params: extensions.TrustScope) -> extensions.TrustList:
-    """What is trusted, and whether it is still what it was; or what one directory has that could be."""
+    """List the trusted workspaces and whether their code has changed, or the code of one directory."""
     extension_pool = call.manager.extension_pool
     path = None if params.path is None else _checked(params.path)
     found = await asyncio.to_thread(_listed, extension_pool.trust, path)
@@ -28,7 +28,7 @@ async def listing(call: Invocation, params: extensions.TrustScope) -> extensions
 
 
 async def grant(call: Invocation, params: extensions.TrustGrant) -> extensions.TrustedWorkspace:
-    """Trust a workspace's code as it is now, and start it where there are sessions."""
+    """Trust a workspace's current code, and start it in the workspace's sessions."""
     extension_pool = call.manager.extension_pool
     path = _checked(params.path)
     try:
@@ -41,7 +41,7 @@ async def grant(call: Invocation, params: extensions.TrustGrant) -> extensions.T
 
 
 async def revoke(call: Invocation, params: extensions.TrustPath) -> None:
-    """Trust it no longer, and stop what it had started."""
+    """Revoke the trust in a workspace, and stop its code."""
     path = _checked(params.path)
     if not await asyncio.to_thread(call.manager.extension_pool.trust.revoke, path):
         raise CommandError(Code.NOT_FOUND, f"{path} is not trusted; trust.list names what is")
@@ -59,7 +59,7 @@ def _listed(trust: Trust, path: Path | None) -> list[extensions.TrustedWorkspace
     trusted = trust.workspaces()
     if path is None:
         return [_state(trust, one, is_granted=True) for one in trusted]
-    if not os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises where a name is too long)
+    if not os.path.isdir(path):  # noqa: PTH112  (Path.is_dir raises for a name that is too long)
         raise CommandError(Code.NOT_FOUND, f"{path} is not a directory")
     real = os.path.realpath(path)
     return [_state(trust, real, is_granted=real in trusted)]

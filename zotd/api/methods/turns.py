@@ -1,4 +1,4 @@
-"""Commands about what a session does: prompts, abort, compaction, its queue, its model."""
+"""Commands about the runs of a session: prompts, abort, compaction, the queue, the model."""
 
 import asyncio
 from collections.abc import Sequence
@@ -22,17 +22,17 @@ from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import SERVER_LIMIT
 
 WHEN_BUSY = ("queue", "steer", "reject")
-"""What may happen to a prompt that comes while a run is active."""
+"""What happens to a prompt that arrives during a run."""
 
 COMMAND_BYTES = 128 * 1024 - 1
-"""Of a person's command: Linux takes no longer argument. What is on record stays in every history of the session."""
+"""Longest command of a user. It is the longest argument on Linux, and is stored in the history of the session."""
 
 UNATTENDED = ("park", "deny")
-"""What may happen to a question to a person that nobody can answer."""
+"""What happens to an approval that no client can decide."""
 
 
 async def prompt(call: Invocation, params: api.Prompt) -> None:
-    """Give the session an input; the answer precedes every event that it causes."""
+    """Send a prompt; the response precedes every event that it causes."""
     _check_word("when_busy", params.when_busy, WHEN_BUSY)
     if params.unattended is not None:
         _check_word("unattended", params.unattended, UNATTENDED)
@@ -61,21 +61,21 @@ async def prompt(call: Invocation, params: api.Prompt) -> None:
 
 
 async def abort(call: Invocation, params: api.Mutation) -> None:
-    """Cancel what runs now; the answer comes first, then the events that end it."""
-    session = await loaded(call, params.session)  # as the prompt before it, or it would overtake that prompt
+    """Abort the current run; the response precedes the events that end it."""
+    session = await loaded(call, params.session)  # like `prompt`, or the abort could overtake an earlier prompt
     call.respond()
     session.abort()
 
 
 async def retry(call: Invocation, params: api.Mutation) -> None:
-    """Ask a model that has failed again now, and not at the end of the pause."""
+    """Retry a failed model request now, instead of at the end of its pause."""
     session = await loaded(call, params.session)
     if not session.work.retry():
         raise CommandError(Code.CONFLICT, "no run of this session is waiting for the model; there is nothing to retry")
 
 
 async def compact(call: Invocation, params: api.Compact) -> None:
-    """Summarise the transcript when it is its turn."""
+    """Summarise the transcript when its turn in the queue comes."""
     session = await loaded(call, params.session)
 
     def accepted(started: api.Started) -> None:
@@ -85,7 +85,7 @@ async def compact(call: Invocation, params: api.Compact) -> None:
 
 
 async def shell(call: Invocation, params: api.Shell) -> None:
-    """Run a command of a person; the answer comes when it is on record, before its output."""
+    """Run a shell command of the user; the response is sent once the command is recorded, before its output."""
     if not params.command.strip():
         raise CommandError(Code.BAD_REQUEST, "the command is empty")
     if len(params.command.encode()) > COMMAND_BYTES:
@@ -109,13 +109,13 @@ async def run_command(call: Invocation, params: api.RunCommand) -> None:
 
 
 async def clear(call: Invocation, params: api.Mutation) -> None:
-    """Start the transcript anew."""
+    """Clear the transcript."""
     session = await loaded(call, params.session)
     await session.clear(accepted=call.respond)
 
 
 async def get_state(call: Invocation, params: api.OfSession) -> api.State:
-    """Figures of the session."""
+    """Return the figures of the session."""
     session = await session_of(call, params.session)
     row = session.ledger.row
     settings = row.settings
@@ -133,15 +133,15 @@ async def get_state(call: Invocation, params: api.OfSession) -> api.State:
 
 
 async def get_messages(call: Invocation, params: api.GetMessages) -> api.Messages:
-    """The transcript as the model sees it, as much of its end as fits into a frame."""
+    """Return the transcript as the model sees it, or as much of its end as fits into a frame."""
     session = await loaded(call, params.session)
     await wait_for_room(call)
     found = session.ledger.transcript.messages
     messages = list(found) if params.full else shown(found)
     kept: list[Message] = []
-    room = SERVER_LIMIT - 1024  # for the frame around them
+    room = SERVER_LIMIT - 1024  # for the envelope
     for message in reversed(messages):
-        if _least_bytes(message) > room:  # one that cannot fit is not encoded to find that out: it may have 16 MiB
+        if _least_bytes(message) > room:  # avoids encoding a message of up to 16 MiB that cannot fit
             break
         room -= len(encode(message)) + 1
         if room < 0:
@@ -151,7 +151,7 @@ async def get_messages(call: Invocation, params: api.GetMessages) -> api.Message
 
 
 def _least_bytes(message: Message) -> int:
-    """What the message has at least when it is encoded; cheap."""
+    """Return a cheap lower bound for the size of the encoded message."""
     blocks: list[object] = list(message.content)
     size = 0
     while blocks:
@@ -162,13 +162,13 @@ def _least_bytes(message: Message) -> int:
                 size += len(data)
             case ToolResult(content=content):
                 blocks.extend(content)
-            case _:  # arguments of a call: not worth a look
+            case _:  # arguments of calls are small
                 pass
     return size
 
 
 async def set_model(call: Invocation, params: api.SetModel) -> api.ModelName | None:
-    """Another model from the next run on."""
+    """Switch to another model from the next run on."""
     session = await session_of(call, params.session)
     if not params.model:
         raise CommandError(Code.BAD_REQUEST, "the model is empty; get_models lists them")
@@ -187,7 +187,7 @@ async def set_model(call: Invocation, params: api.SetModel) -> api.ModelName | N
 
 
 async def set_reasoning(call: Invocation, params: api.SetReasoning) -> None:
-    """How much the model thinks from the next run on."""
+    """Set the reasoning level from the next run on."""
     check_reasoning(params.reasoning)
     session = await session_of(call, params.session)
     settings = msgspec.structs.replace(session.ledger.row.settings, reasoning=params.reasoning)
@@ -195,31 +195,31 @@ async def set_reasoning(call: Invocation, params: api.SetReasoning) -> None:
 
 
 async def get_models(call: Invocation, params: api.GetModels) -> api.Models:
-    """Models of the session's vendor, of a named one, or of all."""
+    """List the models of the session's vendor, of a named one, or of all."""
     environment, provider = call.manager.environment(None, None), params.provider
     if params.session or call.door.stdio:
         session = await session_of(call, params.session)
         environment = session.environment
         provider = provider or (None if params.all else session.ledger.row.settings.provider)
     await wait_for_room(call)
-    # The thousand models of all vendors take 20 ms, and there may be as many requests at once as a client likes.
+    # Listing the thousand models of all vendors takes 20 ms, and a client may send many such requests at once.
     return api.Models(await asyncio.to_thread(call.manager.models.listed, provider, environment))
 
 
 async def queue_list(call: Invocation, params: api.OfSession) -> api.QueueList:
-    """The inputs that wait."""
+    """List the queued inputs."""
     session = await loaded(call, params.session)
     return api.QueueList(session.work.queue.items(), session.state == "held")
 
 
 async def queue_withdraw(call: Invocation, params: api.QueueWithdraw) -> None:
-    """Take back an input that waits."""
+    """Withdraw a queued input."""
     session = await loaded(call, params.session)
     await session.change_queue(lambda queue: queue.withdraw(params.input), accepted=call.respond)
 
 
 async def queue_move(call: Invocation, params: api.QueueMove) -> None:
-    """Move an input that waits."""
+    """Move a queued input."""
     session = await loaded(call, params.session)
     await session.change_queue(lambda queue: queue.move(params.input, params.position), accepted=call.respond)
 

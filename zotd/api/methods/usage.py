@@ -1,4 +1,4 @@
-"""Commands about what model requests took."""
+"""Commands about the usage of models."""
 
 from datetime import datetime
 from typing import Annotated
@@ -16,7 +16,7 @@ _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 async def report(call: Invocation, params: api.UsageReport) -> reports.UsageSums:
-    """Tokens and money since a time, by model, session or directory; and the budgets."""
+    """Return tokens and cost since a time, by model, session or directory; and the budgets."""
     if params.by not in GROUPS:
         raise CommandError(Code.BAD_REQUEST, f'usage can be grouped by {", ".join(GROUPS)}, not by "{params.by}"')
     since = "" if params.since is None else _in_utc(params.since)
@@ -28,7 +28,7 @@ async def report(call: Invocation, params: api.UsageReport) -> reports.UsageSums
 
 
 def _in_utc(time: str) -> str:
-    """As records have it, so that the two compare as text."""
+    """Return the time in the format of records, so that the two can be compared as text."""
     try:
         since: datetime = msgspec.convert(time, _TIME)
         return rfc3339(since.timestamp())

@@ -1,7 +1,7 @@
-"""The web page: what the WebSocket door serves besides the protocol. Static files, read once.
+"""The web page of the WebSocket door: static files, read once.
 
-It is a client like every other and knows nothing that is not in `docs/protocol.md`; there is no build step, and no file
-of anybody else (`docs/page.md`).
+It is an ordinary client that uses only what `docs/protocol.md` describes. There is no build step and no third-party file
+(`docs/page.md`).
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,14 @@ CONTENT_TYPES: Mapping[str, str] = {
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
 }
-"""By suffix; what has another one is not served."""
+"""Content types by suffix; files with another suffix are not served."""
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 )
-"""The page loads its own files and talks to its own door. The last two: no text can become HTML, even by a mistake."""
+"""The page may load its own files and connect to its own door. The last two directives ensure that text never becomes
+HTML, even if the page has a bug."""
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": POLICY,
@@ -29,7 +30,7 @@ HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
-"""Sent with each file. No file is kept without asking: after an upgrade the modules must be of one version."""
+"""Sent with each file. Browsers must revalidate, because after an upgrade all modules must be of the same version."""
 
 
 def _files() -> dict[str, tuple[str, bytes]]:
@@ -42,4 +43,4 @@ def _files() -> dict[str, tuple[str, bytes]]:
 
 
 FILES: Mapping[str, tuple[str, bytes]] = _files()
-"""URL path -> content type and body: `/`, `/page.css` and the modules, 80 kB together."""
+"""Content type and body by URL path: `/`, `/page.css` and the modules, 80 kB in total."""

@@ -1,10 +1,10 @@
-"""The WebSocket door: the frames of the Unix socket, as text messages, for whoever has a token (`docs/protocol.md`).
+"""The WebSocket door: the frames of the Unix socket as text messages, for clients with a token (`docs/protocol.md`).
 
-    bytes ─> visitor (aiohttp: HTTP) ─> site (gate, page, upgrade) ─> carrier (frames) ─> Connection
+    bytes ─> visitor (aiohttp: HTTP) ─> site (gate, page, upgrade) ─> carrier (frames) ─> ServerConnection
                   │                                                      ▲
-                lobby: 10 s to show a token                    server: admits, counts, cuts
+                lobby: 10 s to present a token                  server: admits, counts, disconnects
 
-It is shut unless the configuration says where to listen. aiohttp, which takes 0.1 s to import, is not before that.
+It is closed unless the configuration has an address to listen at. Only then is aiohttp imported, which takes 0.1 s.
 """
 
 import logging
@@ -18,19 +18,19 @@ log = logging.getLogger(__name__)
 
 
 class OpenDoor(Protocol):
-    """A door that takes visitors in."""
+    """An open WebSocket door."""
 
     async def heartbeat(self) -> None:
-        """What keeps its connections alive; run it in a task."""
+        """Send heartbeats and check the tokens of connected clients; run it in a task."""
         ...
 
     async def close(self) -> None:
-        """Accept no more, tell everybody, and wait a moment until they are gone."""
+        """Stop accepting, close all connections, and wait briefly until they have ended."""
         ...
 
 
 async def opened(listening: Listening, context: DaemonContext, dispatcher: Dispatcher) -> OpenDoor | None:
-    """The door, which `context` knows of from now on; None when its address is taken, which `status` then says."""
+    """Open the door and register it in `context`; None if its address is in use, which `daemon.status` then reports."""
     try:
         bound = await listening.bind()
     except ListenError as error:
@@ -39,7 +39,7 @@ async def opened(listening: Listening, context: DaemonContext, dispatcher: Dispa
         return None
     tokens = context.doors.tokens
     assert tokens is not None
-    from zotd.api.websocket.server import WebSocketServer  # noqa: PLC0415  (most daemons have no such door)
+    from zotd.api.websocket.server import WebSocketServer  # noqa: PLC0415  (imports aiohttp, which most daemons do not need)
 
     server = WebSocketServer(context, dispatcher, tokens, listening=listening, bound=bound)
     log.info("the WebSocket door is open at %s", server.url)

@@ -1,10 +1,10 @@
-"""One WebSocket connection: bytes of the network on one side, a `ServerConnection` like that of the Unix socket on the other.
+"""Connects the bytes of a WebSocket to a `ServerConnection` like that of the Unix socket.
 
     stranger ──hello with a token──> member ──either side closes──> leaving ──> gone
         └──────anything else, or 10 s─────────────────────────────────┘
 
-A connection's lines become text messages as they are, without being encoded again, and go straight to the transport of
-the network: how much waits there is what decides whether a client is slow, here as on the Unix socket.
+Lines of a connection are sent as text messages without being encoded again, directly to the network transport, whose
+buffer therefore determines whether a client is slow, as on the Unix socket.
 """
 
 import asyncio
@@ -18,18 +18,18 @@ from zotd.api.websocket.frames import CloseCode, Frames, Op, closing, frame
 log = logging.getLogger(__name__)
 
 HELLO_BYTES = 64 * 1024
-"""Longest first message: a hello takes 300 bytes."""
+"""Longest first message; a hello has 300 bytes."""
 
 MAX_CONTROLS = 256
-"""Pings, pongs and empty messages between two heartbeats; clients send one now and then."""
+"""Maximum number of pings, pongs and empty messages between two heartbeats; clients send only a few."""
 
 QUIET_BEATS = 3
-"""Heartbeats, of 15 s, after which a client is gone that has sent nothing, not even the pong that each of them asks for:
-its network has broken down without telling anybody."""
+"""Heartbeats, of 15 s each, after which a client is disconnected that has sent nothing, not even the pong that each
+heartbeat requests: a broken network connection is not reported otherwise."""
 
 
 class Carrier(asyncio.Transport):
-    """What a `ServerConnection` and its `Outbox` take for their transport."""
+    """The transport that a `ServerConnection` and its `Outbox` write to."""
 
     def __init__(self, network: asyncio.Transport, leave: Callable[[], None]) -> None:
         """`leave` is called when the connection wants to close."""
@@ -38,28 +38,28 @@ class Carrier(asyncio.Transport):
         self._leave = leave
         self.is_reading_paused = False
         self.is_over = False
-        """The close frame is sent, behind which nothing may come."""
+        """The close frame was sent; nothing may follow it."""
 
     def write(self, data: bytes | bytearray | memoryview) -> None:
-        """Send NDJSON, whole lines: a text message for each."""
+        """Send whole lines of NDJSON, each as a text message."""
         if not self.is_over:
             self._network.write(b"".join(frame(Op.TEXT, line) for line in bytes(data).split(b"\n") if line))
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        """As of every transport."""
+        """See `asyncio.WriteTransport`."""
         self._network.set_write_buffer_limits(high, low)
 
     def get_write_buffer_size(self) -> int:
-        """Bytes that the network has not taken yet."""
+        """Return the number of bytes in the network transport's buffer."""
         return self._network.get_write_buffer_size()
 
     def pause_reading(self) -> None:
-        """Hear nothing until `resume_reading`; harmless when it is so already."""
+        """Stop reading until `resume_reading`; may be called again."""
         self.is_reading_paused = True
         self._network.pause_reading()
 
     def resume_reading(self) -> None:
-        """The opposite."""
+        """Continue reading."""
         self.is_reading_paused = False
         self._network.resume_reading()
 
@@ -68,45 +68,45 @@ class Carrier(asyncio.Transport):
         return self.is_over or self._network.is_closing()
 
     def close(self) -> None:
-        """Send what was written and a close frame, and give the client a moment to answer it."""
+        """Send a close frame after the pending output, and wait briefly for the client's."""
         self._leave()
 
     def abort(self) -> None:
-        """End it now."""
+        """Disconnect at once."""
         self._network.abort()
 
 
 class FrameCarrier:
-    """What becomes of the bytes of a client after the upgrade."""
+    """Processes the bytes of a client after the upgrade."""
 
     def __init__(
         self, network: asyncio.Transport, *, admit: Callable[["FrameCarrier", bytes], ServerConnection | None]
     ) -> None:
-        """`admit` gets the first message, and gives the connection of somebody who may come in, after saying hello.
+        """`admit` gets the first message and returns the connection of an authenticated client.
 
-        None: it has called `leave` or `refuse`.
+        It returns None if it has called `leave` or `refuse`.
         """
         self.connection: ServerConnection | None = None
         self.ended = asyncio.Event()
-        """Set when the network connection is gone."""
+        """Set when the network connection has ended."""
         self._network = network
         self._admit = admit
         self._frames = Frames()
         self._first = bytearray()
-        """Of the first message, what there is of it."""
+        """The part of the first message received so far."""
         self._is_leaving = False
         self._refusal: asyncio.TimerHandle | None = None
-        """Runs when somebody is to be refused: nothing that they say counts any more."""
+        """Set while a refused client waits to be disconnected; its messages are ignored."""
         self._controls = 0
         self._quiet_beats = 0
         self._farewell = CloseCode.GOING_AWAY
-        """What it closes with, when nothing else is said."""
+        """Default close code."""
         self.carrier = Carrier(network, self.leave)
 
-    # --- what the network says ------------------------------------------------------------------------------------
+    # --- called by the network transport --------------------------------------------------------------------------
 
     def feed_data(self, data: bytes) -> tuple[bool, bytes]:
-        """Bytes of the client, cut anywhere. The result is for aiohttp: it goes on, and nothing is left over."""
+        """Process bytes of the client. The result tells aiohttp to continue, with no bytes left over."""
         if not self._frames.is_over:
             heard = self._frames.feed(data)
             self._quiet_beats = 0
@@ -118,20 +118,20 @@ class FrameCarrier:
         return False, b""
 
     def feed_eof(self) -> None:
-        """Nothing: `lost` follows."""
+        """Do nothing: `lost` follows."""
 
     def paused(self) -> None:
-        """The network takes no more."""
+        """Queue output: the transport's buffer is full."""
         if self.connection is not None:
             self.connection.paused()
 
     def resumed(self) -> None:
-        """It does again."""
+        """Send queued output: the transport's buffer has room."""
         if self.connection is not None:
             self.connection.resumed()
 
     def lost(self) -> None:
-        """The client is gone."""
+        """Release the connection: the client has disconnected."""
         self._is_leaving = True
         if self._refusal is not None:
             self._refusal.cancel()
@@ -139,14 +139,15 @@ class FrameCarrier:
         if self.connection is not None:
             self.connection.lost()
 
-    # --- what the daemon says -------------------------------------------------------------------------------------
+    # --- called by the server -------------------------------------------------------------------------------------
 
     def beat(self) -> None:
-        """Every 15 s: show that the daemon lives, see that the client does."""
+        """Send a heartbeat and a ping, and disconnect a client that has been silent for too long; called every 15 s."""
         connection = self.connection
         if connection is None or self._is_leaving:
             return
         self._controls = 0
+        # A client that we do not read from cannot prove that it is alive.
         self._quiet_beats += not self.carrier.is_reading_paused
         if self._quiet_beats > QUIET_BEATS:
             connection.end("it sent nothing and did not answer a ping")
@@ -155,22 +156,22 @@ class FrameCarrier:
         self._network.write(frame(Op.PING, b""))
 
     def close_with(self, code: CloseCode) -> None:
-        """Send this code when the connection closes."""
+        """Set the close code of the connection."""
         self._farewell = code
 
     def refuse(self, delay_s: float) -> None:
-        """Hear no further message, and close after so long, as for whoever has no token that counts."""
+        """Ignore further messages and disconnect after `delay_s`, because the client has no valid token."""
         self._refusal = asyncio.get_running_loop().call_later(delay_s, self.leave, CloseCode.UNAUTHORIZED)
 
     def leave(self, code: CloseCode | None = None) -> None:
-        """Close: what was written goes out, then the code, and the client has a moment to close its end."""
+        """Close: send pending output and the close code, and give the client a moment to close its end."""
         if self._is_leaving:
             return
         self._is_leaving = True
         self.carrier.is_over = True
         if not self._network.is_closing():
             self._network.write(closing(code or self._farewell))
-            # What it has sent meanwhile is read and dropped: closing now would reset the connection, and lose the code.
+            # Input is still read and dropped: closing with unread input would reset the connection and lose the code.
             self._network.resume_reading()
         asyncio.get_running_loop().call_later(FAREWELL_S, self._hang_up)
 
@@ -199,14 +200,14 @@ class FrameCarrier:
             self._network.write(frame(Op.PONG, ping))
 
     def _closed(self, code: int) -> None:
-        """The client has closed, or what it sends cannot be understood any more."""
+        """Handle a close frame, or a violation of the protocol after which nothing can be decoded any more."""
         if not self._is_leaving:
             self._is_leaving = self.carrier.is_over = True
             self._network.write(closing(code))
         self._hang_up()
 
     def _hang_up(self) -> None:
-        """End it as soon as what was written is sent; a client that does not read it is cut a moment later."""
+        """Close the network connection after its output is sent, but wait at most `FAREWELL_S` for that."""
         if not self.ended.is_set():
             self._network.close()
             asyncio.get_running_loop().call_later(FAREWELL_S, self._cut)

@@ -1,4 +1,4 @@
-"""`GET /metrics`: what `daemon.metrics` says, in the text format of Prometheus. Numbers, and no name of anything."""
+"""`GET /metrics`: `daemon.metrics` in the text format of Prometheus. Only numbers, no names of users or sessions."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ GAUGES = {
     "descriptors": ("descriptors", "Open files, sockets and pipes."),
     "rss_bytes": ("resident_memory_bytes", "Resident memory."),
 }
-"""Field of `Metrics` to the name behind `zotd_`, and its help."""
+"""Gauges: field of `Metrics` -> name after `zotd_`, and help text."""
 
 COUNTERS = {
     "connections": ("connections", "Accepted connections."),
@@ -32,17 +32,17 @@ COUNTERS = {
     "transactions": ("journal_transactions", "Database transactions."),
     "synced": ("journal_synced_transactions", "Database transactions that were synced to disk."),
 }
-"""The same, of what only grows."""
+"""Counters, in the same form."""
 
 
 class _Snapshot(Collector):
-    """One set of figures."""
+    """One scrape."""
 
     def __init__(self, found: Metrics) -> None:
         self._found = found
 
     def collect(self) -> Iterator[Metric]:
-        """Those that the system tells."""
+        """Return the values that the system reports."""
         for field, (name, text) in GAUGES.items():
             value: float | None = getattr(self._found, field)
             if value is not None:
@@ -52,7 +52,7 @@ class _Snapshot(Collector):
 
 
 def exposition(found: Metrics) -> bytes:
-    """The body of the answer."""
+    """Return the body of the response."""
     registry = CollectorRegistry()
     registry.register(_Snapshot(found))
     return generate_latest(registry)

@@ -1,30 +1,30 @@
-r"""The WebSocket framing of a server (RFC 6455), without I/O: bytes of a client in, its text messages out as lines.
+r"""The server side of WebSocket framing (RFC 6455), without I/O: bytes of a client in, text messages out as lines.
 
-    Frames.feed(bytes) -> Heard(lines=b'{"type":"ping"}\n', ping=None, close=None)      any cutting gives the same lines
+    Frames.feed(bytes) -> Heard(lines=b'{"type":"ping"}\n', ping=None, close=None)      independent of how bytes are divided
 
-A payload is handed on as it comes, so that a message costs no more memory here than in `wire.framing`, which knows how
-long a line may be. A line break inside a message is white space of its JSON and becomes a carriage return, which JSON
-takes in the same places and refuses in the same: what is one message stays one line.
+Payload is passed on as it arrives, so a message takes no more memory than in `wire.framing`, which limits its length. A
+line break within a message is replaced by a carriage return, which is equivalent white space in JSON, so that each
+message is one line.
 """
 
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 MAX_FRAGMENTS = 16_384
-"""Frames of one message: 16 MiB in pieces of 1 KiB. Browsers send pieces of 128 KiB."""
+"""Maximum number of frames per message: 16 MiB in pieces of 1 KiB. Browsers send pieces of 128 KiB."""
 
 MAX_CONTROL_BYTES = 125
-"""Of the payload of a ping, a pong or a close (RFC 6455, 5.5)."""
+"""Longest payload of a ping, pong or close frame (RFC 6455, 5.5)."""
 
 _WORD, _LONG = 126, 127
-"""Lengths of 7 bits that stand for two, and for eight, bytes of length behind them."""
+"""Values of the 7-bit length that announce a length of two, or of eight, bytes."""
 
 _LONGEST = 1 << 63
 """The first length that RFC 6455 does not allow."""
 
 
 class CloseCode(IntEnum):
-    """Why a connection ends (RFC 6455, 7.4), and one of our own."""
+    """Close codes (RFC 6455, 7.4), and one of our own."""
 
     NORMAL = 1000
     GOING_AWAY = 1001
@@ -33,11 +33,11 @@ class CloseCode(IntEnum):
     POLICY = 1008
     TRY_LATER = 1013
     UNAUTHORIZED = 4401
-    """No token that counts, or none any more; nothing more is said."""
+    """The token is missing, invalid or no longer valid; the reason is not disclosed."""
 
 
 class Op(IntEnum):
-    """What a frame is (RFC 6455, 5.2)."""
+    """Type of a frame (RFC 6455, 5.2)."""
 
     CONTINUATION = 0
     TEXT = 1
@@ -49,20 +49,20 @@ class Op(IntEnum):
 
 @dataclass(slots=True)
 class DecodedFrames:
-    """What some bytes have brought."""
+    """Result of feeding some bytes."""
 
     lines: bytearray = field(default_factory=bytearray)
-    """Text messages, each with a newline behind it; the last one may go on."""
+    """Text messages, each followed by a newline; the last one may be incomplete."""
     ping: bytes | None = None
-    """The payload of the last ping, which is the only one that has to be answered."""
+    """Payload of the last ping; only that one has to be answered."""
     controls: int = 0
-    """Pings and pongs, and messages without a byte: what says nothing, and costs as much as what does."""
+    """Number of pings, pongs and empty messages, which cost as much as others but carry nothing."""
     close: int | None = None
-    """The code to close with: the client has closed, or broken the protocol. Nothing behind it was read."""
+    """Code to close with, after a close frame or a violation of the protocol. Later bytes were not processed."""
 
 
 class _BrokenError(Exception):
-    """The client breaks the protocol; the code says how."""
+    """The client violates the protocol; the code says how."""
 
     def __init__(self, code: CloseCode) -> None:
         super().__init__(code)
@@ -76,26 +76,26 @@ class _Header:
     size: int
     mask: bytes
     end: int
-    """Where the payload begins."""
+    """Index at which the payload begins."""
 
 
 class Frames:
-    """The state of one client's framing."""
+    """Decoder state of one client."""
 
     def __init__(self) -> None:
-        self._held = bytearray()  # beyond one feed: a header, or a control frame, that is not complete
+        self._held = bytearray()  # between two feeds: an incomplete header or control frame
         self._left = 0
-        """Bytes of the payload under way that are still to come."""
+        """Remaining bytes of the current payload."""
         self._mask = b""
-        """For the next of them."""
+        """Mask for the next of these bytes."""
         self._ends_message = True
         self._in_message = False
         self._fragments = 0
         self.is_over = False
-        """It has said `close`, and is to be fed no more."""
+        """A close frame was received, or the protocol was violated; `feed` must not be called again."""
 
     def feed(self, data: bytes) -> DecodedFrames:
-        """What these bytes bring."""
+        """Decode more bytes."""
         self._held += data
         heard = DecodedFrames()
         at = 0
@@ -112,7 +112,7 @@ class Frames:
         return heard
 
     def _payload(self, at: int, heard: DecodedFrames) -> int | None:
-        """Take what there is of the payload under way; where it ends, None when there was nothing."""
+        """Consume available bytes of the current payload; None at its end if there was nothing to consume."""
         data = self._held[at : at + self._left]
         if not data:
             return None
@@ -125,7 +125,7 @@ class Frames:
         return at + len(data)
 
     def _frame(self, at: int, heard: DecodedFrames) -> int | None:
-        """Begin the frame that stands here, or take it when it is a control frame; None: it is not all there."""
+        """Start the frame at this position, or process it if it is a control frame; None if it is incomplete."""
         header = self._header(at)
         if header is None:
             return None
@@ -168,12 +168,12 @@ class Frames:
         return end
 
     def _header(self, at: int) -> _Header | None:
-        """The header that stands here; None when it is not all there. What is wrong with it is told by two bytes."""
+        """Parse the header at this position; None if it is incomplete. Errors are detected in its first two bytes."""
         if len(self._held) < at + 2:
             return None
         first, second = self._held[at : at + 2]
         op, is_last, size = _op(first & 0x0F), bool(first & 0x80), second & 0x7F
-        is_extended = bool(first & 0x70)  # permessage-deflate for one, which was not agreed on
+        is_extended = bool(first & 0x70)  # reserved bits, such as permessage-deflate's: no extension is negotiated
         is_bad_control = op >= Op.CLOSE and (size > MAX_CONTROL_BYTES or not is_last)
         if is_extended or is_bad_control or not second & 0x80:
             raise _BrokenError(CloseCode.PROTOCOL_ERROR)
@@ -188,7 +188,7 @@ class Frames:
 
 
 def frame(op: Op, payload: bytes) -> bytes:
-    """A frame of the server: whole, and not masked."""
+    """Encode a frame of the server: in one piece, and not masked."""
     size = len(payload)
     head = 0x80 | op
     if size < _WORD:
@@ -199,7 +199,7 @@ def frame(op: Op, payload: bytes) -> bytes:
 
 
 def closing(code: int) -> bytes:
-    """The frame that ends a connection, without a reason in words."""
+    """Encode the frame that closes a connection, without a reason text."""
     return frame(Op.CLOSE, code.to_bytes(2, "big"))
 
 
@@ -211,7 +211,7 @@ def _op(number: int) -> Op:
 
 
 def _code_for(payload: bytes) -> int:
-    """The code to answer a close frame with: its own, or that it has none that may be sent (RFC 6455, 7.4.1)."""
+    """Return the code to answer a close frame with: its own, or a default if that must not be sent (RFC 6455, 7.4.1)."""
     if not payload:
         return CloseCode.NORMAL
     code = int.from_bytes(payload[:2], "big")
@@ -222,7 +222,7 @@ def _code_for(payload: bytes) -> int:
 
 
 def _unmasked(data: bytes | bytearray, mask: bytes) -> bytes:
-    """`data` without its mask: as one long number, which is a hundred times as fast as byte by byte."""
+    """Return `data` unmasked. Uses one long integer, which is a hundred times as fast as a loop over the bytes."""
     size = len(data)
     key = int.from_bytes((mask * (size // len(mask) + 1))[:size], "little")
     return (int.from_bytes(data, "little") ^ key).to_bytes(size, "little")

@@ -1,8 +1,8 @@
-"""Who may knock at the WebSocket door, before anybody asks for a token: by Host and Origin, decided without I/O.
+"""Checks `Host` and `Origin` of requests to the WebSocket door, before a token is looked at. No I/O.
 
-A web page that its visitor's browser has loaded from somewhere can send requests to this machine; what it cannot do is
-choose what the browser writes into `Host` and `Origin`. Both are compared as a whole, never by a beginning or an end:
-`127.0.0.1.nip.io`, `localhost@evil` and `localhost:PORT.evil.com` all begin right.
+A web page from anywhere can make its visitor's browser send requests to this machine, but it cannot choose what the
+browser writes into `Host` and `Origin`. Both are compared as a whole, never by prefix or suffix: `127.0.0.1.nip.io`,
+`localhost@evil` and `localhost:PORT.evil.com` all begin like allowed values.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from zotd.config import WebsocketSection
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
-"""What this machine calls itself."""
+"""Names of this machine for itself."""
 
 _USUAL_PORTS = {"http": 80, "https": 443}
-"""Which browsers leave out of `Host`."""
+"""Default ports, which browsers omit in `Host`."""
 
 
 @dataclass(frozen=True, slots=True)
 class HttpRefusal:
-    """The answer to a request that is refused."""
+    """The response to a refused request."""
 
     status: int
     """HTTP status code."""
@@ -34,22 +34,22 @@ class OriginCheck:
     scheme: str
     """`http` or `https`."""
     hosts: Collection[str]
-    """Values of `Host`, in lower case."""
+    """Allowed values of `Host`, in lower case."""
     origins: Collection[str]
-    """Values of `Origin`, besides that of a page that we have served."""
+    """Allowed values of `Origin`, in addition to that of our own page."""
 
     @classmethod
     def of(cls, settings: WebsocketSection, port: int) -> "OriginCheck":
-        """The gate of a door that listens on `port`."""
+        """Create the checks for a door that listens on `port`."""
         scheme = "http" if settings.tls_cert is None else "https"
         hosts = set(_named(LOCAL, port, bare=port == _USUAL_PORTS[scheme]))
         hosts.update(_named((name.lower() for name in settings.hosts), port, bare=True))
         return cls(scheme, frozenset(hosts), frozenset(settings.origins))
 
     def refusal(self, target: str, hosts: Sequence[str], origins: Sequence[str]) -> HttpRefusal | None:
-        """Why a request is refused; None when it may go on.
+        """Return why a request is refused, or None if it is allowed.
 
-        `target`: what stands in its first line. `hosts`, `origins`: the values of all headers of that name.
+        `target` is from the request line; `hosts` and `origins` are the values of all headers of that name.
         """
         if len(hosts) != 1 or not target.startswith("/"):
             return HttpRefusal(400, "a request needs one Host and a path")
@@ -58,13 +58,13 @@ class OriginCheck:
             return HttpRefusal(403, "this Host is not allowed")
         if len(origins) > 1 or (origins and origins[0] not in self.origins and origins[0] != f"{self.scheme}://{host}"):
             return HttpRefusal(403, "this Origin is not allowed")
-        if "?" in target:  # history, proxies and logs keep what stands there: no token may, so nothing does
+        if "?" in target:  # browser history, proxies and logs keep queries, so none is accepted: it could be a token
             return HttpRefusal(400, "the URL must not have a query; send the token in the first frame")
         return None
 
 
 def _named(names: Iterable[str], port: int, *, bare: bool) -> Iterable[str]:
-    """Each name with the port; with `bare` also as it stands, and only so when it has a port of its own."""
+    """Return each name with the port; with `bare` also without it, and unchanged if it has a port of its own."""
     for name in names:
         if bare:
             yield name

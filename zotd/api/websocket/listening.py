@@ -1,7 +1,7 @@
-"""Where the WebSocket door listens: found, checked and bound before anything of it can be reached.
+"""Determines, checks and binds the addresses of the WebSocket door.
 
-What other machines can reach needs TLS. That is decided by the addresses that the name in the configuration stands for,
-and these are what is bound: a name that means something else a moment later changes nothing.
+An address that other machines can reach requires TLS. The check uses the addresses that the configured name resolves to,
+and exactly these are bound, so it does not matter if the name resolves to something else a moment later.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ import psutil
 from zotd.config import EXPOSED, ConfigError, WebsocketSection
 
 RESOLVE_S = 10.0
-"""Longest wait for a name server, at the start; an address and `localhost` are known without one."""
+"""Timeout for resolving the name at the start, in seconds; an address or `localhost` needs no name server."""
 
 BACKLOG = 128
 
@@ -25,23 +25,23 @@ MAX_PORT = 65535
 
 
 class ListenError(Exception):
-    """The door cannot be opened; the message says why, and if it can be told who is in the way."""
+    """The door cannot be opened; the message says why, and if known which process uses the address."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """A door that may be opened."""
+    """A door that can be opened."""
 
     settings: WebsocketSection
     addresses: Sequence[tuple[str, int]]
-    """What `listen` stands for."""
+    """Addresses that `listen` resolves to."""
     tls: ssl.SSLContext | None
 
     async def bind(self) -> Sequence[socket.socket]:
-        """Sockets that listen, which the caller closes.
+        """Return listening sockets, for the caller to close.
 
         Raises:
-            BusyError: an address is taken, or is none of this machine's.
+            BusyError: an address is in use, or does not belong to this machine.
         """
         bound: list[socket.socket] = []
         try:
@@ -66,10 +66,10 @@ class Listening:
 
 
 async def prepared(settings: WebsocketSection) -> Listening | None:
-    """The door that is configured; None when there is to be none.
+    """Return the configured door, or None if none is configured.
 
     Raises:
-        ConfigError: one sentence says what is missing: a certificate, a key, or an address.
+        ConfigError: a certificate, key or address is missing or invalid.
     """
     if settings.listen is None:
         return None
@@ -96,31 +96,31 @@ async def _resolved(host: str, port: int) -> Sequence[str]:
 
 
 def _tls(settings: WebsocketSection) -> ssl.SSLContext | None:
-    if settings.tls_cert is None or settings.tls_key is None:  # the configuration has both or none
+    if settings.tls_cert is None or settings.tls_key is None:  # the configuration has both or neither
         return None
     context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     try:
         context.load_cert_chain(settings.tls_cert, settings.tls_key, password=_refused)
-    except (OSError, ssl.SSLError) as error:  # an SSLError's `strerror` is a sentence, too
+    except (OSError, ssl.SSLError) as error:  # the `strerror` of an SSLError is a sentence as well
         place = f"tls_cert {settings.tls_cert} and tls_key {settings.tls_key}"
         raise ConfigError(f"websocket: {place} cannot be used: {error.strerror}") from error
     return context
 
 
 def _refused() -> str:
-    """Instead of a question at a terminal that the daemon does not have."""
+    """Reject an encrypted key: OpenSSL would otherwise ask for a password on a terminal, which the daemon lacks."""
     raise ConfigError("websocket: tls_key is protected by a password; store it without one, readable only by you")
 
 
 def _bound(host: str, port: int) -> socket.socket | None:
-    """A listening socket; None when this machine has no such address, as ::1 in some containers."""
+    """Return a listening socket; None if this machine does not have the address, such as ::1 in some containers."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         listener = socket.socket(family, socket.SOCK_STREAM)
-    except OSError:  # no IPv6 at all
+    except OSError:  # no IPv6 support
         return None
     try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # not held up by connections that have ended
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # ignore connections in TIME_WAIT
         if family == socket.AF_INET6:
             listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
         listener.bind((host, port))
@@ -135,11 +135,11 @@ def _bound(host: str, port: int) -> socket.socket | None:
 
 
 def _owner(port: int) -> str:
-    """Who listens there, as far as the system tells: `python3 (pid 4711)`, or nothing. Blocks."""
+    """Return which process listens there, as in `python3 (pid 4711)`; empty if unknown. Blocks."""
     try:
         found = psutil.net_connections("tcp")
         pids = [one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port]
         pid = next(filter(None, pids), None)
         return "" if pid is None else f"{psutil.Process(pid).name()} (pid {pid})"
-    except psutil.Error:  # somebody else's process, or one that has just gone
+    except psutil.Error:  # a process of another user, or one that has just ended
         return ""

@@ -1,4 +1,4 @@
-"""The open WebSocket door: takes visitors in, and makes connections of those who show a token."""
+"""The open WebSocket door: accepts visitors, and creates connections for those that present a valid token."""
 
 import asyncio
 import logging
@@ -48,7 +48,7 @@ class _Member:
 
 
 class WebSocketServer:
-    """Listens from its making on, until it is closed."""
+    """Accepts clients until it is closed."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class WebSocketServer:
         listening: Listening,
         bound: Sequence[socket.socket],
     ) -> None:
-        """`bound`: what `listening` has bound; closed with this."""
+        """`bound` are the sockets of `listening`; `close` closes them."""
         port = bound[0].getsockname()[1]
         gate = OriginCheck.of(listening.settings, port)
         self._context = context
@@ -79,7 +79,7 @@ class WebSocketServer:
         context.doors.websocket_opened(self.url, check_tokens=self.look)
 
     async def heartbeat(self) -> None:
-        """Keep telling clients that the daemon lives, and see who of them still may and does; run it in a task."""
+        """Send heartbeats and check the tokens of connected clients; run it in a task."""
         while True:
             await asyncio.sleep(HEARTBEAT_S)
             self.look()
@@ -87,14 +87,14 @@ class WebSocketServer:
                 member.wire.beat()
 
     def look(self) -> None:
-        """Cut those whose token was revoked, or has expired."""
+        """Disconnect clients whose token was revoked or has expired."""
         for connection, member in list(self._members.items()):
             if not self._tokens.stands(member.name, member.token):
                 member.wire.close_with(CloseCode.UNAUTHORIZED)
                 connection.end(f'the token "{member.name}" is no longer valid')
 
     async def close(self) -> None:
-        """Accept no more, tell everybody, and wait a moment until they are gone."""
+        """Stop accepting, close all connections, and wait up to `CLOSING_S` until they have ended."""
         self._context.doors.websocket_closed()
         for door, listener in zip(self._doors, self._bound, strict=True):
             door.close()
@@ -111,7 +111,7 @@ class WebSocketServer:
             log.warning("%s connections were still open", len(self._visitors))
         await self._http.shutdown(CLOSING_S)
 
-    # --- somebody comes -------------------------------------------------------------------------------------------
+    # --- accepting ------------------------------------------------------------------------------------------------
 
     def _enter(self, peer: socket.socket) -> None:
         self._context.spawn("a visitor", self._receive(peer))
@@ -119,7 +119,7 @@ class WebSocketServer:
     async def _receive(self, peer: socket.socket) -> None:
         try:
             guest = self._lobby.enter(peer)
-        except OSError:  # gone again
+        except OSError:  # it has disconnected already
             peer.close()
             return
         visitor = Visitor(self._http, guest, errors=_malformed, gone=self._gone)
@@ -127,7 +127,7 @@ class WebSocketServer:
         loop = asyncio.get_running_loop()
         try:
             await loop.connect_accepted_socket(lambda: visitor, peer, ssl=self._tls, ssl_handshake_timeout=limit_s)
-        except OSError as error:  # a handshake that failed is one
+        except OSError as error:  # includes a failed TLS handshake
             log.debug("no TLS with %s: %s", guest.source, error)
             guest.leave()
             peer.close()
@@ -154,16 +154,16 @@ class WebSocketServer:
         visitor, network = request.protocol, request.transport
         assert isinstance(visitor, Visitor)
         await response.prepare(request)
-        if network is None or visitor.transport is None:  # gone meanwhile
+        if network is None or visitor.transport is None:  # disconnected meanwhile
             return
         wire = FrameCarrier(network, admit=lambda wire, line: self._admit(visitor.guest, wire, line))
         visitor.become(wire)
         await wire.ended.wait()
 
-    # --- somebody shows a token -----------------------------------------------------------------------------------
+    # --- authentication -------------------------------------------------------------------------------------------
 
     def _admit(self, guest: Guest, wire: FrameCarrier, line: bytes) -> ServerConnection | None:
-        """The connection of somebody whose first message is this; None when it has to leave."""
+        """Authenticate a client by its first message; returns its connection, or None if it was refused."""
         found = self._site.admitted(_token(line), guest.source)
         if isinstance(found, AnonymousVisitor):
             guest.yield_first()
@@ -198,12 +198,12 @@ class WebSocketServer:
     async def _note_use(self, name: str) -> None:
         try:
             await asyncio.to_thread(self._tokens.use, name)
-        except StorageError as error:  # what is lost is when somebody came
+        except StorageError as error:  # only the time of the last use is lost
             log.warning("%s", error)
 
 
 def _token(line: bytes) -> str | None:
-    """The token of a hello; None: it is none, or has none."""
+    """Return the token of a hello; None if the line is no hello or has no token."""
     try:
         return decode(line, Hello).token if decode(line, Envelope).type == "hello" else None
     except BadFrameError:

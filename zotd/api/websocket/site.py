@@ -1,7 +1,7 @@
-"""What the WebSocket door answers in HTTP: the page, `/healthz`, `/metrics`, and the upgrade of `/v1`.
+"""HTTP side of the WebSocket door: the page, `/healthz`, `/metrics`, and the upgrade of `/v1`.
 
-Every request is looked at in the same order: the gate (Host, Origin, no query), the method, the path. Nothing here says
-which version this is, and no answer lets a page of somebody else read it: there is no CORS header at all.
+Every request is checked in the same order: gate (Host, Origin, no query), method, path. No response reveals the version,
+and none has a CORS header, so pages of other origins cannot read any.
 """
 
 import base64
@@ -23,7 +23,7 @@ from zotd.store.tokens import Token, TokenStore
 log = logging.getLogger(__name__)
 
 PATH = "/v1"
-"""Of the WebSocket; another version of the protocol would have another one."""
+"""Path of the WebSocket; another version of the protocol would use another path."""
 
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -33,27 +33,27 @@ SECURITY: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Server": "zotd",
 }
-"""Of every answer, unless the page says more."""
+"""Headers of every response, unless the page sets stricter ones."""
 
 _GUID = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
-"""RFC 6455, 1.3."""
+"""Constant of the handshake (RFC 6455, 1.3)."""
 
 _KEY_BYTES = 16
 
 Upgrade = Callable[[web.BaseRequest, web.StreamResponse], Awaitable[None]]
-"""Carries out an upgrade with this answer, and returns when the connection has ended."""
+"""Performs an upgrade with the given response; returns when the connection has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnonymousVisitor:
-    """Somebody who has shown no token that counts."""
+    """A client that has not presented a valid token."""
 
     delay_s: float
-    """Before they may hear so; not 0 when too many wrong tokens came from there."""
+    """Delay before the refusal in seconds; not 0 if its address has sent too many wrong tokens."""
 
 
 class Site:
-    """Answers requests."""
+    """Answers HTTP requests."""
 
     def __init__(
         self, context: DaemonContext, tokens: TokenStore, gate: OriginCheck, *, throttle: Throttle, upgrade: Upgrade
@@ -65,12 +65,12 @@ class Site:
         self._upgrade = upgrade
 
     async def answer(self, request: web.BaseRequest, source: str) -> web.StreamResponse:
-        """The answer to one request from `source`, after which the connection is closed."""
+        """Return the response to a request from `source`; the connection is closed afterwards."""
         try:
             return await self._answer(request, source)
-        except ConnectionError:  # gone meanwhile, which aiohttp takes note of
+        except ConnectionError:  # the client has disconnected; aiohttp handles that
             raise
-        except Exception:  # a fault of ours must cost this request only
+        except Exception:  # a bug must affect this request only
             log.exception("a request failed")
             return plain(500, "internal error; see the log of zotd")
 
@@ -110,7 +110,7 @@ class Site:
         scheme, _, given = request.headers.get("Authorization", "").partition(" ")
         found = self.admitted(given.strip() if scheme.lower() == "bearer" else None, source)
         if isinstance(found, AnonymousVisitor):
-            if found.delay_s:  # instead of waiting: each answer that waits would hold a task
+            if found.delay_s:  # refused with 429 instead of waiting: a delayed response would occupy a task
                 retry = {"Retry-After": f"{found.delay_s:.0f}"}
                 return plain(429, "too many wrong tokens from this address; try again with a valid one", **retry)
             return plain(401, "a token is required", **{"WWW-Authenticate": "Bearer"})
@@ -119,34 +119,34 @@ class Site:
         return _response(200, figures.exposition(await self._context.metrics()), figures.CONTENT_TYPE, {})
 
     def admitted(self, given: str | None, source: str) -> tuple[str, Token] | AnonymousVisitor:
-        """The name and the token that somebody from `source` has shown.
+        """Return name and data of the token that a client from `source` presents, or an `AnonymousVisitor`.
 
-        The token decides before the throttle is asked: nobody is refused for the failures of others at the same address.
+        The token is checked before the throttle, so failures of others at the same address never affect a valid client.
         """
         found = None if given is None else self._tokens.admitted(given)
         if found is not None:
             return found
-        # One line in the sources for all of them: so the log's own bound on floods holds for the sum.
+        # A single log statement for all failures, so that the log's rate limit applies to their sum.
         why = "no token was sent" if given is None else "no such token"
         log.warning("authentication failed for %s: %s", source, why)
         return AnonymousVisitor(self._throttle.failed(source))
 
 
 def plain(status: int, sentence: str, **headers: str) -> web.Response:
-    """An answer in words."""
+    """Return a plain-text response."""
     return _response(status, f"{sentence}\n".encode(), "text/plain; charset=utf-8", headers)
 
 
 def _response(status: int, body: bytes, kind: str, headers: Mapping[str, str]) -> web.Response:
     response = web.Response(status=status, body=body, headers={**SECURITY, **headers, "Content-Type": kind})
-    response.force_close()  # a connection lives for one answer, which bounds how long a stranger holds one
+    response.force_close()  # one response per connection bounds how long an unknown client can occupy one
     return response
 
 
 def _asks_for_websocket(request: web.BaseRequest) -> bool:
     wants = {word.strip().lower() for word in request.headers.get("Connection", "").split(",")}
     is_named = "upgrade" in wants and request.headers.get("Upgrade", "").lower() == "websocket"
-    # With a body, a proxy between us and the client could take other bytes for the first frame than we do.
+    # A GET with a body could make a proxy and us disagree about where the first WebSocket frame begins.
     return is_named and request.version >= HttpVersion11 and not request.body_exists
 
 

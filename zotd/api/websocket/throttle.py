@@ -1,8 +1,8 @@
-"""How often somebody may come with a wrong token, by the address that they come from; decided without I/O.
+"""Rate limit for wrong tokens, per source address; without I/O.
 
-Every token is looked at, and a right one is never refused: others at the same address may fail as often as they like.
-What waits is the refusal. Each address has ten failures a minute that are refused at once; the others are refused a
-second later. This machine's own address is treated like any other: what runs in a browser comes from there, too.
+Every token is checked, and a valid one is never refused, however often others at the same address fail. Only refusals are
+delayed: each address has ten failures a minute that are refused at once, further ones a second later. The machine's own
+address is no exception, because requests of web pages in a local browser come from there.
 """
 
 from collections import OrderedDict
@@ -11,37 +11,37 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Network, ip_address
 
 BURST = 10
-"""Failures of one address at once: a client that was configured wrong, and a person who looks for the mistake."""
+"""Failures of an address that are refused at once: enough for a misconfigured client whose user looks for the mistake."""
 
 REGAINED_PER_S = BURST / 60
 
 DELAY_S = 1.0
-"""Before a failure is refused when the burst is used up."""
+"""Delay of further refusals, in seconds."""
 
 MAX_SOURCES = 1024
-"""Addresses that are remembered, 0.3 MB; of more, those that have failed longest ago are forgotten."""
+"""Number of addresses remembered, in 0.3 MB; beyond that the one whose last failure is oldest is forgotten."""
 
 _NETWORK_BITS = 64
-"""Of an IPv6 address: what one customer has at least, and could change addresses in."""
+"""Prefix length for IPv6: the smallest network that a customer gets, within which addresses can be changed freely."""
 
 
 @dataclass(slots=True)
 class _Source:
     allowance: float
     failed: float
-    """When, the last time."""
+    """Time of the last failure."""
 
 
 class Throttle:
-    """What is known of all sources."""
+    """The failures of all sources."""
 
     def __init__(self, now: Callable[[], float]) -> None:
-        """`now` gives seconds of a clock that never goes back."""
+        """`now` returns seconds of a monotonic clock."""
         self._now = now
         self._sources: OrderedDict[str, _Source] = OrderedDict()
 
     def failed(self, source: str) -> float:
-        """A token from there was none; the seconds that its refusal has to wait."""
+        """Record a wrong token; return the delay of its refusal in seconds."""
         known = self._sources.get(source)
         left = BURST if known is None else self._allowance(known)
         self._sources[source] = _Source(max(0.0, left - 1), self._now())
@@ -55,7 +55,7 @@ class Throttle:
 
 
 def source_of(address: str) -> str:
-    """What an address counts as: an IPv4 address itself, of IPv6 its network of 64 bits."""
+    """Return the unit that is limited: an IPv4 address, or the 64-bit network of an IPv6 address."""
     parsed = ip_address(address.partition("%")[0])
     if isinstance(parsed, IPv4Address):
         return str(parsed)

@@ -1,8 +1,8 @@
-"""A connection of the network from its first byte on: HTTP, as aiohttp reads it, until it becomes a WebSocket.
+"""A network connection from its first byte on: HTTP, parsed by aiohttp, until it becomes a WebSocket.
 
-A visitor has 10 s to show a token, however it spends them, and waits in a lobby of bounded size: when that is full, the
-one that has waited longest has to leave, after those that have shown a wrong token and wait to be refused. So whoever
-opens connections and says nothing, or something wrong, keeps nobody out.
+A visitor has 10 s in total to present a token, and waits in a lobby of bounded size. If the lobby is full, the visitor
+that has waited longest is disconnected, after those with a wrong token that wait for their refusal. Idle or failing
+connections therefore cannot keep valid clients out.
 """
 
 import asyncio
@@ -19,34 +19,35 @@ from zotd.api.websocket.frames import CloseCode
 from zotd.api.websocket.throttle import source_of
 
 HELLO_S = 10.0
-"""From the accepting to a hello with a token: TLS, the upgrade and the hello take four round trips."""
+"""Time from accepting a connection to a hello with a token, in seconds: TLS, upgrade and hello take four round trips."""
 
 MAX_VISITORS = 128
-"""Who has shown no token yet, 20 kB each, with TLS 280 kB. A client does so within milliseconds; as many would have to come in between."""
+"""Maximum number of visitors without a token; each takes 20 kB, with TLS 280 kB. A client authenticates within
+milliseconds, so it is only displaced if this many others arrive in that time."""
 
 QUIET = logging.getLogger(f"{__name__}.http")
-"""For aiohttp, which logs what strangers send: we have lines of our own, which hold nothing of that."""
+"""Silences aiohttp's own log messages, which quote unknown clients."""
 QUIET.setLevel(logging.CRITICAL + 1)
 
 Errors = Callable[[int], web.Response]
-"""The answer to what was no HTTP, by its status."""
+"""Returns the response to malformed HTTP, by its status."""
 
 
 class Guest:
-    """A place in the lobby."""
+    """A visitor's place in the lobby."""
 
     def __init__(self, peer: socket.socket, lobby: "Lobby") -> None:
-        """Use `Lobby.enter`."""
+        """Use `Lobby.enter` instead."""
         self.source = source_of(str(peer.getpeername()[0]))
-        """Where it comes from, for the log and the throttle."""
+        """Address of the visitor, for the log and the throttle."""
         self.wire: FrameCarrier | None = None
-        """Once it is a WebSocket."""
+        """Set after the upgrade to WebSocket."""
         self._peer = peer
         self._lobby = lobby
         self._timer = asyncio.get_running_loop().call_later(HELLO_S, self.dismiss)
 
     def dismiss(self) -> None:
-        """Its time is over."""
+        """Disconnect the visitor because its time is over."""
         self.leave()
         if self.wire is None:
             self._hang_up()
@@ -54,32 +55,32 @@ class Guest:
             self.wire.leave(CloseCode.UNAUTHORIZED)
 
     def give_way(self) -> None:
-        """Its place is wanted now: the moment in which others may read why they go would cost a descriptor each."""
+        """Disconnect at once to make room; waiting for the client to read a close code would occupy a descriptor."""
         self.dismiss()
         self._hang_up()
 
     def yield_first(self) -> None:
-        """It will not come in: its place is the first that somebody else gets."""
+        """Make this the next one to be displaced, because its token is wrong."""
         self._lobby.put_first(self)
 
     def leave(self) -> None:
-        """It waits no longer: it is in, or gone. Harmless when it has left."""
+        """Give up the place in the lobby; may be called again."""
         self._timer.cancel()
         self._lobby.forget(self)
 
     def _hang_up(self) -> None:
-        with suppress(OSError):  # it has gone by itself
-            self._peer.shutdown(socket.SHUT_RDWR)  # whatever reads from it, TLS or HTTP, ends by that
+        with suppress(OSError):  # the peer has disconnected already
+            self._peer.shutdown(socket.SHUT_RDWR)  # ends both TLS and HTTP, whichever reads from the socket
 
 
 class Lobby:
-    """Those who have shown no token that counts, in the order in which they have to leave when it is full."""
+    """Visitors without a valid token, in the order in which they are displaced."""
 
     def __init__(self) -> None:
         self._guests: OrderedDict[Guest, None] = OrderedDict()
 
     def enter(self, peer: socket.socket) -> Guest:
-        """A place for somebody who has just come; OSError when it has gone already."""
+        """Add a new visitor; raises OSError if it has disconnected already."""
         guest = Guest(peer, self)
         if len(self._guests) >= MAX_VISITORS:
             next(iter(self._guests)).give_way()
@@ -87,22 +88,22 @@ class Lobby:
         return guest
 
     def put_first(self, guest: Guest) -> None:
-        """It leaves before all others; harmless when it has left."""
+        """Move a visitor to the front; does nothing if it has left."""
         if guest in self._guests:
             self._guests.move_to_end(guest, last=False)
 
     def forget(self, guest: Guest) -> None:
-        """It has left."""
+        """Remove a visitor."""
         self._guests.pop(guest, None)
 
     def clear(self) -> None:
-        """Dismiss everybody."""
+        """Disconnect all visitors."""
         for guest in list(self._guests):
             guest.dismiss()
 
 
 class Visitor(web.RequestHandler):
-    """aiohttp's end of a connection, and after the upgrade the way to its `FrameCarrier`."""
+    """aiohttp's protocol of a connection; after the upgrade it passes everything to its `FrameCarrier`."""
 
     def __init__(self, http: web.Server, guest: Guest, *, errors: Errors, gone: Callable[["Visitor"], None]) -> None:
         """`gone` is called when the connection has ended."""
@@ -112,25 +113,25 @@ class Visitor(web.RequestHandler):
         self._gone = gone
 
     def become(self, wire: FrameCarrier) -> None:
-        """From here on the bytes are a WebSocket's; the upgrade has been answered."""
+        """Pass all further bytes to `wire`; the upgrade has been answered."""
         self.guest.wire = wire
-        # It wants an object that takes bytes, and names one of its own classes.
+        # aiohttp's annotation names one of its own classes, but only `feed_data` and `feed_eof` are called.
         self.set_parser(wire)  # type: ignore[arg-type]
 
     def pause_writing(self) -> None:
-        """The network takes no more."""
+        """Queue output: the transport's buffer is full."""
         super().pause_writing()
         if self.guest.wire is not None:
             self.guest.wire.paused()
 
     def resume_writing(self) -> None:
-        """It does again."""
+        """Send queued output: the transport's buffer has room."""
         super().resume_writing()
         if self.guest.wire is not None:
             self.guest.wire.resumed()
 
     def connection_lost(self, exc: BaseException | None) -> None:
-        """The client is gone."""
+        """Release the visitor: the connection has ended."""
         super().connection_lost(exc)
         self.guest.leave()
         if self.guest.wire is not None:
@@ -144,6 +145,6 @@ class Visitor(web.RequestHandler):
         exc: BaseException | None = None,
         message: str | None = None,
     ) -> web.StreamResponse:
-        """An answer that repeats nothing of what was no HTTP, nor says by what program it was read."""
+        """Answer malformed HTTP without quoting it and without naming the server software."""
         del request, exc, message
         return self._errors(status)
