@@ -1,10 +1,10 @@
 """Notifies one client when a session needs attention and no client has the focus.
 
     approval requested ───────────────> needs_you
-    done, and the run took a while ───> done, or failed when it ended with an error
-    done, because somebody aborted it ─> nothing: whoever did that knows
+    done, and the run took a while ───> done, or failed if it ended with an error
+    done, because a client aborted it ─> nothing: its user knows already
 
-Which client it is, and whether there is one at all, says whoever keeps the list of them (`zotd.api.presence`).
+`zotd.api.presence` selects the client, if there is one to notify.
 """
 
 import asyncio
@@ -19,14 +19,14 @@ TEXT_CHARS = 300
 
 
 class AttentionWatcher:
-    """Watches one session from its making on."""
+    """Watches one session until `stop`."""
 
     def __init__(
         self, session: Session, find: Callable[[], Callable[[events.Event], None] | None], after_s: float
     ) -> None:
-        """`find` gives what sends an event to the client that is to call; None: nobody is to be called.
+        """`find` returns a function that sends an event to the client to notify, or None if there is no such client.
 
-        `after_s`: the end of a run that was shorter is nobody's concern.
+        Runs shorter than `after_s` seconds are not reported.
         """
         self._session = session
         self._find = find
@@ -48,7 +48,7 @@ class AttentionWatcher:
             write(events.Attention(reason, line, session=self._session.id))
 
     def _what(self, shown: Sequence[events.Event]) -> tuple[str, str] | None:
-        """Why a person should look, and the sentence that says so."""
+        """Return the reason for a notification and its text; None if there is none."""
         row = self._session.ledger.row
         name = row.name or row.id
         for event in shown:

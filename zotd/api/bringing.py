@@ -1,13 +1,13 @@
-"""What a client may bring into a session besides prompts: an environment, extensions, a server, a key.
+"""What a client may bring into a session besides prompts: environment, extensions, model server and key.
 
 | | `read` | `submit` | `submit`, other machine | `approve` |
 |---|---|---|---|---|
-| `env`: what tools and extensions run in | ignored | used, without keys | ignored | used |
+| `env`: environment of tools and extensions | ignored | used, without keys | ignored | used |
 | `extensions` by path | - | used | forbidden | used |
-| `base_url`, `secrets`: where keys and prompts go | - | forbidden | forbidden | used |
+| `base_url`, `secrets`: destination of keys and prompts | - | forbidden | forbidden | used |
 
-A model server decides which tools are called, and in the mode `yolo` nobody is asked about that. So whoever chooses the
-server has a shell, which takes the role `approve`.
+The model server decides which tools are called, and in the mode `yolo` without any approval. Choosing the server is
+therefore equivalent to a shell, and needs the role `approve`.
 """
 
 from collections.abc import Mapping
@@ -26,28 +26,29 @@ from zotd.workspace.environment import Environment
 Params = TypeVar("Params", SessionCreate, SessionConfigure)
 
 REDIRECTING = ("base_url", "secrets")
-"""Fields that say to which server prompts go, or on whose account."""
+"""Fields that determine the server that prompts are sent to, or the account that is billed."""
 
 
 def may_redirect(call: Invocation) -> bool:
-    """Whether the client may say where keys and prompts go, by a URL or by a key."""
+    """Whether the client may determine where keys and prompts are sent, by a URL or by a key."""
     return call.door.stdio or call.door.role >= Role.APPROVE
 
 
 def may_bring_code(call: Invocation) -> bool:
-    """Whether the client says what tools and extensions run in, and by that what they run; nobody is asked about it.
+    """Whether the client may set the environment of tools and extensions, and thereby run code without an approval.
 
-    A program of this user could run the same by itself. A client of another machine could not, unless it may decide.
+    A local program of this user could run the same code anyway. A client on another machine could not, so it needs the
+    right to approve.
     """
     is_remote = isinstance(call.door, ServerConnection) and call.door.is_remote
     return call.door.role >= (Role.APPROVE if is_remote else Role.SUBMIT)
 
 
 def checked(call: Invocation, params: Params) -> Params:
-    """The parameters without what is not to be used of the environment.
+    """Return the parameters without parts of the environment that the client may not set.
 
     Raises:
-        CommandError: they hold something for which the client lacks the role.
+        CommandError: they contain a field that needs another role.
     """
     if not may_redirect(call):
         for field in REDIRECTING:
@@ -55,6 +56,7 @@ def checked(call: Invocation, params: Params) -> Params:
                 sentence = f"{field} decides where keys and prompts are sent, which requires the role approve"
                 raise CommandError(Code.FORBIDDEN, f"{sentence}; {_way_out(call)}")
         if params.env is not None:
+            # Dropped, not refused: clients send their whole environment, keys included.
             keys = call.manager.models.catalog.key_variables()
             env = {name: value for name, value in params.env.items() if name not in keys}
             params = msgspec.structs.replace(params, env=env)
@@ -67,13 +69,13 @@ def checked(call: Invocation, params: Params) -> Params:
 
 
 def environment_of(call: Invocation, session: Session, env: Mapping[str, str]) -> Environment:
-    """The client's environment for a session, with the keys that the client may bring."""
+    """Return the client's environment for a session, including keys only if the client may bring them."""
     found = call.manager.environment(env, session.environment.api_key)
     return found if may_redirect(call) else replace(found, keys=session.environment.keys)
 
 
 def check_is_missed(session: Session, place: GivenFor) -> None:
-    """Raise CommandError unless the session lacks the key that it was given for this place."""
+    """Raise CommandError unless the session has lost its own key and still uses this destination."""
     settings = session.ledger.row.settings
     is_missed = settings.own_key and session.environment.api_key is None
     if not is_missed or (settings.provider, settings.base_url) != (place.provider, place.base_url):

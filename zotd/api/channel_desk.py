@@ -1,4 +1,4 @@
-"""What the commands about messaging channels need of whoever looks after those."""
+"""Interface of the messaging channels for the commands about them."""
 
 from typing import Protocol
 
@@ -6,16 +6,16 @@ from zotd.wire.channels import ChannelList, PairedSender
 
 
 class ChannelDesk(Protocol):
-    """The channels of a daemon. Methods raise CommandError for the sender, StorageError when nothing was changed."""
+    """The channels of a daemon. Methods raise CommandError for the client, StorageError if nothing was changed."""
 
     def listing(self) -> ChannelList:
-        """Who is connected, who may write, who waits."""
+        """Return the channels with their state, paired senders and pending pairings."""
         ...
 
     async def pair(self, code: str, *, may_approve: bool = False) -> PairedSender:
-        """Let in who was told this code, and, if so, let it decide about calls; durable when it returns."""
+        """Allow the sender that was given `code` to write, and optionally to approve calls; durable when it returns."""
         ...
 
     async def unpair(self, channel: str, sender: str) -> None:
-        """Let a sender write no more; durable when it returns."""
+        """Remove the sender's permission to write; durable when it returns."""
         ...

@@ -1,8 +1,8 @@
 """Restricts what a connection may see and do, in addition to its role.
 
-There are two kinds: for programs that the daemon has started (`zotd.api.descendants`), and for tokens of some sessions
-(`zotd.api.scope`). Bounds are asked before a command runs, and again by the few that would show more than one session. They come on top of
-the connection's role.
+There are two kinds: for programs that the daemon has started (`zotd.api.descendants`), and for tokens that are limited
+to some sessions (`zotd.api.scope`). Restrictions are checked before a command runs, and again by the few commands whose
+response covers several sessions.
 """
 
 from abc import ABC, abstractmethod
@@ -15,15 +15,15 @@ from zotd.wire.base import Frozen
 from zotd.wire.events import Event
 
 ABOUT_NONE = frozenset({"hello", "ping", "subscribe", "session.list", "get_models", "daemon.status", "daemon.metrics"})
-"""Commands about no session that show nothing of others, or leave those out. What is not here is refused, so that a new
-command has to be thought about."""
+"""Commands without a session that reveal nothing about others, or omit it. All others are refused, so a new command is
+refused until it is added here."""
 
 
 class Confinement(ABC):
     """The restrictions of one connection."""
 
     checks_modes: bool
-    """`admit` sees to it that no approval mode permits too much; else that takes the role `approve`, as for everybody."""
+    """Whether `admit` ensures that an approval mode is not too permissive; else setting one needs the role `approve`."""
 
     def __init__(self, own: Collection[str], context: DaemonContext) -> None:
         """Allow the sessions whose ids are in `own`; the collection may change later."""
@@ -51,7 +51,7 @@ class Confinement(ABC):
     def admit(self, command: CommandSpec, params: Frozen) -> Frozen:
         """Return the parameters that may be executed, possibly restricted; raises CommandError if none may."""
 
-    # --- for the kinds of bounds ----------------------------------------------------------------------------------
+    # --- for subclasses -------------------------------------------------------------------------------------------
 
     def _own_sessions(self) -> list[Session]:
         return [session for session in self._context.manager.loaded if session.id in self._own]

@@ -1,7 +1,7 @@
-"""One client of the daemon: lines in, commands out; responses and events back.
+"""One client of the daemon: receives lines, runs commands, sends responses and events.
 
-The connection dies alone: what it started goes on, in tasks that belong to the server. Carriers (`zotd.api.unix`)
-feed it bytes.
+Commands run in tasks of the server, so they continue when the connection is lost. Carriers (`zotd.api.unix`) deliver the
+bytes.
 """
 
 import asyncio
@@ -27,22 +27,22 @@ from zotd.wire.framing import CLIENT_LIMIT, Lines, TooLong
 log = logging.getLogger(__name__)
 
 MAX_IN_FLIGHT = 64
-"""Commands of one connection that run at once; beyond it nothing more is read until some are answered."""
+"""Maximum number of concurrent commands of one connection; at the limit, reading pauses until some are answered."""
 
 HALF_LINE_BEATS = 4
-"""Heartbeats, of 15 s, that a line may take from its first byte to its last: a command comes in one write, and half of
-one holds up to 16 MiB of memory for as long as its client likes."""
+"""Heartbeats, of 15 s each, that a line may take to arrive completely. Clients write a command at once, and an
+incomplete line can occupy 16 MiB of memory for as long as the client likes."""
 
 TOPICS = {
     "sessions": (events.SessionAdded, events.SessionUpdated, events.SessionRemoved),
     "extensions": (events.ExtState,),
     "trust": (events.TrustRequired,),
 }
-"""What `subscribe` takes, and the events that belong to it."""
+"""Topics of `subscribe`, and the types of their events."""
 
 
 class ServerConnection:
-    """The daemon's end of a connection, whatever carries it."""
+    """The daemon's end of a connection, independent of its carrier."""
 
     stdio = False
     """Not `zot rpc`: commands name their session."""
@@ -58,9 +58,16 @@ class ServerConnection:
         confinement: Confinement | None = None,
         is_remote: bool = False,
     ) -> None:
-        """`peer`: who the carrier says it is, for the log. `ceiling`: the most that hello may ask for.
+        """Create the connection.
 
-        `confinement`: what it may see, when that is not all. `is_remote`: it need not be a program of this user.
+        Args:
+            transport: where the output goes.
+            context: the daemon's shared state.
+            dispatcher: decodes and runs the commands.
+            peer: name of the peer for the log, as reported by the carrier.
+            ceiling: the highest role that `hello` may request.
+            confinement: further restrictions; None if there are none.
+            is_remote: the client may be on another machine.
         """
         self.id = ids.new("k")
         self.client = Client()
@@ -70,13 +77,14 @@ class ServerConnection:
         self.heavy: asyncio.Lock | None = asyncio.Lock()
         """See `zotd.api.dispatch.CommandSource`."""
         self.shared: AbstractAsyncContextManager[object] = context.remote_heavy if is_remote else nullcontext()
-        """As `heavy`."""
+        """See `zotd.api.dispatch.CommandSource`."""
         self.is_remote = is_remote
+        # A client has to request ADMIN in `hello`, even if its carrier permits it.
         self.role = min(ceiling, Role.APPROVE)
         self.can_decide = False
-        """It answers questions about calls in the sessions that it follows."""
+        """Whether it can answer approval requests of the sessions that it follows."""
         self.has_spoken = False
-        """It has sent a line."""
+        """Whether it has sent a complete line; clients that have not are disconnected first (`UnixServer`)."""
         self.context = context
         self.peer = peer
         context.tally.count(connections=1)
@@ -85,11 +93,11 @@ class ServerConnection:
         self._lines = Lines(CLIENT_LIMIT)
         self._outbox = Outbox(transport, cut=self._evict)
         self._followers: dict[str, OutboxSubscriber] = {}
-        self._made: WeakSet[Session] = WeakSet()  # those that were closed meanwhile are gone
+        self._made: WeakSet[Session] = WeakSet()  # weak: sessions may be closed before the connection ends
         self._topics: tuple[type[events.Event], ...] = ()
         self._unlisten = context.manager.listen(self._topic_event)
         self._taken: deque[bytes | TooLong] = deque()
-        """Lines that have come and wait for their turn; of one read, which is 256 KiB at most."""
+        """Received lines that wait for a free command slot; at most those of one read, 256 KiB."""
         self._half_line_beats = 0
         self._in_flight = 0
         self._lost = False
@@ -97,7 +105,7 @@ class ServerConnection:
 
     @property
     def sender(self) -> str:
-        """Who it is, for the queue and the log: what the client says of itself, else what the kernel says."""
+        """Name of the client for the queue and the log: as given in `hello`, else as reported by the carrier."""
         return self.client.name or self.client.kind or self.peer
 
     # --- what the carrier calls -------------------------------------------------------------------------------------
@@ -142,9 +150,9 @@ class ServerConnection:
             self._outbox.write_live(beat, encode(beat[0]) + b"\n")
 
     def end(self, reason: str | None = None) -> None:
-        """Close it once what was written is sent. Harmless when it ends already.
+        """Close the connection after its output is sent. May be called twice.
 
-        With a reason, of which the client is told, also what has come and was not begun is done no more.
+        If `reason` is given, the client is told, and its commands that have not started are dropped.
         """
         if reason is None:
             self._outbox.flush()
@@ -174,7 +182,7 @@ class ServerConnection:
 
     def made(self, session: Session) -> None:
         """Record an ephemeral session of this client, which ends with the client even if it never attaches."""
-        if self._lost:  # it left while its command was under way
+        if self._lost:  # the client disconnected while its command was running
             self.context.manager.settle(session)
             return
         session.holders.add(self)
@@ -185,10 +193,10 @@ class ServerConnection:
             self.confinement.opened(session.id)
 
     def follow(self, session: Session) -> OutboxSubscriber:
-        """Attach; a second attach starts over. `catch_up` of the result has to follow."""
+        """Attach to the session, again if it is attached. The caller has to call `catch_up` of the result."""
         self.unfollow(session.id)
         follower = OutboxSubscriber(session, self._outbox, self.context.tally)
-        if self._lost:  # it left while its command was under way
+        if self._lost:  # the client disconnected while its command was running
             follower.stop()
             return follower
         self._followers[session.id] = follower
@@ -207,7 +215,7 @@ class ServerConnection:
             self.context.manager.settle(follower.session)
 
     def subscribe(self, names: Sequence[str], *, now: Sequence[events.Event] = ()) -> None:
-        """Send the events of these topics from now on, and of no others; and of `now` those that belong to them."""
+        """Send events of these topics only, from now on; and those of `now` that belong to them immediately."""
         self._topics = tuple(kind for name in names for kind in TOPICS[name])
         for event in now:
             self._topic_event(event)
@@ -215,7 +223,7 @@ class ServerConnection:
     # --- inside -------------------------------------------------------------------------------------------------------
 
     def _show(self, event: events.Event) -> None:
-        """Send an event that nobody else gets, and that may wait behind others."""
+        """Send an event to this client only; slow clients may get it merged with or after others."""
         self._outbox.write_live([event], encode(event) + b"\n")
 
     def _work(self) -> None:
@@ -226,6 +234,7 @@ class ServerConnection:
                 self._in_flight += 1
                 self.context.tally.count(commands=1)
                 self.context.spawn(f"command of {self.id}", self._finish(work))
+        # A client that sends commands faster than they are answered is slowed down by the kernel's buffers.
         if self._in_flight >= MAX_IN_FLIGHT:
             self._transport.pause_reading()
         elif not self._lost:
@@ -251,6 +260,7 @@ class ServerConnection:
         outbox.close()
         self._transport.write(b"".join(encode(event) + b"\n" for event in farewell))
         self._transport.close()
+        # The farewell may not fit into the buffers of a client that does not read, and then `close` would never finish.
         asyncio.get_running_loop().call_later(FAREWELL_S, self._hang_up)
 
     def _hang_up(self) -> None:

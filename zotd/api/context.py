@@ -23,10 +23,10 @@ from zotd.wire.reports import Metrics
 from zotd.wire.version import PROTOCOL, VERSION, protocols
 
 MAX_LOOKS = 2
-"""Threads that look at working directories at once: those that a dead mount holds must not be all that there are."""
+"""Number of threads that may access working directories at a time: a hanging mount must not block all threads."""
 
 MAX_CONNECTIONS = 256
-"""Through all doors: a bound on what one user's runaway script can open; a connection costs about 8 KiB."""
+"""Maximum number of connections through all doors; bounds a runaway script of the user. A connection takes about 8 KiB."""
 
 
 @dataclass(slots=True)
@@ -49,20 +49,20 @@ class Tally:
 
 @dataclass(slots=True)
 class DoorStatus:
-    """How clients reach the daemon; the doors report to it."""
+    """How clients can reach the daemon; updated by the doors."""
 
     socket: str
     """Path of the Unix socket."""
     tokens: TokenStore | None = None
-    """Tokens of the WebSocket door, also while it is closed; None: this daemon stores none."""
+    """Tokens of the WebSocket door, also while it is closed; None if this daemon has no token store."""
     hidden: str = ""
-    """Why new clients do not find the socket; empty: they do."""
+    """Why new clients cannot find the socket; empty if they can."""
     websocket: str | None = None
-    """The URL of the WebSocket door; None: it is closed."""
+    """URL of the WebSocket door; None if it is closed."""
     _check_tokens: Callable[[], None] = lambda: None
 
     def socket_hidden(self, reason: str) -> bool:
-        """Record why clients do not find the socket, empty when they do; returns whether that is new."""
+        """Record why clients cannot find the socket (empty: they can); return whether the reason has changed."""
         before, self.hidden = self.hidden, reason
         return reason != before
 
@@ -71,7 +71,7 @@ class DoorStatus:
         self.websocket, self._check_tokens = url, check_tokens
 
     def websocket_closed(self) -> None:
-        """Forget the URL."""
+        """Record that the WebSocket door is closed."""
         self.websocket = None
 
     def tokens_changed(self) -> None:
@@ -79,51 +79,51 @@ class DoorStatus:
         self._check_tokens()
 
     def problems(self) -> list[str]:
-        """Why clients do not get in, for `status`."""
+        """Return why clients cannot connect, one sentence each, for `daemon.status`."""
         closed = "" if self.websocket is None or self.tokens is None else self.tokens.problem()
         return [problem for problem in (self.hidden, closed) if problem]
 
 
 @dataclass(slots=True)
 class DaemonContext:
-    """The daemon, as its connections and their commands see it."""
+    """The daemon as seen by its connections and commands."""
 
     manager: Manager
     spawn: Spawn
     """Starts a named task that outlives the connection."""
     archive: Archive
-    """All stored sessions at once."""
+    """Queries over all stored sessions."""
     epoch: str
     doors: DoorStatus
     stop: Callable[[bool], None]
-    """Stop the daemon: at once, or (True) when nothing runs."""
+    """Stops the daemon: at once, or (True) as soon as nothing runs."""
     changed: Callable[[], None]
-    """Called when a connection was opened or has ended."""
+    """Called when a connection was opened or closed."""
     warnings: list[str] = field(default_factory=list)
-    """Problems found at the start, for `status`."""
+    """Problems found at the start, for `daemon.status`."""
     reload: Callable[[], Awaitable[ConfigReloaded]] | None = None
-    """Reads the configuration again; raises CommandError when that cannot be used. None: it has none."""
+    """Reloads the configuration; raises CommandError if it is invalid. None if there is no configuration file."""
     config_problems: Callable[[], Sequence[str]] = tuple
-    """What is wrong with the configuration that was read last."""
+    """Returns the problems of the configuration that was read last."""
     service: str | None = None
-    """Who runs the daemon: `systemd`, `launchd`; None: it runs by itself."""
+    """Service manager that runs the daemon, `systemd` or `launchd`; None if there is none."""
     channels: ChannelDesk | None = None
-    """Messaging channels; None: this daemon has none."""
+    """Messaging channels; None if the daemon serves none."""
     remote_heavy: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held by the one command of `dispatch.HEAVY` that is under way for clients of other machines."""
+    """Shared by all clients on other machines: only one of their `dispatch.HEAVY` commands runs at a time."""
     spending: Spending = field(default_factory=Spending)
     heritage: Heritage | None = None
-    """Knows what earlier daemons of this home have started; None: nothing does."""
+    """Knows which processes earlier daemons of this home started; None if that is not tracked."""
     presences: Presences = field(default_factory=Presences)
     opened_by_people: WeakSet[Session] = field(default_factory=WeakSet)
-    """The ephemeral sessions that no such program has opened."""
+    """Ephemeral sessions that were not opened by a descendant of the daemon; only their programs may open nested ones."""
     tally: Tally = field(default_factory=Tally)
     connections: int = 0
     started: float = field(default_factory=time.monotonic)
     stopping: bool = False
     completer: Completer = field(init=False)
     looks: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_LOOKS))
-    """Of threads that look at working directories."""
+    """Limits the threads that access working directories."""
 
     def __post_init__(self) -> None:
         manager = self.manager
@@ -140,7 +140,7 @@ class DaemonContext:
         self.changed()
 
     def begin_stop(self) -> None:
-        """Report from now on that the daemon stops."""
+        """Report the state `stopping` from now on."""
         self.stopping = True
 
     def status(self) -> Status:

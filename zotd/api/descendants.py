@@ -1,13 +1,13 @@
-"""What a program may do that descends from the daemon: a tool's command, an extension, whatever these start.
+"""What a program may do that descends from the daemon: a tool's command, an extension, or what these start.
 
 | it may | of |
 |---|---|
 | read, and reload or tap extensions | the session that it was started for |
-| read and submit | ephemeral sessions that it has opened, on this connection; it may open them where the configuration says so |
-| decide, administer, see others | nothing |
+| read and submit | ephemeral sessions that it has opened on this connection, if the configuration permits opening them |
+| approve, administer, see other sessions | nothing |
 
-So the model cannot approve its own calls by running `zotctl`. It is a rail, and no wall: what a user can do, a program
-of this user can do by other ways (`docs/durability.md`, Who may decide).
+Otherwise the model could approve its own calls by running `zotctl`. This prevents accidents, not attacks: a program of
+this user can get the rights of its user in other ways (`docs/durability.md`, Who may decide).
 """
 
 import logging
@@ -26,43 +26,43 @@ from zotd.workspace.environment import TRUST
 log = logging.getLogger(__name__)
 
 ROLE = Role.SUBMIT
-"""The most that a descendant gets."""
+"""The highest role of a descendant."""
 
 FOR_PEOPLE = frozenset({"presence.update"})
-"""What needs a low role and is not for programs: one that says that somebody looks would have people told nothing."""
+"""Commands that need a low role but are refused: a program that reports a present user would suppress notifications."""
 
 OWN_EXTENSIONS = frozenset({"ext.reload", "ext.tap"})
-"""What an agent needs that writes extensions for itself; they run with or without it."""
+"""Commands that an agent needs to develop an extension; the extensions run anyway."""
 
 
 class Descendant(Confinement):
-    """The bounds of the connection of such a program."""
+    """The restrictions of a descendant's connection."""
 
     checks_modes = True
 
     def __init__(self, own: Collection[str], context: DaemonContext, peer: str) -> None:
-        """`own`: ids of the sessions that the program was started for, at any moment. `peer`: for the log."""
+        """`own` has the ids of the sessions that the program was started for, and may change. `peer` is for the log."""
         super().__init__(own, context)
         self._peer = peer
         self._opened: set[str] = set()
 
     def sees(self, session: str) -> bool:
-        """Whether it may know of this session."""
+        """Whether it may see this session: one that it was started for, or that it has opened."""
         return super().sees(session) or session in self._opened
 
     def opened(self, session: str) -> None:
-        """It has opened this session."""
+        """Record a session that it has opened."""
         self._opened.add(session)
 
     def check(self, role: Role, what: str) -> None:
-        """Raise CommandError when this role, for `what`, is beyond a descendant."""
+        """Raise CommandError if this role, or the command `what`, is not allowed for descendants."""
         if role > ROLE or what in FOR_PEOPLE:
             log.warning("%s was refused: %s descends from this daemon", what, self._peer)
             sentence = "is not allowed for programs started by zotd (rule: descendants never decide)"
             raise _forbidden(f"{what} {sentence}; run it in your own terminal")
 
     def admit(self, command: CommandSpec, params: Frozen) -> Frozen:
-        """The parameters as they may be carried out; raises CommandError when none may."""
+        """Return the parameters with the restrictions applied; raises CommandError if the command is not allowed."""
         self.check(command.role, command.name)
         if isinstance(params, SessionCreate):
             return self._creation(params)
@@ -76,6 +76,7 @@ class Descendant(Confinement):
         if command.role >= Role.SUBMIT and command.name not in OWN_EXTENSIONS:
             sentence = "would change the session that runs this program (rule: descendants only read their own session)"
             raise _forbidden(f"{command.name} {sentence}; an extension can use `submit`, a user a terminal")
+        # Attaching must not replace the environment of the session that runs this program.
         return msgspec.structs.replace(params, env=None) if isinstance(params, Attach) else params
 
     # --- inside -----------------------------------------------------------------------------------------------
@@ -98,7 +99,7 @@ class Descendant(Confinement):
         return msgspec.structs.replace(params, mode=mode, env=_without_trust(params.env))
 
     def _change(self, params: Frozen) -> Frozen:
-        """The same for a session that it has opened itself."""
+        """Restrict a command about a session that it has opened."""
         if isinstance(params, Fork):
             raise _forbidden(
                 "session.fork creates a stored session (rule: nested sessions are not stored); create another one"
@@ -110,13 +111,13 @@ class Descendant(Confinement):
         return params
 
     def _check_mode(self, mode: str | None) -> None:
-        """A nested session must not permit what the one that it works for asks about."""
+        """Raise CommandError if the mode permits more than that of the sessions that the program works for."""
         if mode is not None and narrowest(mode, *self._modes()) != mode:
             sentence = "permits more than the session that runs this program does (rule: descendants never decide)"
             raise _forbidden(f"the mode {mode} {sentence}; leave it out")
 
     def _modes(self) -> list[str]:
-        """Those of its own sessions; the narrowest when they are gone."""
+        """Return the modes of its own sessions; the most restrictive mode if they have ended."""
         return [session.ledger.row.settings.mode for session in self._own_sessions()] or [MODES[-1]]
 
     def _sees_no_other(self) -> CommandError:
@@ -130,7 +131,7 @@ class Descendant(Confinement):
 
 
 def _without_trust(env: dict[str, str] | None) -> dict[str, str] | None:
-    """Which workspaces are trusted, only people say."""
+    """Remove the variable that trusts a workspace, which only a person may do."""
     return None if env is None else {name: value for name, value in env.items() if name != TRUST}
 
 

@@ -1,8 +1,7 @@
-"""Decodes a line, runs its command and sends the response; the only place where exceptions become error codes.
+"""Decodes a line, runs its command and sends the response. The only place where exceptions become error codes.
 
-Handlers are found in a table (`zotd.api.methods.HANDLERS`), parameters are decoded into the Struct that the command
-table names, the role is checked against the same table. Whatever goes wrong, the sender gets exactly one response
-and its connection lives.
+Handlers are looked up in a table (`zotd.api.methods.HANDLERS`). The command table determines the Struct of the
+parameters and the required role. Whatever fails, the client gets exactly one response and stays connected.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ from zotd.wire.framing import TooLong
 log = logging.getLogger(__name__)
 
 MAX_ECHOED = 4096
-"""Characters of a type or an id: both come back in the response, which must fit into a frame."""
+"""Longest type or id: both are repeated in the response, which has to fit into a frame."""
 
 
 HEAVY = frozenset(
@@ -41,36 +40,36 @@ HEAVY = frozenset(
         "usage.report",
     ]
 )
-"""Commands that read and take milliseconds of the event loop. A connection has one of them under way at a time, and the
-others wait: two thousand that one client sends at once cost another client's command no more than one of them does."""
+"""Commands that read and take milliseconds on the event loop. Each connection runs one of them at a time: two thousand of
+them from one client delay another client's command no longer than a single one."""
 
 
 class CommandSource(Protocol):
-    """The connection that a command came through, as handlers of every carrier see it."""
+    """The connection that a command came through, as seen by handlers."""
 
     role: Role
-    """What it may do."""
+    """Current role."""
     ceiling: Role
-    """What it may do if its hello asks for it."""
+    """Highest role that it can request in `hello`."""
 
     @property
     def confinement(self) -> Confinement | None:
-        """Its bounds beyond that: of a descendant of the daemon, or of a token for some sessions."""
+        """Further restrictions: of a descendant of the daemon, or of a token for some sessions."""
         ...
 
     @property
     def heavy(self) -> asyncio.Lock | None:
-        """Held by the one of `HEAVY` that is under way; None: they need not wait, there is one client only."""
+        """Held while one of `HEAVY` runs; None if there is only one client, so that no other has to wait."""
         ...
 
     @property
     def shared(self) -> AbstractAsyncContextManager[object]:
-        """Held besides `heavy`; one lock for all connections from other machines, so that many cost what one does."""
+        """Held in addition to `heavy`: one lock for all clients on other machines, so that many cost no more than one."""
         ...
 
     @property
     def stdio(self) -> bool:
-        """It is `zot rpc`: one session, which commands do not name."""
+        """Whether it is `zot rpc`, which has one session that commands do not name."""
         ...
 
     @property
@@ -102,11 +101,11 @@ class Invocation:
         return self._command.name
 
     def remember(self, answer: asyncio.Future[Frozen | None] | None) -> None:
-        """Tell `answer` how this command was answered, for those that repeat it."""
+        """Set the result of `answer` to the response of this command, for requests that repeat it."""
         self._answer = answer
 
     def respond(self, data: Frozen | None = None) -> None:
-        """Answer now, before the events that the command causes; without it the handler's result is the answer."""
+        """Send the response now, before the events that the command causes; otherwise it is sent when the handler returns."""
         if not self._responded:
             self._responded = True
             response = Response(self._command.name, success=True, id=self._id, data=data)
@@ -140,7 +139,7 @@ class Dispatcher:
         self._repeats = Repeats()
 
     def take(self, door: CommandSource, line: bytes | TooLong) -> Coroutine[object, object, None] | None:
-        """Decode a line. Returns the work to run, in a task; or None when it was answered at once."""
+        """Decode a line; return the coroutine to run in a task, or None if it was answered at once."""
         if isinstance(line, TooLong):
             door.write(failure("", Code.TOO_LARGE, "the line is longer than 16 MiB and was skipped"))
             return None
@@ -179,7 +178,7 @@ class Dispatcher:
         return Invocation(door, self._manager, command, envelope.id), params
 
     async def _repeat(self, call: Invocation, first: First) -> None:
-        """Send the first answer again, as soon as there is one."""
+        """Send the first response again as soon as there is one."""
         await asyncio.wait([first.answer])
         if first.answer.cancelled():
             call.fail(Code.CONFLICT, "the first request with this request_id failed; send it again")
@@ -191,7 +190,8 @@ class Dispatcher:
             await self._carry_out(call, params, handler)
             return
         async with call.door.heavy, call.door.shared:
-            # Let the others begin to wait: without that each would find the lock free, all in one turn of the loop.
+            # Yield, so that other commands queue for the lock: otherwise each would find it free, and all of them would
+            # run within one iteration of the event loop.
             await asyncio.sleep(0)
             await self._carry_out(call, params, handler)
 
@@ -212,7 +212,7 @@ class Dispatcher:
 
 
 def _beyond(door: CommandSource, command: CommandSpec) -> str:
-    """Why a command is refused that needs another role, and how to get that."""
+    """Return the error for a command that needs another role; it says how to get that role."""
     need, most = command.role.name.lower(), door.ceiling.name.lower()
     if command.role <= door.ceiling:
         return f"{command.name} needs the role {need}; ask for it in hello"
@@ -220,10 +220,10 @@ def _beyond(door: CommandSource, command: CommandSpec) -> str:
 
 
 def _envelope(line: bytes) -> Envelope:
-    """Type and id of a request.
+    """Decode the type and id of a request.
 
     Raises:
-        BadFrameError: not a JSON object, or an id that a program could not get back unchanged.
+        BadFrameError: it is not a JSON object, or its id cannot be repeated unchanged.
     """
     envelope = decode(line, Envelope)
     if isinstance(envelope.id, int) and abs(envelope.id) > MAX_ID:

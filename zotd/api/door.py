@@ -1,7 +1,7 @@
-"""Accepts connections on the listening socket, and waits when the process has no file descriptor left.
+"""Accepts connections on the listening socket, and pauses when the process runs out of file descriptors.
 
-asyncio's own accepting tries 128 times at once in that case and logs each, every second (measured: 8 % of a core, and
-128 tracebacks a second). Here those who knock wait in the kernel's queue until a descriptor is free.
+In that case asyncio's server retries 128 times and logs each failure, every second (measured: 8 % of a core, and 128
+tracebacks a second). Here, new clients wait in the kernel's queue until a descriptor is free.
 """
 
 import asyncio
@@ -12,27 +12,27 @@ from collections.abc import Callable
 log = logging.getLogger(__name__)
 
 AT_ONCE = 32
-"""Connections that are taken in before others get their turn of the event loop; the rest is seen in the next one."""
+"""Connections accepted in one iteration of the event loop, so that other tasks get their turn; the rest follow."""
 
 PAUSE_S = 1.0
-"""Before it is tried again when the process had no descriptor left; sooner when one of its own connections ends."""
+"""Pause in seconds after running out of descriptors; it ends early when a connection is closed."""
 
 
 class Door:
-    """Accepts connections from its making on; used on the event loop."""
+    """Accepts connections until `close`. Used on the event loop."""
 
     def __init__(self, listener: socket.socket, enter: Callable[[socket.socket], None]) -> None:
-        """The caller closes `listener` after `close`. `enter` gets each connection, not blocking, and owns it."""
+        """`enter` gets each connection as a non-blocking socket, which it owns. `listener` stays the caller's to close."""
         self._listener = listener
         self._enter = enter
         self._loop = asyncio.get_running_loop()
         self._pause: asyncio.TimerHandle | None = None
         self._is_short = False
-        """It has been told that descriptors are missing, and since then not everybody has come in who waited."""
+        """A shortage was logged, and not all waiting clients have been accepted since; prevents repeated warnings."""
         self._open()
 
     def move(self, listener: socket.socket) -> None:
-        """Accept there from now on; the old listener is left to the caller, with those who still wait in it."""
+        """Accept at another listener from now on. The caller closes the old one and the clients that wait in its queue."""
         if self._pause is None:
             self._accept()
         self._loop.remove_reader(self._listener)
@@ -41,7 +41,7 @@ class Door:
             self._open()
 
     def freed(self) -> None:
-        """A connection ends, and with it its descriptor, a moment later."""
+        """Retry soon after a connection was closed, which frees a descriptor in the next iteration of the loop."""
         if self._pause is not None:
             self._pause.cancel()
             self._pause = self._loop.call_later(0, self._reopen)
@@ -66,7 +66,7 @@ class Door:
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
                 self._is_short = False
                 return
-            except OSError as error:  # no descriptor, no memory: the listener stays readable
+            except OSError as error:  # out of descriptors or memory: the listener stays readable, so stop polling it
                 self._wait(error)
                 return
             peer.setblocking(False)

@@ -1,10 +1,10 @@
-"""One connection follows one session: what it missed from the journal, then live, with no gap and no duplicate.
+"""Sends one session's events to one connection: missed ones from the journal, then live ones, without gap or duplicate.
 
-    catching up --(cursor has reached what is shown)--> live
+    catching up --(cursor has reached the last event shown)--> live
 
-The switch and the check happen in one step of the loop: it goes live when the client has exactly what is shown, so that
-whatever is shown later is new to it. While catching up, committed events are not kept: they are read from the journal,
-which is the authority. Live ones are kept, merged, as long as nothing newer replaces them.
+The comparison and the switch happen without an await in between, so every later event is new to the client. While
+catching up, committed events are ignored here, because they are read from the journal. Live events are kept and merged,
+until a committed event replaces them.
 """
 
 from collections.abc import Sequence
@@ -17,16 +17,17 @@ from zotd.wire import events
 from zotd.wire.base import encode
 
 PAGE_BYTES = 256 * 1024
-"""Of missed events, read and sent at a time."""
+"""Missed events that are read and sent at a time."""
 
 _REPLACES_LIVE = (events.AssistantMessage, events.TurnStart, events.TurnEnd, events.ToolResultEvent, events.Done)
+"""Committed events that contain, or make obsolete, the live events before them."""
 
 
 class OutboxSubscriber:
     """A `ledger.ledger.Subscriber` that writes to a connection's outbox."""
 
     def __init__(self, session: Session, outbox: Outbox, tally: Tally) -> None:
-        """Subscribes at once; `catch_up` has to follow."""
+        """Subscribe at once; the caller has to call `catch_up`."""
         self.session = session
         self._outbox = outbox
         self._tally = tally
@@ -36,7 +37,7 @@ class OutboxSubscriber:
         session.ledger.subscribe(self)
 
     def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
-        """Send them, if they are not read from the journal anyway."""
+        """Send committed events if live; otherwise they are read from the journal."""
         if self._is_live:
             self._tally.count(events=len(shown))
             self._outbox.write(data, frames=len(shown), session=self.session.id, last_seq=last_seq)
@@ -52,26 +53,27 @@ class OutboxSubscriber:
             self._outbox.check(self._kept.size)
 
     async def catch_up(self, cursor: int) -> None:
-        """Send everything after `cursor`, which is not beyond what is shown; say `replay_complete`, and go live."""
+        """Send all events after `cursor`, which must not exceed the shown ones, then `replay_complete`, and go live."""
         ledger = self.session.ledger
-        if not self._stopped:  # else it has attached again while its snapshot was read
-            self._outbox.sent[self.session.id] = cursor  # what the client has, should it be cut before it gets more
+        if not self._stopped:  # else the client has attached again while its snapshot was read
+            self._outbox.sent[self.session.id] = cursor  # what the client has, for the `evicted` event
         while cursor < ledger.shown_seq and not self._stopped:
             try:
                 reached, data = await ledger.journal.events_after(self.session.id, cursor, PAGE_BYTES)
             except UnreadableSessionError:
-                break  # said below, instead of the events that cannot be shown; there will be no new ones
-            await self._outbox.room()  # not behind the write: others of this connection may catch up as well
+                break  # reported below; a damaged session gets no new events
+            # Before the write, because several sessions of a connection may catch up at the same time.
+            await self._outbox.room()
             if not self._stopped:
-                if reached > ledger.shown_seq:  # stored, and not shown yet: it has its turn behind what is live by now
+                if reached > ledger.shown_seq:  # committed but not shown yet: `committed` sends them when they are
                     data = b"".join(data.splitlines(keepends=True)[: ledger.shown_seq - cursor])
                     reached = ledger.shown_seq
                 self._tally.count(events=reached - cursor)
                 self._outbox.write(data, session=self.session.id, last_seq=reached)
                 cursor = reached
-        if self._stopped:  # the client has left, or attached again: another follower serves it
+        if self._stopped:  # the client has disconnected, or attached again and has another follower
             return
-        # From here to the end of the method nothing else runs.
+        # No await from here on, or an event that is shown in between would be lost.
         if ledger.damage is not None:
             cursor = ledger.shown_seq
         blocked = ledger.damage or ledger.failure

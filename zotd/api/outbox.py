@@ -1,8 +1,8 @@
-"""Output queue of one client: bounded, with live events merged, so that a slow client affects no other.
+"""Output queue of one client: bounded, and merging live events, so that a slow client affects no other.
 
-While the client reads, bytes go straight to the transport. When it does not, committed frames queue up and live
-events merge into one pending piece per item; past a limit, or after `STALL_S` without getting below it, the client
-is cut (`docs/protocol.md`: a slow client costs only itself). On stdio nobody is cut: the one client is the parent.
+As long as the client reads, bytes go straight to the transport. Otherwise committed frames are queued, and adjacent live
+events of one item are merged. A client that exceeds a limit, or stays above the high-water mark for `STALL_S`, is
+disconnected (`docs/protocol.md`). On stdio no client is disconnected, because it is the parent process.
 """
 
 import asyncio
@@ -17,26 +17,26 @@ from zotd.wire import events
 from zotd.wire.base import ENCODER
 
 FLUSH_BYTES = 64 * 1024
-"""Writes of one turn of the event loop go out together, and at once when they are this long: each `send` wakes the
-client, which costs more than the bytes."""
+"""Size at which collected writes are sent immediately. Smaller ones are sent once per iteration of the event loop: each
+`send` wakes the client, which costs more than the bytes."""
 
 HIGH_WATER_BYTES = 64 * 1024
-"""Bytes that the transport holds, besides the kernel's 200 KiB, before the client counts as stalled. From there on live
-events merge, which loses nothing."""
+"""Size of the transport's buffer, besides the kernel's 200 KiB, at which the client counts as stalled. From then on live
+events are merged, which loses nothing."""
 
 LOW_WATER_BYTES = 16 * 1024
 
 MAX_FRAMES = 256
-"""Committed frames that may wait (`docs/protocol.md`)."""
+"""Maximum number of queued committed frames (`docs/protocol.md`)."""
 
 MAX_BYTES = 2 * 1024 * 1024
-"""Bytes that may wait, besides what the transport holds."""
+"""Maximum size of the queue in bytes, without the transport's buffer."""
 
 STALL_S = 3.0
-"""How long a client may stay stalled; with the time that its buffers take to fill it is cut within 5 s."""
+"""Time in seconds that a client may stay stalled. Including the time to fill its buffers, it is disconnected within 5 s."""
 
 FAREWELL_S = 0.5
-"""How long a client that is cut has to read what is on its way to it."""
+"""Time in seconds for a disconnected client to read the output that is on its way."""
 
 
 _MERGED: dict[type[events.Event], str] = {
@@ -45,22 +45,22 @@ _MERGED: dict[type[events.Event], str] = {
     events.ToolUseArgs: "delta",
     events.ToolProgress: "text",
 }
-"""Live events of which neighbours about the same item become one, and the field that grows."""
+"""Live events that are merged with an adjacent one of the same item, and the field that is concatenated."""
 
 
 class LiveBatch:
-    """Live events that wait, in order; pieces of one item are one piece."""
+    """Queued live events in order; adjacent events of one item are merged."""
 
     def __init__(self) -> None:
         self._events: list[events.Event] = []
         self._texts: dict[int, StringIO] = {}
-        """Of the events that have grown, by their index. Kept as strings, deltas of 4 bytes would take 15 times that."""
+        """Concatenated text of merged events, by their index. A list of 4-byte deltas would take 15 times the memory."""
         self._last: tuple[object, ...] | None = None
         self.size = 0
-        """Bytes that it will be, or a few less."""
+        """Size of the encoded events in bytes, possibly a few too low."""
 
     def add(self, shown: Sequence[events.Event]) -> None:
-        """Put them last, merging what continues the one before."""
+        """Append events; merge each one that continues the one before."""
         for event in shown:
             field = _MERGED.get(type(event))
             text: str = getattr(event, field) if field else ""
@@ -74,7 +74,7 @@ class LiveBatch:
                 self.size += len(ENCODER.encode(event)) + 1
 
     def encode(self) -> bytes:
-        """As NDJSON; empty when there is nothing."""
+        """Return the events as NDJSON; empty if there are none."""
         return ENCODER.encode_lines([self._joined(index) for index in range(len(self._events))])
 
     def _joined(self, index: int) -> events.Event:
@@ -94,7 +94,7 @@ class LiveBatch:
 
 @dataclass(slots=True)
 class _Piece:
-    """Something that waits, and what it counts."""
+    """A queued write and what it counts towards the limits."""
 
     data: bytes | LiveBatch
     frames: int = 0
@@ -106,17 +106,17 @@ class _Piece:
 
 
 class Outbox:
-    """The writing end of one connection."""
+    """The output side of one connection."""
 
     def __init__(
         self, transport: asyncio.WriteTransport, *, cut: Callable[[str], None] | None, stall_s: float = STALL_S
     ) -> None:
-        """`cut` is told the reason, once, when the client is too slow; None: it never is."""
+        """`cut` is called once with the reason when the client is too slow; None: never."""
         self._transport = transport
         self._cut = cut
         self._stall_s = stall_s
         self._ready: list[bytes] = []
-        """What this turn of the event loop has brought, for one `send`."""
+        """Output of this iteration of the event loop, for a single `send`."""
         self._ready_bytes = 0
         self._waiting: deque[_Piece] = deque()
         self._frames = 0
@@ -131,7 +131,7 @@ class Outbox:
         transport.set_write_buffer_limits(HIGH_WATER_BYTES, LOW_WATER_BYTES)
 
     def write(self, data: bytes, *, frames: int = 1, session: str | None = None, last_seq: int = 0) -> None:
-        """Responses and committed events; never dropped while the client lives."""
+        """Send a response or committed events; never dropped as long as the client is connected."""
         if self.closed:
             return
         piece = _Piece(data, frames, session, last_seq)
@@ -144,7 +144,7 @@ class Outbox:
         self.check()
 
     def write_live(self, shown: Sequence[events.Event], data: bytes) -> None:
-        """Live events; `data` is their NDJSON."""
+        """Send live events, which may be merged; `data` is their NDJSON."""
         if self.closed:
             return
         if not self._paused and not self._waiting:
@@ -162,7 +162,7 @@ class Outbox:
         self.check()
 
     def check(self, held_bytes: int = 0) -> None:
-        """Cut the client if too much waits for it, with what somebody else holds for it."""
+        """Disconnect the client if too much is queued, including `held_bytes` that the caller holds for it."""
         if self._cut is None:
             return
         if self._frames > MAX_FRAMES:
@@ -171,13 +171,13 @@ class Outbox:
             self._cut(f"more than {MAX_BYTES // (1024 * 1024)} MiB were waiting")
 
     async def room(self) -> None:
-        """Wait until the client has read what it was sent, or is gone; for replay, which must not fill the queue."""
+        """Wait until the client has read its output or is gone. Replay waits here so that it does not fill the queue."""
         while not self._room.is_set():  # another task that was waiting may have filled it again
             await self._room.wait()
 
     def pause(self) -> None:
         """Start to queue: the transport's buffer is full."""
-        if self.closed:  # by the farewell, perhaps: nothing else comes, for which somebody could wait
+        if self.closed:  # the farewell has filled the buffer; nothing follows, and no task must wait for room
             return
         self._paused = True
         self._room.clear()
@@ -191,7 +191,7 @@ class Outbox:
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
-        while self._waiting and not self._paused:  # handing over may pause it again
+        while self._waiting and not self._paused:  # a write may pause the transport again
             piece = self._waiting.popleft()
             self._frames -= piece.frames
             self._bytes -= piece.data.size if isinstance(piece.data, LiveBatch) else len(piece.data)

@@ -1,10 +1,10 @@
 """Tracks which clients are attached to which session, and sends the list to all of them when it changes.
 
-Changes within one turn of the event loop are sent together: when 200 clients attach at once, each gets a few lists, not
-200.
+Changes within one iteration of the event loop are sent together: when 200 clients attach at once, each gets a few lists,
+not 200.
 
-Clients that say whether a person looks at them (`presence.update`) are also where people are called: when nobody looks,
-the one client at which somebody did so last is told what happened (`zotd.api.attention`).
+Clients may report whether a user is looking at them (`presence.update`). If no client is focused, the one that was
+focused last is notified of important events (`zotd.api.attention`).
 """
 
 import asyncio
@@ -28,24 +28,24 @@ class _Seat:
     info: ClientInfo
     write: Write
     last_used: int = 0
-    """The greater, the later a person looked at it or typed into it; 0: never."""
+    """Rank of the last use by a person; greater means later, 0 never."""
 
 
 class Presences:
     """The clients of every session."""
 
     def __init__(self, attention_s: Callable[[], float] = lambda: 0.0) -> None:
-        """`attention_s`: the shortest run, in seconds, of whose end an unfocused client is notified; asked when a session gets one."""
+        """`attention_s` returns the shortest run, in seconds, whose end is reported; called once per session."""
         self._attention_s = attention_s
         self._seats: dict[str, dict[str, _Seat]] = {}
         self._calls: dict[str, AttentionWatcher] = {}
-        """Of the sessions with a client that can say whether somebody looks at it."""
+        """Watchers of the sessions that have a client which reports its focus."""
         self._changed: dict[str, Session] = {}
-        """Of which nobody has been told yet."""
+        """Sessions whose new list has not been sent yet."""
         self._uses = 0
 
     def enter(self, session: Session, client: ClientInfo, write: Write) -> None:
-        """`client` has attached; `write` sends it an event."""
+        """Add a client that has attached; `write` sends it an event."""
         self._seats.setdefault(session.id, {})[client.id] = _Seat(client, write)
         self._tell_soon(session)
 
@@ -61,13 +61,13 @@ class Presences:
         self._tell_soon(session)
 
     def update(self, session: Session, client_id: str, *, focused: bool, typing: bool) -> bool:
-        """What a client says of the person in front of it; False when it is not attached."""
+        """Record a client's report about its user; False if the client is not attached."""
         seat = self._seats.get(session.id, {}).get(client_id)
         if seat is None:
             return False
         if session.id not in self._calls:
             self._calls[session.id] = AttentionWatcher(session, lambda: self._free(session.id), self._attention_s())
-        if focused or typing or seat.info.focused:  # also when it loses the focus: it had it until now
+        if focused or typing or seat.info.focused:  # losing the focus counts as well: the user was there until now
             self._uses += 1
             seat.last_used = self._uses
         if (seat.info.focused, seat.info.typing) != (focused, typing):
@@ -80,11 +80,12 @@ class Presences:
         return [seat.info for seat in self._seats.get(session_id, {}).values()]
 
     def _free(self, session_id: str) -> Write | None:
-        """The client that is to call a person; None when somebody looks at one of them, or none can tell."""
+        """Return how to reach the client to notify; None if a client is focused, or none reports its focus."""
         seats = [seat for seat in self._seats.get(session_id, {}).values() if seat.info.focused is not None]
         if not seats or any(seat.info.focused for seat in seats):
             return None
-        return max(reversed(seats), key=lambda seat: seat.last_used).write  # of those never used, who came last
+        # Of clients that were never used, the one that attached last.
+        return max(reversed(seats), key=lambda seat: seat.last_used).write
 
     def _tell_soon(self, session: Session) -> None:
         if not self._changed:

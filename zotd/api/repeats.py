@@ -1,8 +1,8 @@
-"""Commands that are sent again, by a client that lost its connection before the answer (`docs/protocol.md`).
+"""Recognises requests that a client repeats because it lost its connection before the response (`docs/protocol.md`).
 
-The same `request_id` with the same payload gets the first answer again and changes nothing; with another payload it
-is refused. Kept in memory, per command and session, for the newest `MAX_KEPT` of them: it outlives connections, not the
-daemon. What outlives that, and which commands need it, is in `docs/decisions/0017-clients.md`.
+The same `request_id` with the same payload gets the first response again and changes nothing; with another payload it is
+refused. Kept in memory for the newest `MAX_KEPT` requests of all sessions: it survives connections, not the daemon.
+`docs/decisions/0017-clients.md` says what survives a restart, and which commands need that.
 """
 
 import asyncio
@@ -16,13 +16,13 @@ from zotd.wire.base import Frozen, encode
 from zotd.wire.errors import Code, CommandError
 
 MAX_KEPT = 4096
-"""Answers that are remembered; a client that reconnects asks within seconds."""
+"""Maximum number of remembered responses; a client that reconnects repeats its request within seconds."""
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Of these answers together: one has some hundred bytes, but what a command of an extension shows may have a million."""
+"""Maximum size of these responses. One has some hundred bytes, but the output of an extension's command up to a million."""
 
 _SECRET = ("env", "secrets")
-"""Fields that are no part of the digest: they hold keys, and a reconnecting client's environment may differ."""
+"""Fields that the digest omits: they contain keys, and the environment of a reconnecting client may differ."""
 
 
 Key = tuple[str, str, str]
@@ -31,27 +31,27 @@ Key = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The first time that a request was seen."""
+    """The first request with an id."""
 
     digest: str
     answer: asyncio.Future[Frozen | None]
-    """What it was answered; cancelled when it failed, and may then be tried again."""
+    """Its response; cancelled if it failed, and may then be tried again."""
 
 
 class Repeats:
-    """The requests that were seen."""
+    """Recently seen requests and their responses."""
 
     def __init__(self) -> None:
         self._seen: dict[Key, First] = {}
         self._sizes: dict[Key, int] = {}
-        """Bytes of those that are answered, oldest first."""
+        """Size of each response in bytes, oldest first."""
         self._bytes = 0
 
     def seen(self, command: str, params: Frozen) -> First | None:
-        """The first request with this id, if this one repeats it.
+        """Return the first request with the same id, or None if there is none.
 
         Raises:
-            CommandError: the id stood for another payload.
+            CommandError: the id was used for another payload.
         """
         key = _key(command, params)
         first = self._seen.get(key) if key else None
@@ -60,9 +60,9 @@ class Repeats:
         return first
 
     def begin(self, command: str, params: Frozen) -> asyncio.Future[Frozen | None] | None:
-        """Remember a request that is not a repetition; None when it has no `request_id`.
+        """Remember a new request; None if it has no `request_id`.
 
-        The caller sets the result, or cancels it when the command failed.
+        The caller sets the result of the returned future to the response, or cancels it if the command failed.
         """
         key = _key(command, params)
         if key is None:
@@ -76,9 +76,10 @@ class Repeats:
         if answer.cancelled():
             del self._seen[key]
             return
-        self._sizes[key] = len(encode(answer.result())) + sum(map(len, key))  # of which its sender chose the length
+        self._sizes[key] = len(encode(answer.result())) + sum(map(len, key))  # clients choose the length of the key
         self._bytes += self._sizes[key]
-        while len(self._sizes) > MAX_KEPT or self._bytes > MAX_BYTES:  # never one that is under way: it would run twice
+        # Only answered requests are evicted: a repetition of one that still runs would run it twice.
+        while len(self._sizes) > MAX_KEPT or self._bytes > MAX_BYTES:
             oldest = next(iter(self._sizes))
             self._bytes -= self._sizes.pop(oldest)
             del self._seen[oldest]
@@ -88,10 +89,10 @@ def _key(command: str, params: Frozen) -> Key | None:
     request_id: str | None = getattr(params, "request_id", None)
     if not request_id:
         return None
-    return command, getattr(params, "session", None) or "", request_id  # some commands may be about no session
+    return command, getattr(params, "session", None) or "", request_id  # some commands work without a session
 
 
 def digest(params: Frozen) -> str:
-    """SHA-256 of a request without its secrets, to tell a repetition from another request with the same id."""
+    """Return the SHA-256 of a request without its secrets, to recognise repetitions."""
     fields = {name: None for name in _SECRET if name in params.__struct_fields__}
     return hashlib.sha256(encode(msgspec.structs.replace(params, **fields))).hexdigest()

@@ -1,8 +1,8 @@
-"""What a token may do that is for some sessions only: what its role allows, there and nowhere else.
+"""Restrictions of a token that is limited to some sessions: it has its role's rights there, and none elsewhere.
 
-It opens no session, for that would be another one, and a copy of one of its own (`session.fork`) would be, too. What
-concerns all sessions, or the daemon, it neither sees nor changes, whatever its role is; nor the log and the frames of an
-extension, whose process serves other sessions, too.
+It cannot create a session, nor copy one of its own (`session.fork`), because the result would be another session. It can
+neither see nor change anything about all sessions or the daemon, whatever its role. It gets no log and no frames of an
+extension either, because an extension may serve other sessions as well.
 """
 
 from collections.abc import Collection
@@ -14,16 +14,16 @@ from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
 
 SHARED = frozenset({"ext.logs", "ext.tap"})
-"""They show what an extension says, which serves other sessions, too."""
+"""Commands that show output of an extension, which may be about other sessions."""
 
 
 class TokenScope(Confinement):
-    """The bounds of a connection that came in with such a token."""
+    """The restrictions of a connection with such a token."""
 
     checks_modes = False
 
     def __init__(self, sessions: Collection[str], context: DaemonContext, name: str) -> None:
-        """`sessions`: their ids. `name`: of the token, for the person who reads why something is refused."""
+        """`sessions` are ids; `name` is the token's name, for error messages."""
         super().__init__(frozenset(sessions), context)
         self._name = name
 
@@ -45,7 +45,7 @@ class TokenScope(Confinement):
 
 
 def _concerns_it_alone(command: CommandSpec, params: Frozen) -> bool:
-    """Whether a command about a session is about nothing else."""
+    """Whether a command about one session affects nothing else."""
     if isinstance(params, Fork) or command.name in SHARED or getattr(params, "cwd", None) is not None:
         return False
     if isinstance(params, Approve) and params.scope == "always":  # a rule for all sessions

@@ -1,7 +1,7 @@
-"""`zot rpc`'s carrier: commands on standard input, responses and events on standard output (`docs/protocol.md`).
+"""Carrier of `zot rpc`: commands on standard input, responses and events on standard output (`docs/protocol.md`).
 
-Writing never blocks the loop, so an abort works while the parent does not read; nothing is dropped or cut, because
-the one client is the parent process.
+Writing never blocks the event loop, so an abort works even if the parent process does not read. Nothing is dropped,
+because the parent is the only client.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from zotd.wire.errors import Code
 from zotd.wire.framing import CLIENT_LIMIT, Lines, TooLong
 
 UNORDERED = ("prompt", "compact", "abort")
-"""Answered on their own: the first two when it is their turn, an abort at once. All others are answered in the order in
-which they came, so that clients that send no ids can tell whose answer it is."""
+"""Commands whose responses are sent out of order: `abort` at once, the others when the run starts. All other responses are
+sent in the order of the commands, because clients may omit ids."""
 
 
 class _Answer:
-    """The door as one command sees it."""
+    """The door as seen by one command: collects its response until its turn comes."""
 
     stdio = True
     role = ceiling = Role.SUBMIT
@@ -37,7 +37,7 @@ class _Answer:
     def __init__(self, door: "StdioDoor") -> None:
         self.lines: list[bytes] = []
         self.is_complete = False
-        """Nothing more comes of the command."""
+        """Whether the response is complete."""
         self._door = door
 
     def write(self, data: bytes) -> None:
@@ -47,13 +47,13 @@ class _Answer:
         self._door.answered(self)
 
     def complete(self) -> None:
-        """Nothing more comes of the command."""
+        """Mark the response as complete, even if the command sent none."""
         self.is_complete = True
         self._door.answered(self)
 
 
 class StdioDoor:
-    """The parent process. It follows its one session from the start."""
+    """The parent process, which follows the single session from the start."""
 
     stdio = True
     role = ceiling = Role.SUBMIT
@@ -71,14 +71,14 @@ class StdioDoor:
         spawn: Callable[[str, Coroutine[object, object, None]], None],
         token: str | None,
     ) -> None:
-        """`token`: the first command has to be a hello with it; None: nobody is asked."""
+        """If `token` is given, the first command has to be a hello with it."""
         self._dispatcher = dispatcher
         self._spawn = spawn
         self._token = token
         self._lines = Lines(CLIENT_LIMIT)
         self._outbox = Outbox(output, cut=None)
         self._answers: deque[_Answer] = deque()
-        """Of commands that are answered in order, oldest first."""
+        """Responses that are sent in order, oldest first."""
         self._in_flight = 0
         self._ended = False
         self.finished = asyncio.Event()
@@ -94,7 +94,7 @@ class StdioDoor:
             self._take(line)
 
     def ended(self) -> None:
-        """Standard input is closed; a last line without a newline counts."""
+        """Handle the end of standard input; a last line without a newline counts."""
         for line in self._lines.end():
             self._take(line)
         self._ended = True
@@ -124,7 +124,7 @@ class StdioDoor:
         self._outbox.resume()
 
     def flush(self) -> None:
-        """Hand what was written to the pipe, before it is closed."""
+        """Write collected output to the pipe; call it before the pipe is closed."""
         self._outbox.flush()
 
     async def drained(self) -> None:
@@ -145,7 +145,7 @@ class StdioDoor:
             self._spawn("a command of zot rpc", self._finish(work, answer))
 
     def _may(self, line: bytes | TooLong) -> bool:
-        """Whether the parent has shown its token; until then only a hello that does so is heard."""
+        """Whether the parent has presented its token; until then every command except that hello is refused."""
         if self._token is None:
             return True
         envelope, given = _hello(line)
@@ -161,7 +161,7 @@ class StdioDoor:
         return False
 
     def answered(self, answer: "_Answer") -> None:
-        """Write what commands have been answered with, as far as those before them have been answered too."""
+        """Send completed responses, as far as all responses before them are complete."""
         if answer not in self._answers:
             self._write_lines(answer)
         while self._answers and self._answers[0].is_complete:
@@ -193,7 +193,7 @@ def _name(line: bytes | TooLong) -> str:
 
 
 def _hello(line: bytes | TooLong) -> tuple[Envelope, str | None]:
-    """The command's name and id, and the token of a hello."""
+    """Return the command's type and id, and the token if it is a hello."""
     if isinstance(line, TooLong):
         return Envelope(), None
     try:

@@ -1,8 +1,8 @@
-"""The Unix socket: made so that it cannot be stolen, squatted or briefly open, and closed to other users.
+"""The Unix socket: created so that it is never accessible to other users, and never taken from a running daemon.
 
-The directory is 0700 and ours; a lock file is held for the daemon's life; the socket is bound under another name
-with umask 0177 and renamed into place, so it is never wider than 0600 and never missing (binding and then changing
-the mode was seen wider in 11 of 3,000 starts). Peers of another uid are dropped before a byte is read.
+Its directory is private (0700). A lock file is held as long as the daemon runs. The socket is bound under a temporary
+name with umask 0177 and renamed, so it never has a mode wider than 0600 and is never missing. (With `bind` and `chmod`,
+11 of 3,000 starts had a wider mode for a moment.) Peers with another uid are disconnected before a byte is read.
 """
 
 import asyncio
@@ -31,26 +31,26 @@ from zotd.wire.api import Role
 log = logging.getLogger(__name__)
 
 PROBE_S = 0.2
-"""How long a living daemon may take to accept a probe; the kernel does it, not the program."""
+"""Timeout of a probe connection in seconds; the kernel accepts it, so even a busy daemon takes no longer."""
 
 BACKLOG = 128
 
 HEARTBEAT_S = 15.0
-"""Between the heartbeats to attached clients (`docs/protocol.md`)."""
+"""Interval of heartbeats to attached clients, in seconds (`docs/protocol.md`)."""
 
 _AGAIN = "`systemctl --user restart zotd.socket` creates it again"
 
 _UCRED = struct.Struct("3i")
 
 _LOCAL_PEERCRED = 1
-"""`sys/un.h` of macOS, at level 0: a struct xucred, which begins with its version and the uid."""
+"""Option of macOS's `sys/un.h`, at level 0: a struct xucred, which begins with its version and the uid."""
 
 _LOCAL_PEERPID = 2
-"""The same: the pid of who has connected."""
+"""Option of macOS's `sys/un.h`, at level 0: the pid of the peer."""
 
 
 class SocketError(Exception):
-    """The socket cannot be made; the message says why and on what path."""
+    """The socket cannot be created; the message names the reason and the path."""
 
 
 class RunningError(SocketError):
@@ -61,13 +61,13 @@ class Socket:
     """The daemon's listening socket and its lock."""
 
     def __init__(self, path: Path, passed: socket.socket | None = None) -> None:
-        """Lock and bind. The directory exists and is private.
+        """Lock the path and bind the socket. Its directory must exist and be private.
 
-        `passed`: a listener that the service manager has bound at `path`; it is used, and stays there after this.
+        `passed` is a listener that the service manager has bound at `path`; it is used instead, and not removed later.
 
         Raises:
-            RunningError: a daemon lives there; it keeps its socket.
-            SocketError: something else is in the way, and is left untouched; or what was passed is not what it must be.
+            RunningError: another daemon uses the path.
+            SocketError: the path is something else, which is left untouched; or `passed` is unsuitable.
         """
         self._path = path
         self._is_passed = passed is not None
@@ -81,19 +81,19 @@ class Socket:
         self._identity = _identity(path.lstat())
 
     def restore(self) -> socket.socket | None:
-        """Make the socket again if somebody has removed it; the old listener then, which the caller closes. Else None.
+        """Create the socket again if it was removed; return the old listener, for the caller to close, or None.
 
-        Nobody else can be doing the same: it is done under the lock, and under a new one if that was removed as well.
+        Done under the lock, which is acquired again if its file was removed as well, so no other daemon interferes.
 
         Raises:
-            SocketError: something else is in its place, or another daemon's; it is left untouched.
+            SocketError: the path is now used by something else or by another daemon, and is left untouched.
         """
         try:
             if _found(self._path) == self._identity:
                 return None
-            if self._is_passed:  # ours in its place would be closed to whoever starts the next daemon
+            if self._is_passed:  # the service manager would not know of a socket that this daemon creates instead
                 raise SocketError(f"the socket {self._path} of the service manager was removed or replaced; {_AGAIN}")
-            paths.check_private_dir(str(self._path.parent))  # it may have gone with what was in it
+            paths.check_private_dir(str(self._path.parent))  # the directory may have been removed as well
             if _found(self._lock_path) != _identity(os.fstat(self._lock)):
                 lock = self._hold_lock()
                 os.close(self._lock)
@@ -105,7 +105,7 @@ class Socket:
         return old
 
     def close(self) -> None:
-        """Remove the socket, if it is ours and still this one, and release the lock. Its file stays: see `flock(2)`."""
+        """Remove the socket if it is still ours, and release the lock. The lock file stays: see `flock(2)`."""
         self.listener.close()
         if not self._is_passed and _found(self._path) == self._identity:
             self._path.unlink(missing_ok=True)
@@ -113,15 +113,15 @@ class Socket:
 
     def _hold_lock(self) -> int:
         try:
-            return pid_lock.acquire(self._lock_path, wait_s=0)  # `store.home` has waited for a dead daemon's child
+            return pid_lock.acquire(self._lock_path, wait_s=0)  # `store.home` has already waited for a dead daemon
         except pid_lock.LockedError as error:
             raise RunningError(f"zotd is already running with pid {error.holder} on {self._path}") from error
 
     def _bind(self) -> socket.socket:
         self._refuse_what_is_in_the_way()
         listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        name = self._path.with_name(f".{os.getpid():x}")  # not longer than `zotd.sock`, whose path is known to fit
-        name.unlink(missing_ok=True)  # of a daemon with this pid that was killed before the rename; we hold the lock
+        name = self._path.with_name(f".{os.getpid():x}")  # no longer than `zotd.sock`, whose path is known to fit
+        name.unlink(missing_ok=True)  # from a daemon with the same pid that was killed before the rename
         mask = os.umask(0o177)
         try:
             try:
@@ -129,7 +129,7 @@ class Socket:
             except OSError as error:
                 if error.errno != errno.ENOSPC:
                     raise
-                # No inode is left: the socket of the daemon before this one has one, and nobody listens there.
+                # Out of inodes: reuse that of the stale socket, on which no process listens.
                 self._path.unlink(missing_ok=True)
                 listener.bind(str(name))
         except OSError as error:
@@ -143,7 +143,7 @@ class Socket:
         return listener
 
     def _checked(self, listener: socket.socket) -> socket.socket:
-        """The service manager's listener, if clients find it and nobody else does."""
+        """Check that clients can reach the service manager's listener, and other users cannot."""
         bound = os.fsdecode(listener.getsockname())
         if os.path.realpath(bound) != os.path.realpath(self._path):
             where = f"the service manager listens at {bound or 'no path'}, but clients connect to {self._path}"
@@ -169,12 +169,12 @@ class Socket:
             try:
                 probe.connect(str(self._path))
             except OSError:
-                return  # stale: whoever made it is gone, and the lock is ours
+                return  # stale: its process has ended, and the lock is ours
         raise RunningError(f"another program listens on {self._path} without holding its lock; stop it first")
 
 
 def passed_listener(env: Mapping[str, str]) -> socket.socket | None:
-    """The listening Unix socket that the service manager has passed to this process; None: it has passed none."""
+    """Return the listening Unix socket that the service manager has passed to this process, or None."""
     for number in chain.from_iterable(fdstore.inherited(env).values()):
         if not stat.S_ISSOCK(os.fstat(number).st_mode):
             continue
@@ -182,7 +182,7 @@ def passed_listener(env: Mapping[str, str]) -> socket.socket | None:
         is_stream = (found.family, found.type) == (socket.AF_UNIX, socket.SOCK_STREAM)
         if is_stream and found.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
             return found
-        found.detach()  # somebody else's
+        found.detach()  # a stored descriptor of another kind, which belongs to other code
     return None
 
 
@@ -191,7 +191,7 @@ def _identity(found: os.stat_result) -> tuple[int, int]:
 
 
 def _found(path: Path) -> tuple[int, int] | None:
-    """What a name means now; None: nothing."""
+    """Return the identity of the file at this path, or None."""
     try:
         return _identity(path.lstat())
     except (FileNotFoundError, NotADirectoryError):
@@ -210,13 +210,13 @@ class UnixServer:
         self._spare: int | None = None
 
     def start(self, place: Socket) -> None:
-        """Accept from now on; the caller closes the socket after this."""
+        """Start to accept connections; the caller closes the socket after `close`."""
         self._socket = place
         self._put_aside()
         self._door = Door(place.listener, self._enter)
 
     async def heartbeat(self) -> None:
-        """Keep telling attached clients that the daemon lives, and see that others find it; run it in a task."""
+        """Send heartbeats and check that the socket can still be found, until cancelled."""
         while True:
             await asyncio.sleep(HEARTBEAT_S)
             self.look()
@@ -224,14 +224,14 @@ class UnixServer:
                 connection.heartbeat()
 
     def look(self) -> None:
-        """See whether the socket can still be found, and make it again if somebody has removed it."""
+        """Check that clients can find the socket, and create it again if it was removed."""
         if self._socket is None or self._door is None:
             return
         try:
             old = self._socket.restore()
         except SocketError as error:
-            if self._context.doors.socket_hidden(str(error)):  # once, and not with each heartbeat
-                log.error("%s", error)  # noqa: TRY400  (the sentence says it all)
+            if self._context.doors.socket_hidden(str(error)):  # log it once, not with each heartbeat
+                log.error("%s", error)  # noqa: TRY400  (a traceback would add nothing)
             return
         self._context.doors.socket_hidden("")
         if old is not None:
@@ -249,7 +249,7 @@ class UnixServer:
             connection.end()
 
     def accept(self, transport: asyncio.Transport) -> ServerConnection | None:
-        """A connection for a peer that may have one; None when it was refused."""
+        """Return a connection for the peer, or None if it was refused."""
         uid, pid = peer_of(transport.get_extra_info("socket"))
         if uid != os.getuid():
             log.warning("refused a connection from uid %s, pid %s", uid, pid)
@@ -292,9 +292,9 @@ class UnixServer:
             self._door.freed()
 
     def _make_room(self) -> bool:
-        """Cut the oldest connection that has never sent a line; False when all of them have.
+        """Disconnect the oldest connection that has never sent a line; False if there is none.
 
-        So whoever opens connections and says nothing is in the way of nobody but those who do the same.
+        Idle connections therefore cannot keep working clients out.
         """
         for connection, transport in self._connections.items():
             if not connection.has_spoken and not transport.is_closing():
@@ -308,10 +308,10 @@ class UnixServer:
         return False
 
     def _line_of(self, pid: int) -> Descent | None:
-        """How a peer descends from us or an earlier daemon of this home; raises OSError when there is no telling.
+        """Return how the peer descends from us or an earlier daemon of this home; raises OSError if it is unknown.
 
-        Now, and not when a command wants to know: of a peer that has left by then it could not be told any more. The
-        descriptor for the look was put aside, for the last free one may be the peer's.
+        Determined now and not when it is needed, because the peer may have exited by then. `_give_back` frees the
+        descriptor for the lookup: the peer may have taken the last one.
         """
         self._give_back()
         heritage = self._context.heritage
@@ -322,7 +322,7 @@ class UnixServer:
             self._put_aside()
 
     def _put_aside(self) -> None:
-        with suppress(OSError):  # another thread was faster; the next look may find one
+        with suppress(OSError):  # another thread took the descriptor; the next lookup may find one
             self._spare = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
     def _give_back(self) -> None:
@@ -361,7 +361,7 @@ class _Wire(asyncio.Protocol):
             self._connection.resumed()
 
     def connection_lost(self, error: Exception | None) -> None:
-        del error  # why it ended changes nothing
+        del error  # the reason makes no difference
         if self._connection is not None:
             self._connection.lost()
             self._server.gone(self._connection)
@@ -369,7 +369,7 @@ class _Wire(asyncio.Protocol):
 
 
 def peer_of(connection: socket.socket) -> tuple[int, int]:
-    """Uid and pid of the peer, from the kernel; -1 for what it does not tell."""
+    """Return uid and pid of the peer as reported by the kernel; -1 for what it does not report."""
     if sys.platform == "darwin":
         version, owner = struct.unpack("2I", connection.getsockopt(0, _LOCAL_PEERCRED, struct.calcsize("2I")))
         return (owner if version == 0 else -1), connection.getsockopt(0, _LOCAL_PEERPID)
