@@ -66,7 +66,7 @@ def decide(
 ) -> None:
     """Decide about a pending call, an event `approval_requested`: `allow` or `deny`.
 
-    Raises `CallError`: `already_resolved` says who was quicker, and others as `approve` in docs/protocol.md.
+    Raises `CallError`: `already_resolved` says who decided first; other codes as for `approve` in docs/protocol.md.
     """
     connection.call(
         "approve",

@@ -69,11 +69,14 @@ It may raise to interrupt the reader. No data is lost, and reading can continue 
 
 
 def open_socket(path: str, timeout_s: float = CONNECT_S) -> socket.socket:
-    """A blocking socket that is connected to a daemon of this user; the caller closes it.
+    """Return a blocking socket that is connected to a daemon of this user, for the caller to close.
 
     Nothing has been sent. Sends fail with `BlockingIOError` when the daemon has not read for `SEND_S`.
-    Raises `NotRunningError` when nobody listens there, `NoAnswerError` when somebody does but accepts nothing, and
-    `ClientError` when another user listens, or the system refuses.
+
+    Raises:
+        NotRunningError: no process listens there.
+        NoAnswerError: a process listens but does not accept the connection.
+        ClientError: another user's process listens, or the system refuses the connection.
     """
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -1,4 +1,4 @@
-"""Finding a stored session by what people call it; for command lines, with a `blocking.Connection`."""
+"""Selects stored sessions for command line programs, over a `blocking.Connection`."""
 
 import os
 import sys
@@ -11,16 +11,16 @@ from zotd.client.fields import amount, child, children, maybe_text, text
 from zotd.sanitize import one_line
 
 PAGE = 100
-"""Sessions asked for at a time."""
+"""Number of sessions requested at a time."""
 
 OFFERED = 20
-"""How many sessions `choose` offers: what fits on a screen."""
+"""Number of sessions that `choose` offers; as many as fit on a screen."""
 
 _NONE = "there is no session yet"
 
 
 def sessions(connection: Connection, cwd: str | None = None, state: str | None = None) -> Iterator[Json]:
-    """Sessions as `session.list` has them, newest first, page after page; of one directory or state, or all."""
+    """Yield sessions as in `session.list`, newest first, page by page; optionally of one directory or state."""
     cursor: str | None = None
     while True:
         page = connection.call("session.list", limit=PAGE, cursor=cursor, cwd=cwd, state=state)
@@ -31,14 +31,14 @@ def sessions(connection: Connection, cwd: str | None = None, state: str | None =
 
 
 def stored(connection: Connection, cwd: str | None = None) -> Iterator[Json]:
-    """Like `sessions`, without those that end with their client."""
+    """Like `sessions`, but without ephemeral ones."""
     return (session for session in sessions(connection, cwd) if session.get("ephemeral") is not True)
 
 
 def state(session: Json) -> str:
-    """What a list says of a session: its state, or what is more to the point.
+    """Return the state of a session for a list, or something more informative.
 
-    `failed` when nothing goes on and the last run has failed; why and until when, when a run waits for its model.
+    `failed` if it is idle after a failed run; the reason and the end of the pause if a run waits for its model.
     """
     waiting = child(session, "waiting")
     if waiting:
@@ -48,7 +48,7 @@ def state(session: Json) -> str:
 
 
 def newest(connection: Connection, cwd: str | None = None) -> Json:
-    """The stored session that was used last, of all or of one directory.
+    """Return the most recently used stored session, optionally of one directory.
 
     Raises:
         ClientError: there is none.
@@ -59,7 +59,7 @@ def newest(connection: Connection, cwd: str | None = None) -> Json:
 
 
 def find(connection: Connection, word: str) -> Json:
-    """The session with that id, or else the newest with that name.
+    """Return the session with that id, or else the newest one with that name.
 
     Raises:
         ClientError: there is none.
@@ -77,10 +77,10 @@ def find(connection: Connection, word: str) -> Json:
 
 
 def choose(connection: Connection, cwd: str | None) -> Json:
-    """The session of `cwd`, or any, that a person picks from a numbered list on the terminal.
+    """Let the user pick a session, optionally of directory `cwd`, from a numbered list on the terminal.
 
     Raises:
-        ClientError: there is none, no terminal, or no choice.
+        ClientError: there is no session or no terminal, or the user made no choice.
     """
     offered = list(islice(stored(connection, cwd), OFFERED))
     if not offered:
@@ -97,7 +97,7 @@ def choose(connection: Connection, cwd: str | None) -> Json:
 
 
 def _terminal_line() -> str:
-    # Not standard input: that may be the prompt.
+    # Read from the terminal and not from standard input, which may contain the prompt.
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY)
     except OSError as error:

@@ -28,13 +28,13 @@ T = TypeVar("T", bound=Frozen)
 
 
 class Client:
-    """A connection to the daemon. Made by `connect`."""
+    """A connection to the daemon; created by `connect`."""
 
     def __init__(self, connection: ClientConnection, where: Place, hello: api.HelloResult) -> None:
-        """`connection` stays the caller's to close; `where` it leads says what new sessions run in."""
+        """`connection` is closed by the caller; `where` determines the environment and directory of new sessions."""
         self.connection = connection
         self.hello = hello
-        """What the daemon said of itself: version, epoch, role, limits."""
+        """The daemon's response to `hello`: version, epoch, role, limits."""
         self._where = where
         self._attached: set[str] = set()
         self._attaching = asyncio.Lock()
@@ -51,15 +51,22 @@ class Client:
         role: str | None = None,
         **where: Unpack[settings.Where],
     ) -> AsyncIterator[Self]:
-        """A client for the time of an `async with`.
+        """Connect for the duration of an `async with` block.
 
-        `where`: the daemon's socket (`path`), or the URL and the token file of one on another machine (`host`,
-        `token_file`, `ca_file`); by default what `env` says. `env`: by default this program's environment.
-        `autostart`: start a daemon of this machine when none runs. `name`: as others see this client. `can_approve`: it will answer
-        approval requests. `role`: `admin`, for commands that need it.
+        Args:
+            path: socket of a daemon on this machine. Without `path` and `host`, as `env` says.
+            host: URL of a daemon on another machine.
+            token_file: file with the token for that daemon.
+            ca_file: certificates to verify that daemon with, if it is not the system's.
+            env: environment of new sessions; default: that of this program.
+            autostart: start a daemon on this machine if none is running.
+            name: shown to other clients.
+            can_approve: whether this client answers approval requests.
+            role: `admin`, for commands that need it.
 
-        Raises `ClientError`: `NotRunningError`, `StartError`, `NoAnswerError`, or `CallError` when the daemon does
-        not speak our protocol.
+        Raises:
+            ClientError: `NotRunningError`, `StartError`, `NoAnswerError`, or `CallError` if the daemon does not support
+                our protocol.
         """
         env = os.environ if env is None else env
         there = place.of(env, **where)

@@ -1,4 +1,4 @@
-"""Colours on a terminal. The standard library only, and of it next to nothing."""
+"""Colours on a terminal. Uses only a small part of the standard library."""
 
 import os
 from collections.abc import Mapping
@@ -11,13 +11,13 @@ CYAN = "36"
 
 
 def is_wanted(descriptor: int, env: Mapping[str, str]) -> bool:
-    """Whether what is written there may have colours: it is a terminal, and nobody has switched them off.
+    """Return whether output to the stream may have colours: it is a terminal, and colours are not disabled.
 
-    See no-color.org; a flag `--no-color` is for the caller to look at.
+    See no-color.org. The caller has to handle a flag `--no-color`.
     """
     return not env.get("NO_COLOR") and env.get("TERM") != "dumb" and os.isatty(descriptor)
 
 
 def painted(words: str, colour: str) -> str:
-    """`words` in one of the colours above; nothing stays switched on behind them."""
+    """Return `words` in a colour, followed by a reset."""
     return f"\x1b[{colour}m{words}\x1b[0m"

@@ -75,7 +75,7 @@ class Feed:
 
 
 class ClientConnection(asyncio.Protocol):
-    """One socket to the daemon. Made by `open_connection`, ended by `close`."""
+    """A connection to the daemon; created by `open_connection`, ended by `close`."""
 
     def __init__(self) -> None:
         self._lines = blocking.WholeLines()
@@ -92,8 +92,8 @@ class ClientConnection(asyncio.Protocol):
     async def call(self, command: str, params: Frozen, *, timeout_s: float | None = CALL_S) -> Frozen:
         """Send a request and return its data as the Struct that the command table names.
 
-        Raises `CallError` when the daemon refuses, `NoAnswerError` after `timeout_s`, `ConnectionLostError`.
-        Cancelled, or too late: the answer is dropped when it comes; the command may still be carried out.
+        Raises `CallError` if the daemon refuses it, `NoAnswerError` after `timeout_s`, `ConnectionLostError`. After a
+        timeout or a cancellation, a late response is dropped; the command may still be executed.
         """
         self._last_id += 1
         request_id = self._last_id
@@ -139,15 +139,15 @@ class ClientConnection(asyncio.Protocol):
         try:
             yield
         finally:
-            self._transport.resume_reading()  # harmless when it is closed
+            self._transport.resume_reading()  # no effect if it is closed
 
     async def close(self) -> None:
-        """Close the socket at once; sessions and their runs go on."""
+        """Close the socket at once; sessions and their runs continue."""
         if self._transport is not None:
             self._transport.abort()
-            await self._ended.wait()  # the loop's next turn
+            await self._ended.wait()  # asyncio calls `connection_lost` in the next iteration of the loop
 
-    # --- what asyncio calls ---------------------------------------------------------------------------------------
+    # --- called by asyncio ----------------------------------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport; asyncio calls this first."""
@@ -177,19 +177,19 @@ class ClientConnection(asyncio.Protocol):
         """Release the requests that `pause_writing` held back."""
         self._writable.set()
 
-    # --- the rest -------------------------------------------------------------------------------------------------
+    # --- inside ---------------------------------------------------------------------------------------------------
 
     async def _send(self, line: bytes) -> None:
-        await self._writable.wait()  # ends with the caller's timeout, or with the connection
+        await self._writable.wait()  # ends with the caller's timeout, or when the connection is lost
         if self._lost is not None:
             raise self._lost
         assert self._transport is not None
         self._transport.write(line + b"\n")
 
     def _receive(self, received: list[frames.Frame], frame_bytes: int) -> None:
-        """Route a chunk: runs of events of one session, which is what a chunk mostly is, go in one piece.
+        """Route a chunk. Adjacent events of one session, which most chunks consist of, are passed on together.
 
-        `frame_bytes`: of each frame, on the average.
+        `frame_bytes` is the average size of a frame.
         """
         session: str | None = None
         piece: list[AnyEvent] = []
@@ -266,9 +266,9 @@ async def open_connection(where: Place, *, start: bool) -> ClientConnection:
     opening = _in_thread(where.ensure if start else where.open)
     here = asyncio.wrap_future(opening)
     try:
-        sock = await asyncio.shield(here)  # bounded by the limits in there
+        sock = await asyncio.shield(here)  # has its own timeouts
     except asyncio.CancelledError:
-        opening.add_done_callback(_close_late)  # also when the loop is closed by then
+        opening.add_done_callback(_close_late)  # runs even if the loop is closed by then
         here.add_done_callback(_seen)
         raise
     try:
@@ -282,12 +282,12 @@ async def open_connection(where: Place, *, start: bool) -> ClientConnection:
 def _in_thread(work: Callable[[], socket.socket]) -> "Future[socket.socket]":
     """Run `work` in a daemon thread; with a thread of asyncio's pool, the exit of the program would wait for it."""
     found: Future[socket.socket] = Future()
-    found.set_running_or_notify_cancel()  # from now on it cannot be cancelled, and is found all the same
+    found.set_running_or_notify_cancel()  # it cannot be cancelled any more, so the socket always gets an owner
 
     def run() -> None:
         try:
             found.set_result(work())
-        except BaseException as error:  # noqa: BLE001  (raised where it is waited for)
+        except BaseException as error:  # noqa: BLE001  (raised in the task that awaits it)
             found.set_exception(error)
 
     Thread(target=run, name="connecting", daemon=True).start()

@@ -3,23 +3,23 @@
 from collections.abc import Mapping, Sequence
 
 TRUST = "ZOT_TRUST"
-"""`1`: the code that the working directory brings along may run, for as long as this environment counts."""
+"""Set to `1` to trust the working directory's own code, as long as this environment is used."""
 
 HOST = "ZOT_HOST"
-"""URL of a daemon on another machine; empty or absent: the daemon of this one."""
+"""URL of a daemon on another machine; empty or unset: the daemon of this machine."""
 
 TOKEN_FILE = "ZOT_TOKEN_FILE"  # noqa: S105  (the variable's name)
-"""The file with the token that this daemon asks for."""
+"""File with the token for that daemon."""
 
 CA_FILE = "ZOT_CA_FILE"
-"""Certificates (PEM) that vouch for this daemon; absent: those that the system trusts."""
+"""Certificates (PEM) to verify that daemon with; unset: those that the system trusts."""
 
 FLAGS = {"--host": HOST, "--token-file": TOKEN_FILE, "--ca-file": CA_FILE}
-"""Flags of every client, and the variables that they stand for."""
+"""Flags that every client accepts, and the variables that they set."""
 
 
 def shared(env: Mapping[str, str]) -> dict[str, str]:
-    """All variables but `ZOT*_TOKEN` and `ZOTCORE_*`: those are for one process alone."""
+    """Return the environment without `ZOT*_TOKEN` and `ZOTCORE_*`, which are meant for one process only."""
     return {name: value for name, value in env.items() if not _is_private(name)}
 
 
@@ -29,10 +29,10 @@ def sendable(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def without_flags(args: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """`args` without `FLAGS`, and the variables that they set. A flag that lacks its value stays, to be complained about.
+    """Return `args` without `FLAGS`, and the variables that they set. A flag without its value is left for the parser.
 
-    Done before anything else looks at the command line: `zotctl --host H ping` and `zotctl ping --host H` are the same,
-    and `ping` needs no argument parser. What stands behind `--` is left alone.
+    Called before anything else parses the command line: `zotctl --host H ping` and `zotctl ping --host H` are the same,
+    and `ping` needs no argument parser. Arguments after `--` are not changed.
     """
     rest: list[str] = []
     variables: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""What can go wrong between a program and the daemon. The message of each is one sentence for its user.
+"""Errors between a program and the daemon. The message of each is one sentence for the user.
 
 ClientError
 ├── NotRunningError        nothing listens at the socket
@@ -19,15 +19,15 @@ SHOWN_CHARS = 20
 
 
 class ClientError(Exception):
-    """Any failure between this program and the daemon."""
+    """Base class of errors between this program and the daemon."""
 
 
 class NotRunningError(ClientError):
-    """No process listens at the socket."""
+    """No process is listening on the socket."""
 
 
 class StartError(ClientError):
-    """The daemon could not be started; says why, and where its log is."""
+    """The daemon could not be started; the message has the reason and the path of its log."""
 
 
 class NoAnswerError(ClientError):
@@ -42,17 +42,17 @@ class CallError(ClientError):
     """The daemon refused a command."""
 
     def __init__(self, code: str, sentence: str) -> None:
-        """Keep `code` (`docs/protocol.md`) for programs and `sentence` for people."""
+        """`code` (`docs/protocol.md`) is for programs, `sentence` for people."""
         super().__init__(sentence)
         self.code = code
         self.sentence = sentence
 
 
 class NotTextError(ClientError):
-    """A request holds a byte that is not UTF-8, which JSON cannot carry. Nothing was sent."""
+    """A request contains a byte that is not UTF-8, which JSON cannot represent. Nothing was sent."""
 
     def __init__(self, what: str, words: str) -> None:
-        """`what`: the argument, as a person knows it. `words`: its value, with surrogates for the bytes."""
+        """`what` names the argument for the user; `words` is its value, with surrogates for the bytes."""
         at = next(number for number, letter in enumerate(words) if "\ud800" <= letter <= "\udfff")
         shown = words[max(0, at - SHOWN_CHARS) : at + SHOWN_CHARS].encode(errors="surrogateescape")
         excerpt = shown.decode(errors="backslashreplace")
@@ -60,15 +60,15 @@ class NotTextError(ClientError):
 
 
 class RunFailedError(ClientError):
-    """A run, or a compaction, ended with an error."""
+    """A run or a compaction ended with an error."""
 
 
 class BusyError(ClientError):
-    """The session object already reads a prompt; take a second one, or read the first to its end."""
+    """The session object is already reading a prompt; use a second object, or read the first prompt to its end."""
 
 
 class FellBehindError(ClientError):
-    """Too many events of a session were waiting to be read; attach again with a cursor to get them."""
+    """Too many unread events of a session; attach again with a cursor to get them."""
 
 
 _CODES = {
@@ -81,5 +81,5 @@ _CODES = {
 
 
 def code_of(error: ClientError) -> str:
-    """What kind of error it is, for programs: the daemon's own code, one of the above, or `refused`, by the client."""
+    """Return the kind of error for programs: the daemon's code, a name of its own, or `refused` for other errors."""
     return error.code if isinstance(error, CallError) else _CODES.get(type(error), "refused")

@@ -29,7 +29,7 @@ BACKOFF_FIRST_S = 0.25
 """Upper bound of the first delay: a daemon that restarts is back in less than a second."""
 
 BACKOFF_CAP_S = 10.0
-"""Upper bound of every delay; there is no last attempt."""
+"""Upper bound of every delay. The number of attempts is unlimited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +41,23 @@ class Disconnected:
 
 
 Item = Attached | Disconnected | list[AnyEvent]
-"""What a reader gets.
+"""Items of a `Follow`.
 
-`Attached` after each connection: its `run.partial` and panels replace what is shown of them, since live events are
-not repeated; when its `mode` is `snapshot` and not `resumed`, it replaces everything.
+`Attached` follows each connection. Its `run.partial` and panels replace what the reader displays of them, because live
+events are not repeated. If its `mode` is `snapshot`, it replaces everything displayed.
 """
 
 
 def backoff_s(attempt: int, chance: float) -> float:
-    """Delay before the attempt after `attempt` failures, from 1; `chance` lies in [0, 1).
+    """Return the delay after `attempt` consecutive failures (from 1), in seconds; `chance` is in [0, 1).
 
-    Full jitter: clients that lost their daemon together do not come back together.
+    Full jitter, so that clients that lost their daemon together do not reconnect together.
     """
     return chance * min(BACKOFF_CAP_S, BACKOFF_FIRST_S * math.pow(2, min(attempt, 10) - 1))
 
 
 class Follower:
-    """One session, followed for ever, on connections of its own."""
+    """Follows one session until it is closed, over connections of its own."""
 
     def __init__(
         self,
@@ -69,11 +69,11 @@ class Follower:
         can_approve: bool = False,
         **where: Unpack[settings.Where],
     ) -> None:
-        """`after`: where an earlier follower of this session had come to. The rest as for `Client.connect`."""
+        """`after` is the cursor at which an earlier follower of this session stopped. The rest as for `Client.connect`."""
         self.cursor = after
-        """Everything up to here has been applied by the reader; None before the first snapshot."""
+        """The reader has applied all events up to here; None before the first snapshot."""
         self.client: Client | None = None
-        """For commands; None while there is no connection."""
+        """Client for sending commands; None while disconnected."""
         self._session = session_id
         self._where = where
         self._env = os.environ if env is None else env
@@ -83,10 +83,9 @@ class Follower:
         self._delay_s = 0.0
 
     async def items(self) -> AsyncGenerator[Item, None]:
-        """Snapshots, batches of events (oldest first, at least one), and news of the connection.
+        """Yield snapshots, batches of at least one event (oldest first), and lost connections.
 
-        Close it with `aclosing`. Raises `CallError` when the daemon refuses the session, for example because it was
-        deleted; a lost connection is an item.
+        Close it with `aclosing`. Raises `CallError` if the daemon refuses the session, e.g. because it was deleted.
         """
         while True:
             async with aclosing(self._one_connection()) as items:
@@ -95,7 +94,7 @@ class Follower:
             await asyncio.sleep(self._delay_s)
 
     async def _one_connection(self) -> AsyncGenerator[Item, None]:
-        """Until it is lost; its last item says why."""
+        """Yield items until the connection is lost; the last item has the reason."""
         try:
             async with aclosing(self._connected()) as items:
                 async for item in items:
@@ -128,10 +127,10 @@ class Follower:
 
 
 def fresh(received: list[AnyEvent], last: int) -> tuple[list[AnyEvent], int]:
-    """Without what was seen up to the `seq` `last`; and the `seq` that this reaches.
+    """Return the events after `seq` `last`, and the `seq` that they reach.
 
     Raises:
-        ConnectionLostError: events are missing in between. Coming back with the cursor gets them.
+        ConnectionLostError: events in between are missing. Reconnecting with the cursor gets them.
     """
     batch: list[AnyEvent] = []
     for event in received:
@@ -148,7 +147,7 @@ def fresh(received: list[AnyEvent], last: int) -> tuple[list[AnyEvent], int]:
 
 
 async def _next(feed: Feed, last: int) -> tuple[list[AnyEvent], int]:
-    """As `fresh`, when there is something; any event at all shows that the connection lives."""
+    """Wait for the next batch; any event, even one that is dropped as old, shows that the connection is alive."""
     while True:
         try:
             async with asyncio.timeout(DEAD_S):

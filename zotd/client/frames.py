@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 
 class ResponseFrame(Frozen, tag_field="type", tag="response", frozen=True):
-    """A response (`wire.api.Response`) whose `data` is decoded by whoever knows the command."""
+    """A response (`wire.api.Response`) whose `data` is not decoded yet, because its type depends on the command."""
 
     success: bool
     id: str | int | None = None
@@ -25,7 +25,7 @@ class ResponseFrame(Frozen, tag_field="type", tag="response", frozen=True):
 
     @property
     def is_of_unread_line(self) -> bool:
-        """The daemon could not read a line, so it does not know its id."""
+        """Whether the daemon could not parse a line, and therefore does not know its id."""
         return not self.success and self.id is None
 
 
@@ -35,9 +35,9 @@ _DECODER = msgspec.json.Decoder(Frame)
 
 
 def decode(block: bytes) -> list[Frame]:
-    """The frames of `block`, which holds whole lines; a frame of a type we do not know is left out.
+    """Decode `block`, which consists of whole lines. Frames of unknown type are omitted.
 
-    A newer daemon may send such events within protocol 1. Raises `ConnectionLostError` for what is not JSON.
+    A newer daemon may send such events within protocol 1. Raises `ConnectionLostError` if it is not JSON.
     """
     try:
         return _DECODER.decode_lines(block)
@@ -56,7 +56,7 @@ def _decode_line(line: bytes) -> list[Frame]:
 
 
 def encode_request(command: str, request_id: int, params: Frozen) -> bytes:
-    """The request's line, without its newline. Raises `NotTextError`."""
+    """Return the line of a request, without its newline. Raises `NotTextError`."""
     try:
         body = base.encode(params)
     except UnicodeEncodeError as error:
@@ -66,9 +66,9 @@ def encode_request(command: str, request_id: int, params: Frozen) -> bytes:
 
 
 def unpack(answer: ResponseFrame, command: str) -> Frozen:
-    """The answer's data as the Struct that the command table names; `api.Nothing` for a command without data.
+    """Return the response's data as the Struct that the command table names; `api.Nothing` for a command without data.
 
-    Raises `CallError` when the command failed.
+    Raises `CallError` if the command failed.
     """
     if not answer.success:
         raise CallError(answer.code, answer.error)
@@ -82,10 +82,10 @@ def unpack(answer: ResponseFrame, command: str) -> Frozen:
 
 
 def command_for(params: Frozen, command: str | None) -> str:
-    """The command that takes `params`; several commands share some Structs, and then `command` has to say which.
+    """Return the command that takes `params`. If several commands share the Struct, `command` has to name it.
 
     Raises:
-        ValueError: no command takes them, or `command` does not, or several do and none is named.
+        ValueError: no command takes them, `command` does not, or several do and none is named.
     """
     names = _COMMANDS_OF.get(type(params), [])
     kind = type(params).__name__

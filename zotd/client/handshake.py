@@ -1,6 +1,6 @@
-"""Reaching a daemon on another machine: name, TLS, the upgrade to WebSocket, and what is said when one of them fails.
+"""Connects to a daemon on another machine: name resolution, TLS, upgrade to WebSocket, and error messages for each step.
 
-Whatever aiohttp would do beyond that is switched off: redirects, proxies, cookies, passwords of ~/.netrc.
+aiohttp's optional features are disabled: redirects, proxies, cookies, passwords of ~/.netrc.
 """
 
 import asyncio
@@ -19,30 +19,30 @@ from zotd.client.origin import TokenAudience
 from zotd.wire.version import VERSION
 
 HANDSHAKE_S = 10.0
-"""For the name, the connection, TLS and the upgrade: ten round trips over a satellite, and somebody waits at a terminal."""
+"""Timeout for the whole handshake in seconds: ten round trips over a satellite, and a user waits for it."""
 
 PING_S = 15.0
-"""Silence after which the daemon is pinged, and half as much until the connection counts as dead: routers forget idle
-connections after minutes, and machines that have gone to sleep say nothing."""
+"""Silence in seconds after which the daemon is pinged; half as much later the connection counts as dead. Routers drop idle
+connections after minutes, and a sleeping machine sends no notice."""
 
 REASON_CHARS = 200
-"""Of what aiohttp says about an answer that is none: it quotes what a stranger has sent."""
+"""Limit for quoting aiohttp's message about an invalid response, because it contains data of an unknown server."""
 
 CLOSE_S = 2.0
-"""For the other side's goodbye; nobody waits for it here."""
+"""Timeout for the other side's close frame, in seconds; the caller does not wait for it."""
 
 
 async def connected(
     session: aiohttp.ClientSession, where: TokenAudience, context: ssl.SSLContext | None, limit_s: float
 ) -> aiohttp.ClientWebSocketResponse:
-    """A WebSocket to the daemon, for the caller to close; nothing has been sent over it. Raises `ClientError`."""
+    """Return a WebSocket to the daemon, for the caller to close; nothing was sent on it. Raises `ClientError`."""
     try:
         async with asyncio.timeout(limit_s):
             return await session.ws_connect(
                 where.url,
                 ssl=context or True,
                 heartbeat=PING_S,
-                max_msg_size=FRAME_LIMIT + 1,  # aiohttp refuses what is as long as this
+                max_msg_size=FRAME_LIMIT + 1,  # aiohttp rejects messages of exactly this size
                 timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
             )
     except TimeoutError as error:
@@ -53,34 +53,35 @@ async def connected(
 
 @asynccontextmanager
 async def ended(there: aiohttp.ClientWebSocketResponse) -> AsyncIterator[None]:
-    """Close it at the end of the block, all of it.
+    """Close the WebSocket and its socket at the end of the block.
 
-    TLS would say a goodbye of its own, which aiohttp does not wait for; the loop would end with an open transport.
+    Without `shutdown`, TLS would send a close alert that aiohttp does not wait for, and the event loop would end with an
+    open transport.
     """
     network = there.get_extra_info("socket")
     try:
         async with there:
             yield
     finally:
-        with suppress(OSError, AttributeError):  # it may have been gone before it was here
+        with suppress(OSError, AttributeError):  # it may be closed already
             network.shutdown(socket.SHUT_RDWR)
 
 
 def too_late(where: TokenAudience, limit_s: float) -> NoAnswerError:
-    """What is said after `limit_s`."""
+    """Return the error for a handshake that took longer than `limit_s`."""
     return NoAnswerError(f"{where.name} has not answered within {limit_s:g} s")
 
 
 def trusting(ca_path: str) -> ssl.SSLContext:
-    """What the system trusts; or, with a CA file, what that vouches for and nothing else. Raises `ClientError`."""
+    """Return a context that trusts only `ca_path`, or the system's certificates if it is empty. Raises `ClientError`."""
     try:
         return ssl.create_default_context(cafile=ca_path or None)
-    except OSError as error:  # also what is no certificate
+    except OSError as error:  # includes SSLError for a file without certificates
         raise ClientError(f"cannot use the CA file {ca_path}: {error.strerror or error}") from error
 
 
 def session(where: TokenAudience) -> aiohttp.ClientSession:
-    """For one connection to `where`, and for nothing else; the caller closes it."""
+    """Return an HTTP session for a single connection to `where`; the caller closes it."""
 
     async def refuse(_: object, __: object, ___: object) -> None:
         raise ClientError(
@@ -88,28 +89,28 @@ def session(where: TokenAudience) -> aiohttp.ClientSession:
         )
 
     trace = aiohttp.TraceConfig()
-    trace.on_request_redirect.append(refuse)  # ws_connect would follow it, and the token would go there
+    trace.on_request_redirect.append(refuse)  # ws_connect would follow a redirect and send the token there
     return aiohttp.ClientSession(
         connector=aiohttp.TCPConnector(resolver=_Resolver(is_local=not where.is_tls), limit=1),
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"User-Agent": f"zot/{VERSION}"},
-        timeout=aiohttp.ClientTimeout(total=None),  # `connected` has one
+        timeout=aiohttp.ClientTimeout(total=None),  # `connected` has its own
         trust_env=False,
         trace_configs=[trace],
     )
 
 
 class _Resolver(AbstractResolver):
-    """Asks the system, in this thread: asyncio would ask in a pool, whose threads a program's end waits for."""
+    """Resolves names in this thread: asyncio would use a thread pool, which delays the exit of the program."""
 
     def __init__(self, *, is_local: bool) -> None:
-        """`is_local`: a name that means another machine is refused, whatever `/etc/hosts` says."""
+        """With `is_local`, names that resolve to another machine are refused, whatever `/etc/hosts` says."""
         self._is_local = is_local
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_UNSPEC
     ) -> list[ResolveResult]:
-        """The addresses of `host`. Raises `OSError`."""
+        """Return the addresses of `host`. Raises `OSError`."""
         found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
         addresses = [(kind, proto, str(address[0])) for kind, _, proto, _, address in found]
         if self._is_local and not all(origin.is_loopback(address) for *_, address in addresses):
@@ -124,7 +125,7 @@ class _Resolver(AbstractResolver):
 
 
 def _sentence(error: aiohttp.ClientError, name: str) -> ClientError:
-    """What aiohttp says, for people; in the order from the name to the daemon."""
+    """Convert an error of aiohttp, in the order of the steps from the name to the daemon."""
     match error:
         case aiohttp.ClientConnectorDNSError():
             return ClientError(f"cannot resolve {name}: {error.strerror or error.os_error}")

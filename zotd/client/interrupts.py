@@ -1,7 +1,7 @@
-"""Signals and a lost output, noticed while a program waits for the daemon, at a place where nothing is half done.
+"""Reports signals and a lost output while a program waits for the daemon, at a point where no data is lost.
 
-A signal handler that raises may strike between reading bytes and keeping them; these only wake the wait, which then
-raises. So a frame is never lost, and reading can go on: to see the end of an aborted run, for example.
+A signal handler that raises could interrupt the program between reading bytes and storing them. Here signals only wake up
+the wait, which then raises. Reading can continue afterwards, for example to show the end of an aborted run.
 """
 
 import os
@@ -14,24 +14,24 @@ from types import FrameType
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-class InterruptedBySignal(Exception):  # noqa: N818  (not an error: somebody wants something else now)
-    """A signal came while the program waited."""
+class InterruptedBySignal(Exception):  # noqa: N818  (an interruption, not an error)
+    """A signal arrived during `Watch.wait`."""
 
     def __init__(self, number: int) -> None:
-        """Keep the signal's `number`, from which the exit code is derived."""
+        """`number` is the signal; exit codes are derived from it."""
         super().__init__(signal.strsignal(number))
         self.number = number
 
 
 class OutputLostError(Exception):
-    """Nobody reads the output any more."""
+    """The reader of the program's output has gone."""
 
 
 class Watch:
-    """While entered, `SIGNALS` do nothing but end `wait`. Main thread only."""
+    """Makes `SIGNALS` end `wait` and have no other effect, while entered. Main thread only."""
 
     def __init__(self, output: int | None = None) -> None:
-        """`output`: a descriptor whose loss ends the wait too, when it is a pipe or a socket."""
+        """`output` is a descriptor; if it is a pipe or socket, losing its reader ends the wait as well."""
         self._output = output if output is not None and _is_pipe(output) else None
         self._before: list[signal._HANDLER] = []
         self._wake = -1
@@ -54,15 +54,15 @@ class Watch:
         self._wake = -1
 
     def wait(self, descriptor: int, timeout_s: float | None) -> bool:
-        """A `blocking.Wait`, also while not entered; then signals do what they do by default."""
+        """Wait as a `blocking.Wait`. Outside of the context, signals have their default effect."""
         return bool(self.wait_any([descriptor], timeout_s))
 
     def wait_any(self, descriptors: Sequence[int], timeout_s: float | None = None) -> set[int]:
-        """Which of `descriptors` can be read, or have ended; empty when the time is up.
+        """Return the descriptors that are readable or at their end; empty on timeout.
 
         Raises:
-            InterruptedBySignal: one of `SIGNALS` came; each is told once.
-            OutputLostError: whoever read the output is gone.
+            InterruptedBySignal: one of `SIGNALS` arrived; each is reported once.
+            OutputLostError: the reader of the output has gone.
         """
         poll = select.poll()
         for descriptor in descriptors:
@@ -70,7 +70,7 @@ class Watch:
         if self._wake >= 0:
             poll.register(self._wake, select.POLLIN)
         if self._output is not None:
-            poll.register(self._output, 0)  # errors and hang-ups are always told
+            poll.register(self._output, 0)  # poll always reports errors and hang-ups
         ready = {descriptor for descriptor, _ in poll.poll(None if timeout_s is None else timeout_s * 1000)}
         if self._wake in ready:
             raise InterruptedBySignal(os.read(self._wake, 1)[0])
@@ -80,7 +80,7 @@ class Watch:
 
 
 def _ignore(_: int, __: FrameType | None) -> None:
-    """A handler has to exist, or the signal would do what it does by default."""
+    """Do nothing. Without a Python handler the default action would be taken instead of writing to the wake-up pipe."""
 
 
 def _is_pipe(descriptor: int) -> bool:

@@ -17,7 +17,7 @@ def lock_owner_of(lock: str) -> int | None:
         with open(lock, encoding="ascii") as file:
             pid = int(file.read())
             held = os.fstat(file.fileno())
-    except (OSError, ValueError):  # it is gone, or nobody has written into it
+    except (OSError, ValueError):  # no such file, or no pid in it
         return None
     return pid if lives(pid) and _has_open(pid, held) else None
 
@@ -41,7 +41,7 @@ def lives(pid: int) -> bool:
 
 
 def state_letter(pid: int) -> str:
-    """How the kernel sees the process: `T` is stopped by a signal, `D` waits for a disk; empty: it does not tell."""
+    """Return the process state from /proc: `T` stopped by a signal, `D` waiting for a disk; empty if unknown."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             return file.read().rpartition(")")[2].split()[0]
@@ -52,7 +52,7 @@ def state_letter(pid: int) -> str:
 def _has_open(pid: int, held: os.stat_result) -> bool:
     try:
         descriptors = os.listdir(f"/proc/{pid}/fd")
-    except OSError:  # there is no /proc, or it does not show this process
+    except OSError:  # no /proc, or the process belongs to another user
         return True
     return any(_is(f"/proc/{pid}/fd/{descriptor}", held) for descriptor in descriptors)
 
@@ -60,6 +60,6 @@ def _has_open(pid: int, held: os.stat_result) -> bool:
 def _is(path: str, held: os.stat_result) -> bool:
     try:
         found = os.stat(path)
-    except OSError:  # closed meanwhile
+    except OSError:  # closed in the meantime
         return False
     return (found.st_dev, found.st_ino) == (held.st_dev, held.st_ino)

@@ -8,44 +8,44 @@ from urllib.parse import urlsplit
 from zotd.client.errors import ClientError
 
 PATH = "/v1"
-"""Of every daemon's WebSocket (`docs/protocol.md`)."""
+"""Path of the WebSocket at every daemon (`docs/protocol.md`)."""
 
 PORTS = {"wss": 443, "ws": 80}
-"""Where nobody says otherwise."""
+"""Default port."""
 
 _HOST = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
-"""What a name may consist of; those of other alphabets are written as DNS has them (`xn--`)."""
+"""Characters of a host name; international names must be in their ASCII form (`xn--`)."""
 
 _WHAT_IT_IS = "a URL such as wss://host:port"
 
 
 class TokenAudience(NamedTuple):
-    """Whom a token is for."""
+    """The host and port that a token is sent to."""
 
     is_tls: bool
     host: str
-    """In lower case, without a dot at its end; an IPv6 address without brackets."""
+    """Lower case, without a trailing dot; an IPv6 address without brackets."""
     port: int
 
     @property
     def name(self) -> str:
-        """`host:port`, as a token is pinned to it."""
+        """`host:port`, to which a token is pinned."""
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
-        """Of its WebSocket."""
+        """URL of the WebSocket."""
         return f"{'wss' if self.is_tls else 'ws'}://{self.name}{PATH}"
 
 
 def parsed(url: str) -> TokenAudience:
-    """The origin that `url` names.
+    """Parse the URL of a daemon.
 
     Raises:
-        ClientError: it is no URL, names no host, names more than a host, or would send a token in the clear.
+        ClientError: it is malformed, has no host, has parts besides the host, or would send a token unencrypted.
     """
     _refuse_secrets(url)
-    # Before urlsplit, which drops tabs and line ends: what is shown must be what is meant.
+    # Checked before urlsplit, which silently removes tabs and newlines: the user must see the URL that is used.
     if not url.isascii() or any(letter <= " " or letter in "\\\x7f" for letter in url):
         raise ClientError(f"--host must be {_WHAT_IT_IS}, not {url!a}")
     try:
@@ -68,13 +68,13 @@ def parsed(url: str) -> TokenAudience:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether `host` is this machine by its name; of `localhost` the resolver has to be asked, too."""
+    """Whether `host` is a name of this machine; for `localhost` the resolved addresses have to be checked as well."""
     address = _address(host)
     return host == "localhost" if address is None else address.is_loopback
 
 
 def _refuse_secrets(url: str) -> None:
-    """Whatever else a URL can hold would be a place for a token, so this is checked first, and says nothing of it."""
+    """Reject other parts of a URL first and without quoting them, because they could contain a token."""
     if "@" in url:
         raise ClientError("--host must not contain a user name or a password; pass the token with --token-file")
     if "?" in url or "#" in url:

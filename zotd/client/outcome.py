@@ -1,22 +1,22 @@
-"""How a run has gone, for programs that only want its end: fed with its events, as dicts."""
+"""Collects the outcome of a run from its events (dicts), for programs that only need the result."""
 
 from zotd.client.blocking import Json
 from zotd.client.fields import spoken, text
 
 
 class Outcome:
-    """What a run has come to so far."""
+    """The outcome of a run so far."""
 
     def __init__(self) -> None:
         self.text = ""
-        """Of its last reply."""
+        """Text of its last reply."""
         self.stop = ""
-        """Of its last step: `end_turn`, `error`, `aborted`, …"""
+        """`stop` of its last step: `end_turn`, `error`, `aborted`, …"""
         self._error = ""
         self._step_error = ""
 
     def see(self, event: Json) -> None:
-        """Take the run's next event."""
+        """Process the run's next event."""
         match event.get("type"):
             case "assistant_message":
                 self.text = spoken(event)
@@ -31,13 +31,13 @@ class Outcome:
                 pass
 
     def see_line(self, line: bytes, event: Json) -> None:
-        """The same, for whoever also has the line."""
+        """Like `add`, for callers that also have the line."""
         del line
         self.see(event)
 
     @property
     def failure(self) -> str | None:
-        """Why the run failed: one sentence; None when it did not."""
+        """Return why the run failed, as one sentence; None if it did not."""
         if self._error:
             return self._error
         if self.stop == "error":

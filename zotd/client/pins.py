@@ -1,7 +1,7 @@
-"""Which host each token belongs to: the first that it was sent to, and no other (`docs/remote.md`).
+"""Pins each token to the first host that it was sent to (`docs/remote.md`).
 
-A link, a typing mistake or a variable that is left over must not carry a token to a stranger. Kept in
-`$ZOT_HOME/hosts.json` (0600), by the token's SHA-256: the file tells nobody a token.
+A link, a typing mistake or a stale variable must not send a token to another host. The pins are in
+`$ZOT_HOME/hosts.json` (0600) by the token's SHA-256, so that the file reveals no token.
 """
 
 import hashlib
@@ -13,14 +13,14 @@ from zotd import paths, private_file
 from zotd.client.errors import ClientError
 
 FILE = "hosts.json"
-"""`{"v": 1, "tokens": {SHA-256: "host:port"}}`."""
+"""Format: `{"v": 1, "tokens": {SHA-256: "host:port"}}`."""
 
 
 def check(token: str, name: str, home: str) -> None:
-    """Return when `token` may be sent to the host `name`; nothing is recorded.
+    """Return if `token` may be sent to the host `name`; records nothing.
 
     Raises:
-        ClientError: it belongs to another one, or what is recorded cannot be read.
+        ClientError: it is pinned to another host, or the file cannot be read.
     """
     try:
         _belongs(Path(home, FILE), token, name)
@@ -29,7 +29,7 @@ def check(token: str, name: str, home: str) -> None:
 
 
 def record(token: str, name: str, home: str) -> None:
-    """The same; from now on `token` belongs to `name`. Call it before the token is sent."""
+    """Like `check`, but also pin the token to `name`. Call it before the token is sent."""
     path = Path(home, FILE)
     try:
         if _belongs(path, token, name):
@@ -44,7 +44,7 @@ def record(token: str, name: str, home: str) -> None:
 
 
 def _belongs(path: Path, token: str, name: str) -> bool:
-    """Whether it was sent there before; False when it was sent nowhere yet."""
+    """Return whether the token is pinned to this host; False if it is not pinned at all."""
     owner = _recorded(path).get(_digest(token))
     if owner is not None and owner != name:
         raise ClientError(

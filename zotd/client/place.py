@@ -1,9 +1,9 @@
-"""Where the daemon is: on this machine, behind its Unix socket, or on another one, behind its WebSocket (`docs/remote.md`).
+"""The location of a daemon: on this machine (Unix socket), or on another one (WebSocket, `docs/remote.md`).
 
-Either way a client gets a connected Unix socket that carries lines, and need not know more. What differs besides is said
-here: whether a daemon can be started, what a path means, and what of this program's environment goes there.
+In both cases a client gets a connected Unix socket that transports lines. The classes here also know what differs: whether
+a daemon can be started, how paths are interpreted, and which environment variables are sent.
 
-Loads nothing that `zotctl ping` could not afford: the other machine's part is imported when there is one.
+The remote part is imported only when needed, so that `zotctl ping` stays fast.
 """
 
 import os
@@ -17,14 +17,14 @@ from zotd.client.errors import ClientError
 
 
 class LocalDaemon:
-    """The daemon of this machine."""
+    """The daemon on this machine."""
 
     is_remote = False
 
     def __init__(self, path: str, env: Mapping[str, str]) -> None:
-        """`path`: of its socket. `env`: what a daemon that is started, and new sessions, run in."""
+        """`path` is that of its socket. `env` is the environment of a started daemon and of new sessions."""
         self.name = path
-        """Name of the place for people, which `of` accepts."""
+        """Name for people; `of` accepts it."""
         self.variables: dict[str, str] | None = sendable(env)
         """Environment of a session's tools; None for the daemon's own."""
         self._env = env
@@ -35,7 +35,7 @@ class LocalDaemon:
 
     def ensure(self) -> socket.socket:
         """Connect as `autostart.ensure` does, which starts a daemon if none is running."""
-        from zotd.client.autostart import ensure  # noqa: PLC0415  (costs what `zotctl ping` exists to save)
+        from zotd.client.autostart import ensure  # noqa: PLC0415  (slow to import; `zotctl ping` does without it)
 
         return ensure(self.name, self._env)
 
@@ -46,17 +46,17 @@ class LocalDaemon:
         return was_killed(self.name)
 
     def may_return(self) -> bool:
-        """Whether there is something to wait for after the connection was lost: a daemon, or the next one."""
+        """Return whether reconnecting may succeed: the daemon runs, or another one is being started."""
         from zotd.client.autostart import is_being_started  # noqa: PLC0415
 
         return os.path.exists(self.name) or is_being_started(self.name)
 
     def real_path(self, path: str) -> str:
-        """The absolute path without symbolic links that the daemon knows `path` by, which need not exist."""
+        """Return the absolute path without symbolic links by which the daemon knows `path`; it need not exist."""
         return os.path.realpath(path)
 
     def directory(self, path: str | None) -> str | None:
-        """The same of a directory for an agent to work in, by default this one. Raises `ClientError`: there is none."""
+        """Return the real path of a directory, by default the current one. Raises `ClientError` if there is none."""
         real = os.path.realpath(path or ".")
         if not os.path.isdir(real):
             raise ClientError(f"there is no directory {real}")
@@ -64,22 +64,22 @@ class LocalDaemon:
 
 
 class Remote:
-    """A daemon on another machine. Nobody starts it from here, and nothing of this environment goes there."""
+    """A daemon on another machine. It cannot be started from here, and gets none of this environment."""
 
     is_remote = True
     variables: dict[str, str] | None = None
 
     def __init__(self, url: str, token_file: str, ca_file: str, home: str) -> None:
-        """`token_file`, `ca_file`: paths, or empty. `home`: where it is kept to which host a token belongs."""
+        """`token_file` and `ca_file` are paths, or empty. `home` has the file with the pinned hosts of tokens."""
         self.name = url
         self._token_file = token_file
         self._ca_file = ca_file
         self._home = home
 
     def open(self, timeout_s: float | None = None) -> socket.socket:
-        """A blocking socket that speaks to the daemon, as `blocking.open_socket` gives it; the caller closes it.
+        """Return a blocking socket like that of `blocking.open_socket`, for the caller to close.
 
-        `timeout_s`: for the whole handshake; None: `handshake.HANDSHAKE_S`. Raises what `remote.open_socket` raises.
+        `timeout_s` is for the whole handshake; None: `handshake.HANDSHAKE_S`. Raises what `remote.open_socket` raises.
         """
         from zotd.client import handshake, remote  # noqa: PLC0415  (0.2 s: aiohttp and TLS)
 
@@ -99,13 +99,13 @@ class Remote:
         return True
 
     def real_path(self, path: str) -> str:
-        """`path`, which has to be absolute: it is one of the other machine, and not looked at here."""
+        """Return `path`, which must be absolute: it is a path on the other machine and is not checked here."""
         if not path.startswith("/"):
             raise ClientError(f'"{path}" is not an absolute path, which {self.name} requires')
         return path
 
     def directory(self, path: str | None) -> str | None:
-        """The same of a directory; None when none is named, for there is no directory that would be meant."""
+        """Like `real_path`; None if `path` is None, because this program's directory means nothing there."""
         return None if path is None else self.real_path(path)
 
 
@@ -120,9 +120,9 @@ def of(
     token_file: str | None = None,
     ca_file: str | None = None,
 ) -> Place:
-    """The place that the arguments name: the socket at `path`, else the URL `host`; else the one that `env` names.
+    """Return the location that the arguments name: the socket `path`, else the URL `host`, else the one in `env`.
 
-    `path` may also be the `name` of any place. A token file and a CA file that are not given are those of `env`.
+    `path` may also be the `name` of any location. `token_file` and `ca_file` default to those in `env`.
     """
     if path and "://" not in path:
         return LocalDaemon(path, env)

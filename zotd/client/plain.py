@@ -1,4 +1,4 @@
-"""A session's events as text, one after the other: for pipes, screen readers and the plain chat."""
+"""A session's events as plain text, in order: for pipes, screen readers and the plain chat."""
 
 from collections.abc import Callable
 
@@ -8,14 +8,14 @@ from zotd.client.fields import child, spoken, strings, text
 from zotd.sanitize import harmless
 
 SUMMARY_CHARS = 100
-"""How much of a call's arguments, or of a failed result, is shown on its line."""
+"""Length of a call's arguments, or of a failed result, on its line."""
 
 
 class Plain:
-    """Remembers where the cursor is, so that each thing starts on a line of its own."""
+    """Formats events, and remembers whether a line is open, so that each item starts on a new line."""
 
     def __init__(self, *, has_colours: bool = False, names_roles: bool = False) -> None:
-        """`has_colours`: what needs attention is painted. `names_roles`: who speaks is said in words."""
+        """`has_colours`: highlight what needs attention. `names_roles`: write who speaks in front of each message."""
         self._has_colours = has_colours
         self._you, self._zot = ("you: ", "zot: ") if names_roles else ("", "")
         self._in_line = False
@@ -23,7 +23,7 @@ class Plain:
         self._panels: dict[tuple[str, str], str] = {}
 
     def text(self, event: Json) -> str:
-        """What to print for the next event; empty for most."""
+        """Return the text for the next event; empty for most events."""
         match event.get("type"):
             case "assistant_start":
                 self._streamed = False
@@ -41,7 +41,7 @@ class Plain:
                 return self._line(note(event), _colour(event)) if note else ""
 
     def message(self, message: Json) -> str:
-        """What to print for a message of a snapshot; nothing for the results of tools."""
+        """Return the text for a message of a snapshot; empty for tool results."""
         match message.get("role"):
             case "user":
                 return self._line(self._asked(message))
@@ -51,7 +51,7 @@ class Plain:
                 return ""
 
     def end(self) -> str:
-        """What ends the line that is open, if one is."""
+        """Return the text that ends an open line; empty if none is open."""
         return self._break()
 
     def _delta(self, words: str) -> str:
@@ -65,7 +65,7 @@ class Plain:
         return f"{self._zot}{words}" if words else ""
 
     def _asked(self, message: Json) -> str:
-        """A prompt; or, as it is, a command that a person has run: its text begins with the command behind a `$`."""
+        """Return a prompt, or a user's command; the text of a command already begins with `$`."""
         words = spoken(message)
         if child(message, "shell"):
             return words
@@ -78,7 +78,7 @@ class Plain:
         return words
 
     def _panel(self, event: Json) -> str:
-        """The panel, when it looks other than before: an extension may draw the same one every second."""
+        """Return the panel if it differs from what was shown last: an extension may redraw it every second."""
         key = text(event, "extension"), text(event, "panel_id")
         head, foot = ([words] if words else [] for words in (text(event, "title"), text(event, "footer")))
         drawn = "\n".join(f"| {line}" for line in (*head, *strings(event, "lines"), *foot))
@@ -114,7 +114,7 @@ def _result(event: Json) -> str:
 
 
 def _step_end(event: Json) -> str:
-    return "(aborted)" if event.get("stop") == "aborted" else ""  # an error has an event of its own
+    return "(aborted)" if event.get("stop") == "aborted" else ""  # errors have an event of their own
 
 
 def _error(event: Json) -> str:
@@ -134,7 +134,7 @@ def _guard_note(event: Json) -> str:
 
 
 def _ext_note(event: Json) -> str:
-    """The level is said in words, too: colours may be off."""
+    """Return the line with its level in words, because colours may be off."""
     level = text(event, "level")
     said = f" ({level})" if level in {"warn", "error"} else ""
     return f"{text(event, 'extension')}{said}: {text(event, 'message')}"
@@ -172,13 +172,13 @@ _NOTES: dict[str, Callable[[Json], str]] = {
     "approval_requested": _question,
     "approval_resolved": _decision,
 }
-"""Events that are a line; empty ones are left out."""
+"""Formatters of events that are shown as a line; nothing is shown if the result is empty."""
 
 _COLOURS = {"error": colour.RED, "blocked": colour.RED, "guard_note": colour.YELLOW}
-"""Of events, by type."""
+"""Text by type of event."""
 
 _LEVELS = {"info": colour.CYAN, "success": colour.GREEN, "warn": colour.YELLOW, "error": colour.RED}
-"""Of notes, by level."""
+"""Prefix by level of a note."""
 
 
 def _colour(event: Json) -> str:

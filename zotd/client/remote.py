@@ -1,9 +1,9 @@
-"""A daemon on another machine, as the connected socket that every client expects (`docs/remote.md`).
+"""Connects to a daemon on another machine and provides the connected socket that every client expects (`docs/remote.md`).
 
-    client <- lines -> a pair of sockets <- lines -> bridge, a thread <- text messages -> zotd
+    client <- lines -> socket pair <- lines -> bridge (thread) <- text messages -> zotd
 
-So no client knows about WebSocket, and none but those that need it import aiohttp (0.2 s). Nothing piles up in between:
-whoever does not read is not written to, and then neither is read from who writes to him.
+Clients therefore need not know about WebSocket, and aiohttp (0.2 s) is imported only when needed. Backpressure works in
+both directions: the bridge does not read from one side while the other one is not reading.
 """
 
 import asyncio
@@ -23,31 +23,37 @@ from zotd.client.origin import TokenAudience
 from zotd.wire.version import VERSION
 
 GREETING_S = 30.0
-"""For the answer to the hello that is said for a client that says none: as long as a client gives any command."""
+"""Timeout for the response to a hello that the bridge sends for the client; as long as for any command of a client."""
 
 REQUEST_LIMIT = 16 * 1024 * 1024
-"""Bytes of the longest line that a daemon takes (`docs/protocol.md`)."""
+"""Longest line that a daemon accepts, in bytes (`docs/protocol.md`)."""
 
 REFUSED = 4401
-"""Close code: the token is not known, has expired or was revoked."""
+"""Close code for a token that is unknown, expired or revoked."""
 
 GREETING = "zot introduces its client"
-"""Id of the one request that no client has sent."""
+"""Id of the bridge's own hello; no client uses it."""
 
 
 def open_socket(url: str, token_path: str, ca_path: str, home: str, *, limit_s: float = HANDSHAKE_S) -> socket.socket:
-    """A blocking socket that speaks to the daemon at `url`, like `blocking.open_socket`; the caller closes it.
+    """Return a blocking socket to the daemon at `url`, like `blocking.open_socket`; the caller closes it.
 
-    `token_path`, `ca_path`: see `token_file.read` and `ssl.create_default_context`; `home`: see `pins`. The token goes
-    with the first frame that the client sends; if that is no hello, one is said before it. A refused token is the
-    answer to that frame (`unauthorized`).
+    The token is added to the first frame of the client, if it is a hello; otherwise a hello is sent before it. If the
+    token is refused, the client gets an error response to its first frame (`unauthorized`).
 
-    What was sent right before the end of the program, without waiting for an answer, may be lost.
+    Data sent right before the end of the program, without waiting for a response, may be lost.
+
+    Args:
+        url: see `origin.parsed`.
+        token_path: see `token_file.read`.
+        ca_path: see `ssl.create_default_context`; may be empty.
+        home: see `pins`.
+        limit_s: timeout of the handshake in seconds.
 
     Raises:
-        NotRunningError: nobody listens there.
-        NoAnswerError: the handshake has taken longer than `limit_s`.
-        ClientError: anything else; the sentence says what to change.
+        NotRunningError: no process listens there.
+        NoAnswerError: the handshake took longer than `limit_s`.
+        ClientError: any other failure; the message says what to change.
     """
     where = origin.parsed(url)
     token = token_file.read(token_path)
@@ -55,12 +61,12 @@ def open_socket(url: str, token_path: str, ca_path: str, home: str, *, limit_s: 
     context = handshake.trusting(ca_path) if where.is_tls else None
     ours, theirs = socket.socketpair()
     bridge = _Bridge(theirs, where, token, home, limit_s=limit_s)
-    # A daemon thread: a client that ends does not wait for the network.
+    # A daemon thread, so that the exit of the program does not wait for the network.
     threading.Thread(target=bridge.run, args=(context,), name=f"zot to {where.name}", daemon=True).start()
     try:
         bridge.opened.result(limit_s)
         limit_sends(ours, SEND_S)
-    except TimeoutError as error:  # the thread is in the resolver, which only it can leave; it then finds us gone
+    except TimeoutError as error:  # the thread is blocked in the resolver; it ends when it finds `ours` closed
         ours.close()
         raise handshake.too_late(where, limit_s) from error
     except BaseException:
@@ -70,12 +76,12 @@ def open_socket(url: str, token_path: str, ca_path: str, home: str, *, limit_s: 
 
 
 class _Bridge:
-    """One connection; lives in a thread of its own."""
+    """Transports frames of one connection, in a thread of its own."""
 
     def __init__(self, end: socket.socket, where: TokenAudience, token: str, home: str, *, limit_s: float) -> None:
-        """Owns `end`, of the pair whose other end the client has. `limit_s`: for the handshake."""
+        """Take ownership of `end`; the client has the other end of the pair. `limit_s` is for the handshake."""
         self.opened: Future[None] = Future()
-        """Done when frames can be sent; or with the reason why not, a `ClientError`."""
+        """Completed when frames can be sent, or with a `ClientError`."""
         self._end = end
         self._where = where
         self._token = token
@@ -83,12 +89,12 @@ class _Bridge:
         self._limit_s = limit_s
 
     def run(self, context: ssl.SSLContext | None) -> None:
-        """Carry frames until one side ends; the other one sees the end, too."""
+        """Transport frames until one side ends; the other side then sees the end as well."""
         try:
             asyncio.run(self._run(context))
         except BaseException as error:
             if self.opened.done():
-                raise  # a bug: the thread's end prints it
+                raise  # a bug: the traceback is printed when the thread ends
             self.opened.set_exception(error)
         finally:
             self._end.close()
@@ -103,9 +109,9 @@ class _Bridge:
                 try:
                     await self._talk(there, here, client)
                 finally:
-                    client.close()  # at once: the goodbye to a network that is silent takes `handshake.CLOSE_S`
+                    client.close()  # before `ended`, which may wait `handshake.CLOSE_S` for a silent network
             with suppress(ConnectionError):
-                await client.wait_closed()  # ends when the client has read what there is, or has closed its end
+                await client.wait_closed()  # returns when the client has read the rest, or has closed its end
 
     async def _talk(
         self, there: aiohttp.ClientWebSocketResponse, here: asyncio.StreamReader, client: asyncio.StreamWriter
@@ -113,14 +119,14 @@ class _Bridge:
         first = await _line(here)
         if first is None:
             return
-        # Whichever side has gone away, or says nothing: the other one is told by its own end.
+        # If one side ends or times out, the other one notices when its own connection is closed.
         with suppress(ConnectionError, TimeoutError):
             refusal = await self._introduce(there, first) or await self._pump(there, here, client)
             if refusal is not None:
                 client.write(json.dumps(_as_answer(refusal, _decoded(first))).encode() + b"\n")
 
     async def _introduce(self, there: aiohttp.ClientWebSocketResponse, first: bytes) -> Json | None:
-        """Send the client's hello with the token in it, or one for a client that says none; what refuses that, if so."""
+        """Send the client's hello with the token, or one in its place; return the error if it is refused."""
         frame = _decoded(first)
         if frame.get("type") == "hello":
             await there.send_str(json.dumps({**frame, "token": self._token}))
@@ -135,7 +141,7 @@ class _Bridge:
         return None
 
     async def _greeted(self, there: aiohttp.ClientWebSocketResponse) -> Json:
-        """The answer to our hello, or the refusal that came in its place. Raises `ConnectionError`: neither did."""
+        """Return the response to our hello, or the error that was sent instead; raises `ConnectionError` if neither."""
         while (message := await there.receive()).type is aiohttp.WSMsgType.TEXT:
             answer = _decoded(message.data.encode())
             if answer.get("id") == GREETING:
@@ -148,7 +154,7 @@ class _Bridge:
     async def _pump(
         self, there: aiohttp.ClientWebSocketResponse, here: asyncio.StreamReader, client: asyncio.StreamWriter
     ) -> Json | None:
-        """Carry frames both ways until one side ends; what refuses the client, when not one frame came back."""
+        """Transport frames until one side ends; return an error if the daemon refused the client without any frame."""
         async with asyncio.TaskGroup() as tasks:
             sending = tasks.create_task(_send(here, there))
             try:
@@ -158,7 +164,7 @@ class _Bridge:
         return None if count else self._refusal(there, reason)
 
     def _refusal(self, there: aiohttp.ClientWebSocketResponse, reason: object) -> Json | None:
-        """Why the daemon wants nothing of this client; None when it has only gone away. `reason`: what it says of it."""
+        """Return the error if the daemon closed because of the token, else None. `reason` is the one it gave."""
         if there.close_code != REFUSED:
             return None
         reason = reason or "it may have expired or been revoked"
@@ -166,27 +172,27 @@ class _Bridge:
 
 
 async def _send(here: asyncio.StreamReader, there: aiohttp.ClientWebSocketResponse) -> None:
-    """Carry the client's frames until it closes its end, and then say goodbye for it."""
+    """Send the client's frames until it closes its end, then close the WebSocket."""
     with suppress(ConnectionError):
         while (line := await _line(here)) is not None:
-            await there.send_str(line.decode(errors="replace"))  # waits while the network is slower than the client
+            await there.send_str(line.decode(errors="replace"))  # waits if the network is slower than the client
     await there.close()
 
 
 async def _receive(there: aiohttp.ClientWebSocketResponse, client: asyncio.StreamWriter) -> tuple[int, object]:
-    """Carry the daemon's frames until one side ends; how many there were, and the reason that the daemon gave."""
+    """Forward the daemon's frames until one side ends; return their number and the close reason."""
     count = 0
     with suppress(ConnectionError):
         while (message := await there.receive()).type is aiohttp.WSMsgType.TEXT:
             client.write(message.data.encode() + b"\n")
-            await client.drain()  # waits while the client is slower than the network
+            await client.drain()  # waits if the client is slower than the network
             count += 1
         return count, message.extra
     return count, None
 
 
 async def _line(here: asyncio.StreamReader) -> bytes | None:
-    """The client's next frame; None at its end, also when that is in the middle of one."""
+    """Return the client's next frame; None at the end, even within a frame."""
     try:
         return (await here.readuntil(b"\n"))[:-1]
     except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, ConnectionError):
@@ -194,7 +200,7 @@ async def _line(here: asyncio.StreamReader) -> bytes | None:
 
 
 def _decoded(line: bytes) -> Json:
-    """A frame; empty for what is none: the daemon says what is wrong with that."""
+    """Decode a frame; empty if it is invalid: the daemon reports the error."""
     try:
         frame: object = json.loads(line)
     except (ValueError, RecursionError):

@@ -26,10 +26,10 @@ LIMIT = 3
 """Number of failed starts after which clients report an error and start no further daemon."""
 
 REASON_BYTES = 64 * 1024
-"""How much of the start log is searched for the reason of a failure."""
+"""Length of the end of the start log that is searched for the reason of a failure, in bytes."""
 
 REASON_CHARS = 500
-"""How much of a reason is kept."""
+"""Length of a recorded reason."""
 
 Start = tuple[float, int, int, str | None]
 """Time on the monotonic clock, which all processes share; size of the log before the start in bytes; modification time of
@@ -61,12 +61,12 @@ class RespawnLimit:
             raise StartError(complaint)
 
     def complaint(self) -> str | None:
-        """What `check` would say, while none runs; None: a client would start one. Needs no lock, changes nothing."""
+        """Return the error that `check` would raise, or None. Does not need the lock and changes nothing."""
         now = time.monotonic()
         return self._complaint(self._lately(now), now)
 
     def note(self, reason: str | None = None) -> None:
-        """One was started; `reason`: and does not serve, because of that. `check` or `forget` come first."""
+        """Record a start; `reason` is set if it failed. Call `check` or `forget` before."""
         start = (time.monotonic(), size(self._log), self._changed_ns(), reason and reason[:REASON_CHARS])
         self._write([*self._read(), start])
 
@@ -80,7 +80,7 @@ class RespawnLimit:
         )
 
     def _lately(self, now: float) -> list[Start]:
-        """Those that were in vain, oldest first; the last one may only be known to be so now."""
+        """Return the recent failed starts, oldest first. Whether the last one has failed may be determined only now."""
         starts = self._read()
         if starts and starts[-1][3] is None:
             at, log_bytes, changed_ns, _ = starts.pop()
@@ -88,11 +88,11 @@ class RespawnLimit:
             if reason is not None:
                 starts.append((at, log_bytes, changed_ns, reason))
         changed_ns = self._changed_ns()
-        # In the future: from before a reboot.
+        # A time in the future is from before a reboot, since the monotonic clock starts at zero.
         return [one for one in starts if 0 <= now - one[0] < WINDOW_S and one[2] == changed_ns]
 
     def _end(self, log_bytes: int) -> str | None:
-        """Why a daemon that served is not there any more; None: somebody has stopped it."""
+        """Return why a daemon that had started has ended; None if it was stopped."""
         said = last_line(self._log, log_bytes)
         if said:
             return said[:REASON_CHARS]
@@ -108,18 +108,18 @@ class RespawnLimit:
         try:
             with open(self._file, encoding="utf-8") as file:
                 return [(float(at), int(end), int(ns), why and str(why)) for at, end, ns, why in json.load(file)]
-        except (OSError, ValueError, TypeError):  # there is none, or it is not ours: the count begins anew
+        except (OSError, ValueError, TypeError):  # missing or malformed: start counting again
             return []
 
     def _write(self, starts: list[Start]) -> None:
-        """Failing is no reason not to start: the ledger is a precaution."""
+        """Write the records. Failures are ignored, because the limit is only a precaution."""
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         with suppress(OSError), open(os.open(self._file, flags, 0o600), "w", encoding="utf-8") as file:
             json.dump(starts[-LIMIT:], file)
 
 
 def size(log: str) -> int:
-    """Of the file `log`, in bytes; 0: there is none."""
+    """Return the size of a file in bytes; 0 if there is none."""
     try:
         return os.stat(log).st_size
     except OSError:
@@ -127,11 +127,12 @@ def size(log: str) -> int:
 
 
 def last_line(log: str, start: int) -> str:
-    """The last line of the file `log` behind the byte `start`: where Python puts the exception; empty: there is none."""
+    """Return the last line of a log after offset `start`, which is where Python writes the exception; may be empty."""
     try:
         with open(log, "rb") as file:
             end = file.seek(0, os.SEEK_END)
-            file.seek(max(start if start <= end else 0, end - REASON_BYTES))  # a shorter file has been put aside
+            # A file shorter than `start` is a new one: the log was rotated.
+            file.seek(max(start if start <= end else 0, end - REASON_BYTES))
             lines = file.read().decode(errors="replace").split("\n")
     except OSError:
         return ""

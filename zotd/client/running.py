@@ -1,4 +1,4 @@
-"""One prompt from its acceptance to its end, with Ctrl-C in between."""
+"""Sends a prompt and follows its run, with Ctrl-C at any time."""
 
 import os
 import signal
@@ -13,23 +13,23 @@ from zotd.client.interrupts import InterruptedBySignal
 from zotd.client.runs import Run, of_run
 
 INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
+"""Exit code after Ctrl-C, as in shells."""
 
 ABORT_S = 5.0
-"""How long an aborted run may take to say that it has ended; it takes milliseconds."""
+"""Timeout for the end of an aborted run in seconds; it takes milliseconds."""
 
 ANSWER_S = 2.0
-"""How long it may take to say what became of a prompt; a daemon that does not even say that is asked to abort."""
+"""Timeout in seconds for learning what became of an interrupted prompt; after that, the session's run is aborted."""
 
 Show = Callable[[bytes, Json], None]
-"""Takes the lines of a run and what is in them."""
+"""Gets each line of a run, and the event in it."""
 
 
 def go_on(connection: Connection, session: str) -> Run:
-    """Have an attached session go on where it stopped; the run that does, or the first one that waits.
+    """Resume an attached session; return its run, or that of the first queued input.
 
     Raises:
-        CallError: there is nothing to go on with, or it is at work.
+        CallError: there is nothing to resume, or the session is busy.
     """
     _, run = slash.invoke(connection, session, "continue", "")
     assert run is not None, "an answer without a run"
@@ -45,10 +45,10 @@ def start(
     unattended: str | None = None,
     patience_s: float | None = None,
 ) -> Run:
-    """Give an attached session an input; an interruption before it is accepted aborts it, when it is Ctrl-C.
+    """Send a prompt to an attached session. Ctrl-C before it is accepted aborts it.
 
-    `unattended`: `deny` or `park` calls that nobody can decide about; None: as the daemon is configured. `patience_s`:
-    how long the run waits for a model that fails, if that is less than configured.
+    `unattended` is `deny` or `park`, for approvals that no client can decide; None: as configured. `patience_s` is how
+    long the run retries a failing model, if less than configured.
     """
     fields: Json = {"session": session, "message": prompt, "when_busy": when_busy, "unattended": unattended}
     if patience_s is not None:
@@ -63,7 +63,8 @@ def start(
 
 
 def _take_back(connection: Connection, session: str, prompt: Json) -> None:
-    """Undo a prompt whose answer was not waited for. Sent again, it is only answered: it may wait behind another run."""
+    """Undo a prompt whose response was not awaited. Repeating the request returns its response, and thereby its id."""
+    # Withdrawn rather than aborted if possible, because it may be queued behind the run of another client.
     with suppress(ClientError):
         if _withdraw(connection, session, _run_of(connection.call("prompt", prompt, timeout_s=ANSWER_S))):
             return
@@ -77,10 +78,10 @@ def _run_of(started: Json) -> Run:
 def follow(
     connection: Connection, session: str, run: Run, show: Show, *, frames: Iterable[tuple[bytes, Json]] | None = None
 ) -> int:
-    """Show a run to its end: 0; or end it, when Ctrl-C comes, and show how it ends: `INTERRUPTED`.
+    """Show a run to its end and return 0; on Ctrl-C abort it, show its end and return `INTERRUPTED`.
 
-    Other signals and a lost output are raised by the connection's `Watch`, and leave the run alone. `frames`: where
-    events come from, for whoever does something else meanwhile; None: `connection.lines()`.
+    The connection's `Watch` raises for other signals and a lost output, which do not affect the run. `frames` is the
+    source of events for callers that wait for other things as well; None: `connection.lines()`.
     """
     try:
         for line, event in of_run(run, session, connection.lines() if frames is None else frames):
@@ -100,15 +101,15 @@ def _abort(connection: Connection, session: str, run: Run, show: Show) -> None:
             for line, event in of_run(run, session, connection.lines(ABORT_S)):
                 show(line, event)
     except (ClientError, InterruptedBySignal):
-        return  # pressed again, or the daemon has no more to say
+        return  # Ctrl-C again, or the daemon does not respond
 
 
 def _withdraw(connection: Connection, session: str, run: Run) -> bool:
-    """Take an input back that has not started: `abort` would end somebody else's run."""
+    """Withdraw an input that has not started: `abort` would end the run of another client."""
     if run.started or run.run_id is not None:
         return False
     try:
         connection.call("queue.withdraw", session=session, input=run.input_id, timeout_s=ABORT_S)
     except CallError:
-        return False  # it has started just now
+        return False  # it has just started
     return True

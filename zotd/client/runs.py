@@ -1,11 +1,11 @@
-"""Which of a session's events belong to one input: decided here for every client, typed or not.
+"""Determines which events of a session belong to one input, for typed and untyped clients.
 
     waiting --user_message(input)----------> running --done(run)--> over
-    waiting --queue_changed without it-----> withdrawn (its user_message comes next, or never)
-    waiting --queue_changed, held, with it-> held (a person has to let the queue go on)
+    waiting --queue_changed without it-----> withdrawn (or its user_message comes next)
+    waiting --queue_changed, held, with it-> held (a user has to continue the queue)
 
-An input that did not start at once may wait while other runs come and go; their events are not its own. The standard
-library only: `zot -p` uses it.
+An input that did not start at once may wait while other runs take place; their events do not belong to it. Uses only the
+standard library, for `zot -p`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,21 +23,21 @@ HELD = (
 
 
 class Run:
-    """Follows one input through the events of its session, from the answer to `prompt` or `compact` on."""
+    """Follows one input through the events of its session, beginning with the response to `prompt` or `compact`."""
 
     def __init__(self, input_id: str | None, run_id: str | None, *, starts_now: bool = False) -> None:
-        """`input_id`, `run_id`: of the answer. `starts_now`: there will be no `user_message` (a compaction)."""
+        """The ids are from the response. With `starts_now` there is no `user_message` (a compaction)."""
         self.input_id = input_id
         self.run_id = run_id
         self.started = starts_now
         self.over = False
         self.withdrawn = False
         self.held = False
-        """It waits in a queue out of which nothing starts."""
+        """It is in a held queue, from which nothing starts."""
         self._left_queue = False
 
     def on_user_message(self, input_id: str | None, run_id: str | None) -> None:
-        """A prompt entered the transcript; ours, when the ids say so."""
+        """Process a prompt that was added to the transcript; its ids tell whether it is ours."""
         if self.started:
             return
         if input_id == self.input_id:
@@ -47,46 +47,46 @@ class Run:
             self.on_other()
 
     def on_done(self, run_id: str | None) -> None:
-        """A run is over; ours, when it has our id, or when ids are unknown and ours is running."""
+        """Process the end of a run. It is ours if the ids match, or if an id is unknown and ours is running."""
         if self.started:
             self.over = run_id is None or self.run_id is None or run_id == self.run_id
         elif run_id is not None and run_id == self.run_id:
-            self.over = True  # a run that failed before its first message shows none
+            self.over = True  # a run that failed before its first message has no `user_message`
         else:
             self.on_other()
 
     def on_queue(self, waiting: Iterable[str], *, held: bool) -> None:
-        """The queue has changed. Out of a held queue nothing starts: what is missing there was withdrawn."""
+        """Process a change of the queue. Nothing starts from a held queue, so an input missing there was withdrawn."""
         waiting = list(waiting)
         self._left_queue = not self.started and self.input_id is not None and self.input_id not in waiting
         self.held = held and not self.started and self.input_id in waiting
         self.withdrawn = self._left_queue and held
 
     def check(self) -> None:
-        """Raise `RunFailedError` when the input does not start by itself any more."""
+        """Raise `RunFailedError` if the input will not start without a user's action."""
         if self.withdrawn:
             raise RunFailedError(WITHDRAWN)
         if self.held:
             raise RunFailedError(HELD)
 
     def on_other(self) -> None:
-        """Any other committed event; one that comes where our `user_message` should tells that we were withdrawn."""
+        """Process any other committed event. In place of our `user_message`, it means that the input was withdrawn."""
         if self._left_queue and not self.started:
             self.withdrawn = True
 
 
 def of_run(run: Run, session: str, frames: Iterable[tuple[bytes, Json]]) -> Iterator[tuple[bytes, Json]]:
-    """The lines and events of `run`, up to its `done`, out of what a `blocking.Connection` gives.
+    """Yield the lines and events of `run`, up to its `done`, from those of a `blocking.Connection`.
 
-    When it is interrupted it may be called again with the same `run`, and goes on. Raises `RunFailedError` when
-    the input was withdrawn before it started, or is held.
+    After an interruption it may be called again with the same `run` to continue. Raises `RunFailedError` if the input
+    was withdrawn before it started, or is held.
     """
     for line, event in frames:
         if event.get("session") != session:
             continue
         _feed(run, event)
         run.check()
-        # A notice that comes while our run is being prepared is about it: which extension it waits for, for example.
+        # Notices that arrive before the run starts are about it, such as which extension it waits for.
         if run.started or run.over or (run.run_id is not None and event.get("type") == "notice"):
             yield line, event
         if run.over:

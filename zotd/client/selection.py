@@ -1,4 +1,4 @@
-"""The typed events of one run, out of a session's batches; shared by the asyncio and the blocking client."""
+"""Selects the typed events of one run from a session's batches; for the asyncio client and the blocking one."""
 
 from zotd.client.errors import RunFailedError
 from zotd.client.runs import Run
@@ -7,14 +7,14 @@ from zotd.wire.events import AnyEvent, CompactDone, Done, Error, QueueChanged, U
 
 
 def run_of(started: Started) -> Run:
-    """The run that the answer to `prompt` tells of."""
+    """Return the run that the response to `prompt` describes."""
     return Run(started.input, started.run)
 
 
 def select(run: Run, batch: list[AnyEvent]) -> list[AnyEvent]:
-    """Those events of `batch` that belong to `run`, up to its `done`; `run.over` says whether that has come.
+    """Return the events of `batch` that belong to `run`, up to its `done`, after which `run.over` is True.
 
-    Raises `RunFailedError` when the input was withdrawn before it started, or is held.
+    Raises `RunFailedError` if the input was withdrawn before it started, or is held.
     """
     if run.started:
         return _until_done(run, batch)
@@ -26,7 +26,7 @@ def select(run: Run, batch: list[AnyEvent]) -> list[AnyEvent]:
 
 
 def summary_of(compaction: list[AnyEvent]) -> str:
-    """The summary in the events of a compaction; raises `RunFailedError` when there is none."""
+    """Return the summary from the events of a compaction; raises `RunFailedError` if there is none."""
     for event in compaction:
         if isinstance(event, CompactDone):
             return event.summary
@@ -45,7 +45,7 @@ def _until_done(run: Run, batch: list[AnyEvent]) -> list[AnyEvent]:
 
 
 def _begins(run: Run, event: AnyEvent) -> bool:
-    """`event` is the first one of the run, or its `done` when there is no other."""
+    """Whether `event` is the first one of the run, or its `done` if the run has no other events."""
     if isinstance(event, UserMessage):
         run.on_user_message(event.input, event.run)
     elif isinstance(event, Done):

@@ -17,7 +17,7 @@ T = TypeVar("T", bound=Frozen)
 
 
 class Caller(Protocol):
-    """What a session needs of its client."""
+    """The methods of the client that a session uses."""
 
     connection: ClientConnection
 
@@ -28,18 +28,18 @@ class Caller(Protocol):
         ...
 
     async def ensure_attached(self, session_id: str) -> None:
-        """Follow the session, unless the connection does."""
+        """Follow the session unless the connection already does."""
         ...
 
 
 class Session:
-    """A session by its id. Cheap: several objects may stand for the same session.
+    """A session, identified by its id. Several objects may refer to the same session.
 
-    All methods raise `CallError` when the daemon refuses, `NoAnswerError` and `ConnectionLostError`.
+    All methods raise `CallError` if the daemon refuses a command, `NoAnswerError` and `ConnectionLostError`.
     """
 
     def __init__(self, client: Caller, session_id: str) -> None:
-        """Made by `Client.create` and `Client.session`."""
+        """Use `Client.create` or `Client.session` instead."""
         self.id = session_id
         self._client = client
         self._prompting = False
@@ -47,10 +47,10 @@ class Session:
     async def prompt(
         self, message: str, *, images: Sequence[api.PromptImage] = (), when_busy: str = "queue"
     ) -> AsyncGenerator[AnyEvent, None]:
-        """Give the session an input; the events of its run, up to and with its `Done`.
+        """Send a prompt and yield the events of its run, up to and including its `Done`.
 
-        Leaving the loop early does not end the run: `abort` does. `when_busy`: `queue`, `steer` or `reject`. Raises
-        `BusyError` while the prompt before is still being read from this object.
+        Leaving the loop early does not end the run; use `abort`. `when_busy` is `queue`, `steer` or `reject`. Raises
+        `BusyError` while an earlier prompt of this object is still being read.
         """
         async with aclosing(self.prompt_batches(message, images=images, when_busy=when_busy)) as batches:
             async for batch in batches:
@@ -60,7 +60,7 @@ class Session:
     async def prompt_batches(
         self, message: str, *, images: Sequence[api.PromptImage] = (), when_busy: str = "queue"
     ) -> AsyncGenerator[list[AnyEvent], None]:
-        """Like `prompt`, as many events at a time as have come: half the time for each. A batch may be empty."""
+        """Like `prompt`, but yield all events that have arrived at once, in half the time. A batch may be empty."""
         if self._prompting:
             raise BusyError(f"session {self.id}: the previous prompt is still being read; use a second Session object")
         self._prompting = True
@@ -75,19 +75,19 @@ class Session:
             self._prompting = False
 
     async def batches(self) -> AsyncGenerator[list[AnyEvent], None]:
-        """Everything that happens in the session from now on, until the connection ends, which raises."""
+        """Yield all events of the session from now on; raises when the connection ends."""
         await self._client.ensure_attached(self.id)
         with self._client.connection.feed(self.id) as feed:
             while True:
                 yield await feed.batch()
 
     async def compact(self, instructions: str = "") -> str:
-        """Summarise the transcript, after what runs now; the summary. Raises `RunFailedError` when that fails."""
+        """Summarise the transcript after the current run; return the summary. Raises `RunFailedError` if it fails."""
         await self._client.ensure_attached(self.id)
         params = api.Compact(session=self.id, instructions=instructions)
         seen: list[AnyEvent] = []
         with self._client.connection.feed(self.id) as feed:
-            # Answered when it starts, and whatever runs now may take hours.
+            # No timeout: the response is sent when the compaction starts, which may be after hours.
             started = await self._client.ask(params, api.Started, timeout_s=None)
             run = Run(None, started.run, starts_now=True)
             while not run.over:
@@ -95,7 +95,7 @@ class Session:
         return summary_of(seen)
 
     async def abort(self) -> None:
-        """Cancel what runs now, whoever asked for it; nothing happens when nothing runs."""
+        """Abort the current run, whichever client started it; does nothing if there is none."""
         await self._client.ask(api.Mutation(session=self.id), api.Nothing, command="abort")
 
     async def set_model(self, model: str, provider: str | None = None) -> api.ModelName:
@@ -103,21 +103,21 @@ class Session:
         return await self._client.ask(api.SetModel(session=self.id, model=model, provider=provider), api.ModelName)
 
     async def state(self) -> api.State:
-        """Model, figures, and whether it is busy."""
+        """Return the model, the figures and the state of the session."""
         return await self._client.ask(api.OfSession(self.id), api.State, command="get_state")
 
     async def usage(self) -> Tokens:
-        """Tokens and money of the session so far."""
+        """Return the tokens and the cost of the session so far."""
         return (await self.state()).usage
 
     async def messages(self, *, full: bool = False) -> list[Message]:
-        """The transcript as the model sees it, oldest first; `full` with the data of images."""
+        """Return the transcript as the model sees it, oldest first; with `full` including image data."""
         return (await self._client.ask(api.GetMessages(session=self.id, full=full), api.Messages)).messages
 
     async def models(self) -> list[api.ModelInfo]:
-        """The models that this session could switch to."""
+        """Return the models that this session can switch to."""
         return (await self._client.ask(api.GetModels(session=self.id), api.Models)).models
 
     async def close(self) -> None:
-        """Unload the session; an ephemeral one is gone, a stored one can be opened again."""
+        """Unload the session. An ephemeral one is deleted; a stored one can be opened again."""
         await self._client.ask(api.Mutation(session=self.id), api.Nothing, command="session.close")

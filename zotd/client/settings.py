@@ -1,4 +1,4 @@
-"""What the typed clients send about themselves and about a new session."""
+"""Options of the typed clients: where the daemon is, and the settings of a new session."""
 
 from typing import TypedDict, Unpack
 
@@ -9,18 +9,18 @@ from zotd.wire import api, version
 
 
 class Where(TypedDict, total=False):
-    """Where the daemon is, when the environment does not say so; see `place.of`."""
+    """Location of the daemon; by default as the environment says, see `place.of`."""
 
     path: str | None
-    """Of its socket."""
+    """Path of a local socket."""
     host: str | None
-    """URL of another machine's: `wss://host:port`."""
+    """URL of a daemon on another machine: `wss://host:port`."""
     token_file: str | None
     ca_file: str | None
 
 
 class SessionSettings(TypedDict, total=False):
-    """Of a new session; what is absent is the daemon's choice. See `wire.api.SessionCreate`."""
+    """Settings of a new session; the daemon chooses what is absent. See `wire.api.SessionCreate`."""
 
     name: str
     provider: str
@@ -42,9 +42,9 @@ class SessionSettings(TypedDict, total=False):
 
 
 def new_session(where: Place, cwd: str, api_key: str | None, **settings: Unpack[SessionSettings]) -> api.SessionCreate:
-    """Parameters of `session.create`; `cwd` becomes absolute here, where relative paths mean something.
+    """Return the parameters of `session.create`. `cwd` is made absolute, relative to this program's directory.
 
-    Raises `ClientError`: a relative path means nothing to a daemon on another machine.
+    Raises `ClientError` for a relative path and a daemon on another machine.
     """
     return msgspec.structs.replace(
         api.SessionCreate(
@@ -57,7 +57,7 @@ def new_session(where: Place, cwd: str, api_key: str | None, **settings: Unpack[
 
 
 def hello(name: str, *, can_approve: bool, role: str | None) -> api.Hello:
-    """Who we are, and the protocols that we speak."""
+    """Return the client's introduction, with the protocol versions that it supports."""
     return api.Hello(
         client=api.Client(name=name, kind="python", version=version.VERSION),
         protocol=version.protocols(),

@@ -2,7 +2,7 @@
 
 /todo add milk     a command: `todo` with `add milk`
 //todo             a prompt: `/todo`
-/usr/bin is full   a prompt, for no command has a slash in its name
+/usr/bin is full   a prompt, because names of commands contain no slash
 """
 
 from zotd.client.blocking import Connection, Json
@@ -10,11 +10,11 @@ from zotd.client.fields import maybe_text
 from zotd.client.runs import Run
 
 COMMAND_S = 60.0
-"""How long a slash command may take: an extension has 30 s, which may have to start first, as all do in a reload."""
+"""Timeout of a slash command in seconds: an extension has 30 s for it, and may have to start first."""
 
 
 def parsed(line: str) -> tuple[str, str] | None:
-    """The name, without the slash, and the arguments; None: it is a prompt."""
+    """Return the name without the slash, and the arguments; None if the line is a prompt."""
     name, *args = line.split(maxsplit=1) or [""]
     if not name.startswith("/") or "/" in name[1:]:
         return None
@@ -22,14 +22,14 @@ def parsed(line: str) -> tuple[str, str] | None:
 
 
 def unescaped(line: str) -> str:
-    """What a line that is no command says to the model."""
+    """Return the prompt for a line that is no command."""
     return line[1:] if line.startswith("//") else line
 
 
 def invoke(connection: Connection, session: str, name: str, args: str) -> tuple[Json, Run | None]:
-    """Run `/name args`; the answer (`CommandResult`), and the run that it started or will start, if any.
+    """Run `/name args`; return the response (`CommandResult`) and the run that it starts, if any.
 
-    To follow the run, the session has to be attached before.
+    To follow the run, attach to the session before.
     """
     answer = connection.call("run_command", session=session, name=name, args=args, timeout_s=COMMAND_S)
     entered, run = maybe_text(answer, "input"), maybe_text(answer, "run")

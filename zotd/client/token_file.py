@@ -1,18 +1,18 @@
-"""The token for a daemon on another machine, in a file that only its user can read."""
+"""Reads the token for a daemon on another machine from a file that only its user can read."""
 
 from zotd import secret_file
 from zotd.client.errors import ClientError
 
 MIN_CHARS = 47
-"""`zot_` and 32 random bytes in base64, as `zotctl token create` says them; what is shorter was cut, or is no token."""
+"""Length of `zot_` and 32 random bytes in base64, as `zotctl token create` prints them; anything shorter is invalid."""
 
 
 def read(path: str) -> str:
-    """The token in the file; one line end after it does not belong to it.
+    """Return the token in the file, without a newline at its end.
 
     Raises:
-        ClientError: there is none, others can read it or could have written it, or it holds no token. The sentence
-            names the file and never what is in it.
+        ClientError: there is no file, other users can read or write it, or it contains no token. The message names the
+            file and never quotes its content.
     """
     if not path:
         raise ClientError("a remote daemon requires a token; pass its file with --token-file")

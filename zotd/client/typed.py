@@ -1,10 +1,10 @@
-"""The daemon for programs that block, typed: `zotd.client.client` without asyncio.
+"""Typed blocking client of the daemon: `zotd.client.client` without asyncio.
 
     with BlockingClient.connect() as client:
         session = client.create(cwd=".")
         for event in session.prompt("what is in this directory?"): ...
 
-One conversation at a time: while a prompt is read, other commands of the same client wait behind its events.
+One operation at a time: responses to other commands of the client wait behind the events of a prompt.
 """
 
 import os
@@ -29,10 +29,10 @@ T = TypeVar("T", bound=Frozen)
 
 
 class BlockingClient:
-    """A connection to the daemon. Made by `connect`, ended by `close`. Not for several threads."""
+    """A connection to the daemon; created by `connect`, ended by `close`. Not thread-safe."""
 
     def __init__(self, wire: LineSocket, where: Place) -> None:
-        """Owns `wire`; `where` it leads says what new sessions run in."""
+        """Take ownership of `wire`; `where` determines the environment and directory of new sessions."""
         self._wire = wire
         self._where = where
         self._last_id = 0
@@ -51,7 +51,7 @@ class BlockingClient:
         role: str | None = None,
         **where: Unpack[settings.Where],
     ) -> Self:
-        """A client for the caller to close; arguments and errors as for `client.Client.connect`."""
+        """Connect; the caller closes the client. Arguments and errors as for `client.Client.connect`."""
         there = place.of(os.environ if env is None else env, **where)
         client = cls(LineSocket(there.ensure() if autostart else there.open()), there)
         try:
@@ -68,7 +68,7 @@ class BlockingClient:
         self.close()
 
     def close(self) -> None:
-        """End the connection; what was asked goes on."""
+        """Close the connection; runs continue."""
         self._wire.close()
 
     def call(self, params: Frozen, *, command: str | None = None, timeout_s: float | None = CALL_S) -> Frozen:
@@ -98,40 +98,40 @@ class BlockingClient:
     def create(
         self, cwd: str = ".", *, api_key: str | None = None, **options: Unpack[settings.SessionSettings]
     ) -> "BlockingSession":
-        """A new session in the directory `cwd`, already attached."""
+        """Create a session in the directory `cwd` and attach to it."""
         created = self.ask(settings.new_session(self._where, cwd, api_key, **options), api.Created)
         self.attach(created.session.id, after=api.Cursor(created.epoch, created.seq))
         return BlockingSession(self, created.session.id)
 
     def session(self, session_id: str) -> "BlockingSession":
-        """An existing session; whether it exists is found out at its first use."""
+        """Return an object for an existing session, without a request: the first use fails if there is none."""
         return BlockingSession(self, session_id)
 
     def attach(self, session_id: str, *, after: api.Cursor | None = None, limit: int = 50) -> api.Attached:
-        """Follow the session from now on, or from a cursor; a snapshot of it."""
+        """Follow the session, from a cursor if given; return a snapshot of it."""
         params = api.Attach(session=session_id, after=after, limit=limit, env=self._where.variables)
         snapshot = self.ask(params, api.Attached)
         self._attached.add(session_id)
         return snapshot
 
     def ensure_attached(self, session_id: str) -> None:
-        """Follow the session, unless this connection does."""
+        """Follow the session unless this connection already does."""
         if session_id not in self._attached:
             self.attach(session_id, limit=1)
 
     @contextmanager
     def feed(self, session_id: str) -> Iterator[deque[AnyEvent]]:
-        """The session's events from now on; outside of it they are thrown away. `fill` waits for more."""
+        """Collect the session's events during the block; outside of it they are dropped. `fill` waits for more."""
         held: deque[AnyEvent] = deque()
         self._readers.setdefault(session_id, []).append(held)
         try:
             yield held
         finally:
-            # By identity: two readers that hold the same events are still two.
+            # By identity: two feeds with equal events are different feeds.
             self._readers[session_id] = [reader for reader in self._readers[session_id] if reader is not held]
 
     def fill(self, feed: deque[AnyEvent]) -> list[AnyEvent]:
-        """Take what the feed holds, at least one event, oldest first; waits for ever."""
+        """Wait without limit for at least one event, and return all events of the feed, oldest first."""
         while not feed:
             self._receive(None)
         batch = list(feed)
@@ -149,17 +149,17 @@ class BlockingClient:
                     raise FellBehindError(f"{HELD_LIMIT} events of session {frame.session} were waiting to be read")
 
     def _take(self, answer: frames.ResponseFrame) -> None:
-        if answer.is_of_unread_line:  # of the call that waits; there is one at a time
+        if answer.is_of_unread_line:  # it belongs to the pending call, since there is only one at a time
             self._answers.update(dict.fromkeys(self._answers, answer))
         elif isinstance(answer.id, int) and answer.id in self._answers:
             self._answers[answer.id] = answer
 
 
 class BlockingSession:
-    """A session by its id; as `session.Session`, with plain iterators."""
+    """A session, identified by its id; like `session.Session`, with plain iterators."""
 
     def __init__(self, client: BlockingClient, session_id: str) -> None:
-        """Made by `BlockingClient.create` and `BlockingClient.session`."""
+        """Use `BlockingClient.create` or `BlockingClient.session` instead."""
         self.id = session_id
         self._client = client
         self._prompting = False
@@ -167,10 +167,10 @@ class BlockingSession:
     def prompt(
         self, message: str, *, images: Sequence[api.PromptImage] = (), when_busy: str = "queue"
     ) -> Iterator[AnyEvent]:
-        """Give the session an input; the events of its run, up to and with its `Done`.
+        """Send a prompt and yield the events of its run, up to and including its `Done`.
 
-        Leaving the loop early does not end the run: `abort` does. Raises `BusyError` while the prompt before is
-        still being read from this object.
+        Leaving the loop early does not end the run; use `abort`. Raises `BusyError` while an earlier prompt of this
+        object is still being read.
         """
         if self._prompting:
             raise BusyError(f"session {self.id}: the previous prompt is still being read; use a second Session object")
@@ -186,26 +186,26 @@ class BlockingSession:
             self._prompting = False
 
     def events(self) -> Iterator[AnyEvent]:
-        """Everything that happens in the session from now on, for ever."""
+        """Yield all events of the session from now on, without end."""
         self._client.ensure_attached(self.id)
         with self._client.feed(self.id) as feed:
             while True:
                 yield from self._client.fill(feed)
 
     def compact(self, instructions: str = "") -> str:
-        """Summarise the transcript, after what runs now; the summary. Raises `RunFailedError` when that fails."""
+        """Summarise the transcript after the current run; return the summary. Raises `RunFailedError` if it fails."""
         self._client.ensure_attached(self.id)
         params = api.Compact(session=self.id, instructions=instructions)
         seen: list[AnyEvent] = []
         with self._client.feed(self.id) as feed:
-            # Answered when it starts, and whatever runs now may take hours.
+            # No timeout: the response is sent when the compaction starts, which may be after hours.
             run = Run(None, self._client.ask(params, api.Started, timeout_s=None).run, starts_now=True)
             while not run.over:
                 seen.extend(select(run, self._client.fill(feed)))
         return summary_of(seen)
 
     def abort(self) -> None:
-        """Cancel what runs now, whoever asked for it; nothing happens when nothing runs."""
+        """Abort the current run, whichever client started it; does nothing if there is none."""
         self._client.ask(api.Mutation(session=self.id), api.Nothing, command="abort")
 
     def set_model(self, model: str, provider: str | None = None) -> api.ModelName:
@@ -213,21 +213,21 @@ class BlockingSession:
         return self._client.ask(api.SetModel(session=self.id, model=model, provider=provider), api.ModelName)
 
     def state(self) -> api.State:
-        """Model, figures, and whether it is busy."""
+        """Return the model, the figures and the state of the session."""
         return self._client.ask(api.OfSession(self.id), api.State, command="get_state")
 
     def usage(self) -> Tokens:
-        """Tokens and money of the session so far."""
+        """Return the tokens and the cost of the session so far."""
         return self.state().usage
 
     def messages(self, *, full: bool = False) -> list[Message]:
-        """The transcript as the model sees it, oldest first; `full` with the data of images."""
+        """Return the transcript as the model sees it, oldest first; with `full` including image data."""
         return self._client.ask(api.GetMessages(session=self.id, full=full), api.Messages).messages
 
     def models(self) -> list[api.ModelInfo]:
-        """The models that this session could switch to."""
+        """Return the models that this session can switch to."""
         return self._client.ask(api.GetModels(session=self.id), api.Models).models
 
     def close(self) -> None:
-        """Unload the session; an ephemeral one is gone, a stored one can be opened again."""
+        """Unload the session. An ephemeral one is deleted; a stored one can be opened again."""
         self._client.ask(api.Mutation(session=self.id), api.Nothing, command="session.close")
