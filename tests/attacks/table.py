@@ -420,8 +420,8 @@ ATTACKS = (
         "a decision that is too late, about another session or other arguments: refused, and the tool does not run",
         (
             "e2e/test_approvals.py::test_a_decision_about_other_arguments_is_stale",
-            "core/test_approvals.py::test_what_is_over_cannot_be_decided_and_says_why",
-            "core/test_approvals.py::test_nobody_knows_a_question_that_was_never_asked",
+            "core/test_approvals.py::test_an_ended_approval_cannot_be_decided_and_gives_the_reason",
+            "core/test_approvals.py::test_a_decision_on_an_unknown_id_is_reported_as_unknown",
             "e2e/test_approvals.py::test_an_abort_cancels_what_is_pending",
         ),
     ),
@@ -453,7 +453,7 @@ ATTACKS = (
         55,
         "no person can be asked: wait or deny, as configured; no configuration means allow",
         (
-            "core/test_permissions.py::test_nobody_there_never_makes_anything_allowed",
+            "core/test_permissions.py::test_unattended_rulings_are_never_more_permissive",
             "test_config.py::test_there_is_no_other_way_to_be_unattended_and_no_other_mode",
             "e2e/test_approvals.py::test_when_nobody_can_decide_it_waits_and_somebody_who_comes_later_decides",
         ),
@@ -488,7 +488,7 @@ ATTACKS = (
         "two clients interrupt at the very end of a run: it ends once",
         (
             "e2e/test_abort.py::test_two_clients_abort_at_the_very_end_of_a_run[0]",
-            "core/test_turn.py::test_a_second_abort_while_calls_are_being_cut_does_nothing",
+            "core/test_turn.py::test_a_second_abort_while_calls_are_cancelled_does_nothing",
         ),
     ),
     # --- crashes, disks, time -----------------------------------------------------------------------------------------
@@ -628,9 +628,9 @@ ATTACKS = (
         78,
         "an extension names its tool `bash`: zot's own wins, and the conflict is reported",
         (
-            "core/test_registry.py::test_what_zot_brings_itself_wins",
+            "core/test_registry.py::test_built_in_names_win",
             "exthost/test_offers.py::test_conflicts_are_settled_by_the_load_order_and_told",
-            "core/test_permissions.py::test_a_bash_of_an_extension_is_a_tool_like_any_other",
+            "core/test_permissions.py::test_an_extensions_bash_is_not_treated_as_a_shell",
         ),
     ),
     Attack(
@@ -671,7 +671,7 @@ ATTACKS = (
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[registers first]",
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[nameless]",
-            "core/test_supervision.py::test_silence_instead_of_hello_ends_the_group_at_once",
+            "core/test_supervision.py::test_a_process_without_hello_is_killed_with_its_group",
         ),
     ),
     Attack(
@@ -704,9 +704,9 @@ ATTACKS = (
         86,
         "an extension that ends as soon as it starts: increasing waits, parked after five crashes, freed by a reload",
         (
-            "core/test_supervision.py::test_the_wait_doubles_and_is_spread",
-            "core/test_supervision.py::test_the_fifth_crash_parks_it",
-            "core/test_supervision.py::test_what_is_parked_can_be_started_and_reloaded",
+            "core/test_supervision.py::test_the_backoff_doubles_and_has_jitter",
+            "core/test_supervision.py::test_the_fifth_crash_parks_the_extension",
+            "core/test_supervision.py::test_a_parked_extension_can_be_started_and_reloaded",
         ),
     ),
     Attack(
@@ -715,7 +715,7 @@ ATTACKS = (
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[answers somebody else]",
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[answers twice]",
-            "core/test_correlation.py::test_a_late_or_repeated_or_invented_answer_is_dropped_and_counted",
+            "core/test_correlation.py::test_late_repeated_and_invented_answers_are_dropped_and_counted",
         ),
     ),
     Attack(

@@ -1,11 +1,11 @@
-"""What tests of the pure machines share."""
+"""Fixtures for tests of the state machines."""
 
 from zotd.core.life import Tick
 from zotd.core.supervision import Supervision
 
 
 class Life:
-    """A machine and its clock."""
+    """A state machine and its clock."""
 
     def __init__(self):
         self.machine = Supervision()
@@ -15,12 +15,12 @@ class Life:
         return self.machine.receive(event, now=self.now, random=random)
 
     def tick(self, seconds):
-        """Let time pass, all at once."""
+        """Advance the clock at once."""
         self.now += seconds
         return self.tell(Tick())
 
     def dialogue(self, *lines):
-        """Pairs of what happens (a number: seconds that pass) and what follows."""
+        """Check pairs of an input (a number: seconds that pass) and the expected actions."""
         for number, (event, actions) in enumerate(lines):
             found = self.tick(event) if isinstance(event, float | int) else self.tell(event)
             assert found == actions, f"line {number}: {event}"

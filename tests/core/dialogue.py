@@ -1,4 +1,4 @@
-"""A run's machine, told what happens and asked what follows."""
+"""Checks of the run's state machine: inputs and expected actions."""
 
 from zotd.core.retry import Failure, ModelError
 from zotd.core.turn import End, Failed, Replied, RequestedCall, Turn
@@ -26,7 +26,7 @@ def replied(attempt, calls=(), context=0, *, steered=False):
 
 
 def dialogue(machine, *lines):
-    """Pairs of what happens and what follows; the first one that differs is the failure."""
+    """Check pairs of an input and the expected actions; fails at the first pair that differs."""
     for number, (event, actions) in enumerate(lines):
         assert machine.receive(event) == actions, f"line {number}: {event}"
 

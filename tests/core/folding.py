@@ -1,4 +1,4 @@
-"""Records in short, and what a transcript makes of them."""
+"""Short constructors for records, and a short form of transcripts."""
 
 from zotd.core import records
 from zotd.core.transcript import Transcript
@@ -17,7 +17,7 @@ def attempt(step=1, *, key=None, **fields):
 
 
 def resumed():
-    """A run begins where another one was cut."""
+    """The record with which a cut run resumes."""
     return attempt(0, number=0, resumes=True)
 
 
@@ -60,7 +60,7 @@ def fold(*items):
 
 
 def seen(transcript):
-    """The messages in short: a word for each block."""
+    """The messages in a short form, with a word for each block."""
     return [f"{message.role}: {' '.join(map(word, message.content))}" for message in transcript.messages]
 
 

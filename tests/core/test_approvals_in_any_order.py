@@ -1,4 +1,4 @@
-"""Questions that are decided late, twice, wrongly and out of order, by a caller that keeps its own books."""
+"""Property test: approvals that are decided late, twice, wrongly and out of order."""
 
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
@@ -75,6 +75,6 @@ class Books(RuleBasedStateMachine):
         assert self.questions.pending == list(self.pending)
 
 
-def test_one_wins_and_everybody_else_is_told_the_truth():
+def test_exactly_one_decision_wins_in_any_order():
     assert KEPT > 31, "else the books would have to forget, too"
     run_state_machine_as_test(Books)

@@ -1,4 +1,4 @@
-"""Whether a request may start, and what it counts with."""
+"""Whether a request may start, and what budgets count for it."""
 
 import math
 
@@ -36,7 +36,7 @@ def usd(amount, **tokens):
         (BudgetLimits(usd=1.0, tokens=100), usd(1.0, input=50), Tokens(), "usd"),
     ],
 )
-def test_a_request_may_start_while_something_is_left_of_everything_that_is_limited(limits, spent, reserved, lacks):
+def test_a_request_may_start_while_no_limit_is_reached(limits, spent, reserved, lacks):
     found = budget.shortage(limits, spent, reserved)
     assert (found and found.unit) == lacks
 
@@ -56,32 +56,32 @@ def test_a_request_may_start_while_something_is_left_of_everything_that_is_limit
         (BudgetLimits(usd=5.0), usd(4.6), usd(0.45), "$4.60 of $5.00, and $0.45 are set aside for requests under way"),
     ],
 )
-def test_what_is_lacking_is_said_in_figures(limits, spent, reserved, words):
+def test_a_shortage_is_formatted_with_spent_limit_and_reserved(limits, spent, reserved, words):
     assert str(budget.shortage(limits, spent, reserved)) == words
 
 
-def test_the_part_of_a_budget_that_is_used_up_first_is_the_closest():
+def test_closest_is_the_limit_that_is_used_up_first():
     limits = BudgetLimits(usd=10.0, tokens=1000)
     assert budget.closest(limits, usd(9.0, input=100)) == Shortage("usd", 10.0, 9.0, 0)
     assert budget.closest(limits, usd(0.1, input=900)) == Shortage("tokens", 1000, 900, 0)
     assert budget.closest(BudgetLimits(), usd(9.0)) is None
 
 
-# --- what a request counts with -------------------------------------------------------------------------------
+# --- estimates ------------------------------------------------------------------------------------------------
 
 
-def test_an_estimate_is_what_is_read_and_a_long_reply_at_the_model_s_price():
+def test_an_estimate_prices_the_input_and_a_long_reply():
     found = budget.estimate(100_000, RATES, Floor())
     assert (found.input, found.output) == (100_000, budget.OUTPUT_TOKENS)
     assert found.cost_usd == pytest.approx(0.2 + 0.04096)
 
 
-def test_the_configured_floor_is_the_least():
+def test_an_estimate_is_never_below_the_configured_floor():
     found = budget.estimate(10, RATES, Floor(usd=0.5, tokens=9000))
     assert (found.total, found.cost_usd) == (9000, 0.5)
 
 
-def test_a_model_without_a_known_price_never_counts_as_free_and_one_s_own_always_does():
+def test_an_unknown_price_never_counts_as_free_and_a_local_model_always_does():
     assert budget.estimate(1000, None, Floor()).cost_usd > budget.estimate(1000, RATES, Floor()).cost_usd
     assert budget.estimate(1000, FREE, Floor(usd=0.5)).cost_usd == 0
 
@@ -90,7 +90,7 @@ def message(role, *content):
     return Message(role, list(content), TIME)
 
 
-def test_what_nobody_has_counted_is_guessed_by_its_length():
+def test_uncounted_text_is_estimated_by_its_length():
     messages = [
         message("user", Text("x" * 300), Image("image/png", 9)),
         message("assistant", ToolCall("c", "write", {"text": "x" * 3000})),
@@ -100,7 +100,7 @@ def test_what_nobody_has_counted_is_guessed_by_its_length():
     assert 200 + 100 + budget.IMAGE_TOKENS + 1000 + 10_000 < found < 13_200
 
 
-def test_of_a_counted_conversation_only_what_came_since_is_guessed():
+def test_only_messages_after_the_last_count_are_estimated():
     messages = [message("user", Text("x" * 90_000)), message("assistant", Text("y")), message("tool", Text("x" * 300))]
     assert budget.context(messages, 5000, "s" * 90_000) == 5101
 
@@ -123,12 +123,12 @@ EXPECTED = Tokens(input=1000, output=4096, cost_usd=0.05)
     ],
     ids=["known", "none given", "none given, no price", "cut", "cut, dear", "cut, longer", "no price", "own", "floor"],
 )
-def test_budgets_count_an_estimate_where_the_figures_are_not_all(tokens, is_whole, rates, counts):
+def test_budgets_count_an_estimate_if_the_figures_are_incomplete(tokens, is_whole, rates, counts):
     found = budget.correction(tokens, is_whole=is_whole, expected=EXPECTED, rates=rates, floor=Floor(usd=0.02))
     assert found == counts
 
 
-def test_an_attempt_of_which_nothing_is_known_is_never_free():
+def test_an_attempt_without_any_figures_is_never_free():
     row = UsageRow(time=TIME, run="r", step=1, provider="p", model="m", tokens=None)
     assert budget.counted(row).cost_usd > 0
     assert budget.counted(row).total > 0
@@ -139,7 +139,7 @@ prices = st.builds(Rates, st.floats(0, 1000), st.floats(0, 1000)) | st.none()
 
 
 @given(tokens=st.builds(Tokens, figures, figures, figures, figures, st.floats(0, 1e3)), reads=figures, rates=prices)
-def test_a_cut_request_never_counts_less_than_what_is_known_of_it_or_was_expected(tokens, reads, rates):
+def test_a_cut_request_counts_at_least_its_figures_and_its_estimate(tokens, reads, rates):
     expected = budget.estimate(reads, rates, Floor(0.01, 5000))
     found = budget.correction(tokens, is_whole=False, expected=expected, rates=rates, floor=Floor(0.01, 5000)) or tokens
     assert found.output >= max(tokens.output, expected.output)
@@ -147,11 +147,11 @@ def test_a_cut_request_never_counts_less_than_what_is_known_of_it_or_was_expecte
     assert rates is None or found.cost_usd >= max(tokens.cost_usd, expected.cost_usd)
 
 
-# --- requests side by side ------------------------------------------------------------------------------------
+# --- concurrent requests --------------------------------------------------------------------------------------
 
 
 class Sharing(RuleBasedStateMachine):
-    """Sessions that pay from one pot: requests start, and end with any cost."""
+    """Sessions that share a budget: requests start, and end with any cost."""
 
     LIMIT = 10.0
     under_way = Bundle("under_way")
@@ -190,7 +190,7 @@ TestSharing = Sharing.TestCase
 
 
 @given(sessions=st.integers(1, 50), estimate=st.floats(0.01, 5.0), left=st.floats(0.01, 20.0))
-def test_sessions_that_ask_at_once_set_aside_what_is_left_and_one_request_more_at_most(sessions, estimate, left):
+def test_concurrent_requests_exceed_a_budget_by_one_request_at_most(sessions, estimate, left):
     pot = Pot()
     for _ in range(sessions):
         if budget.shortage(BudgetLimits(usd=left), pot.spent, pot.reserved) is None:

@@ -1,4 +1,4 @@
-"""What can be allowed besides the call that waits."""
+"""What can be allowed in addition to the pending call."""
 
 import pytest
 
@@ -43,7 +43,7 @@ def allowed(question, *granted):
         ("npx eslint .", "npx eslint *"),
     ],
 )
-def test_a_prefix_has_the_words_that_say_what_is_done(command, expected):
+def test_a_prefix_includes_the_subcommand(command, expected):
     assert prefix(command) == [expected]
     rules = offered(bash(command))["prefix"].rules
     assert allowed(bash(command), *rules)
@@ -73,11 +73,11 @@ def test_a_prefix_has_the_words_that_say_what_is_done(command, expected):
         " ; ".join(["npm test"] * (choices.PARTS_MAX + 1)),
     ],
 )
-def test_what_runs_something_else_or_destroys_gets_no_prefix(command):
+def test_programs_that_run_others_or_destroy_data_get_no_prefix(command):
     assert prefix(command) is None
 
 
-def test_a_line_of_simple_commands_gets_a_prefix_each_for_the_session_only():
+def test_each_command_of_a_line_gets_a_prefix_for_the_session_only():
     question = bash("cd web && npm test -- -x; git status | head -5")
     found = offered(question)
     assert list(found) == ["prefix"]
@@ -94,19 +94,19 @@ def test_a_line_of_simple_commands_gets_a_prefix_each_for_the_session_only():
     ["cd /tmp && npm test", "npm test && rm x", "npm test > x", "npm test $(rm x)", "npm test\nrm x", "X=1 npm test",
      "npm testing", "npm test & rm x", "npm test |& sh", "git log | head -5 && rm x", "git -c a=b status | head"],
 )  # fmt: skip
-def test_what_was_allowed_by_its_beginning_allows_nothing_beside_it(command):
+def test_an_allowed_prefix_allows_no_other_command(command):
     rules = offered(bash("cd web && npm test -- -x; git status | head -5"))["prefix"].rules
     assert not allowed(bash(command), *rules)
 
 
-def test_a_denial_and_read_only_are_stronger_than_a_prefix():
+def test_deny_rules_and_read_only_mode_override_an_allowed_prefix():
     rules = offered(bash("npm test"))["prefix"].rules
     denial = permissions.PermissionRule("bash", Action.DENY, "npm *")
     assert judge(Policy("ask", rules=[denial], granted=rules), bash("npm test")).action is Action.DENY
     assert judge(Policy("read-only", granted=rules), bash("npm test")).action is Action.DENY
 
 
-def test_every_edit_of_the_workspace_is_one_choice_and_nothing_outside_or_that_steers():
+def test_the_edits_choice_excludes_files_outside_and_steering_directories():
     found = offered(write("/w/src/a.py", "src/a.py"))
     assert (found["edits"].text, found["edits"].scopes) == ("every edit and write in /w", ("session",))
     rules = found["edits"].rules
@@ -119,9 +119,9 @@ def test_every_edit_of_the_workspace_is_one_choice_and_nothing_outside_or_that_s
 
 
 @pytest.mark.parametrize("cwd", ["/", "/home", "/home/ann"])
-def test_a_directory_with_the_home_in_it_is_no_workspace(cwd):
+def test_a_directory_that_contains_the_home_gets_no_edits_choice(cwd):
     assert "edits" not in offered(write(f"{cwd.rstrip('/')}/a", "a"), cwd=cwd)
 
 
-def test_a_tool_of_an_extension_is_allowed_as_a_whole_or_not_at_all():
+def test_an_extensions_tool_can_only_be_allowed_for_all_arguments():
     assert [choice.text for choice in offered(bash("npm test", "theirs")).values()] == ["every call of bash"]

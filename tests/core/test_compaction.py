@@ -1,4 +1,4 @@
-"""What is summarised, what is kept, and that no call is cut from its result."""
+"""What is summarised and kept; a call is never separated from its result."""
 
 import pytest
 from hypothesis import given
@@ -15,7 +15,7 @@ def message(role, *content):
 
 
 def transcript(shape):
-    """0 is a prompt, any other number a reply with one call less than that, and their results."""
+    """0 stands for a prompt, n for a reply with n - 1 calls and their results."""
     messages = []
     for number, calls in enumerate(shape):
         if calls == 0:
@@ -38,11 +38,11 @@ def calls_and_results(messages):
     )
 
 
-# --- what is kept ---------------------------------------------------------------------------------------------
+# --- kept messages --------------------------------------------------------------------------------------------
 
 
 @given(shapes)
-def test_no_call_is_cut_from_its_result(shape):
+def test_no_call_is_separated_from_its_result(shape):
     messages = transcript(shape)
     count = compaction.kept(messages)
     tail = messages[len(messages) - count :]
@@ -52,7 +52,7 @@ def test_no_call_is_cut_from_its_result(shape):
 
 
 @given(shapes)
-def test_a_few_of_the_newest_are_kept_and_something_is_always_summarised(shape):
+def test_a_few_new_messages_are_kept_and_at_least_one_is_summarised(shape):
     messages = transcript(shape)
     count = compaction.kept(messages)
     assert 0 <= count <= KEPT_MESSAGES
@@ -73,19 +73,19 @@ def test_a_few_of_the_newest_are_kept_and_something_is_always_summarised(shape):
         ([0, 5, 0, 1], 2),
     ],
 )
-def test_how_many_are_kept(shape, count):
+def test_the_number_of_kept_messages(shape, count):
     assert compaction.kept(transcript(shape)) == count
 
 
-def test_a_transcript_is_too_long_at_a_part_of_the_window():
+def test_the_limit_is_a_fraction_of_the_context_window():
     assert compaction.tokens_limit(200_000, 0.8) == 160_000
 
 
-def test_without_a_known_window_there_is_no_limit():
+def test_there_is_no_limit_if_the_context_window_is_unknown():
     assert compaction.tokens_limit(0, 0.8) is None
 
 
-# --- what is asked --------------------------------------------------------------------------------------------
+# --- the request ----------------------------------------------------------------------------------------------
 
 
 def asked(*messages, instructions=""):
@@ -96,7 +96,7 @@ def asked(*messages, instructions=""):
     return block.text
 
 
-def test_the_conversation_goes_in_as_text_so_that_the_model_calls_no_tools():
+def test_the_transcript_is_sent_as_text_so_that_the_model_calls_no_tools():
     text = asked(
         message("user", Text("mend it")),
         message("assistant", Text("I look"), ToolCall("c", "read", {"path": "a.py"})),
@@ -107,7 +107,7 @@ def test_the_conversation_goes_in_as_text_so_that_the_model_calls_no_tools():
     assert "[tool]\n(result: def f(): ...)\n[tool]\n(failed: no such file)\n</conversation>" in text
 
 
-def test_thinking_is_left_out_and_images_are_named():
+def test_thinking_is_omitted_and_images_are_described():
     text = asked(
         message("user", Image("image/png", 70, "AAAA"), Text("what is this?")),
         message("assistant", Thinking("hm", "signed"), Text("a door")),
@@ -124,21 +124,21 @@ def test_a_long_result_is_cut_in_the_middle():
     assert f"(result: {'a' * half} … {10_000 - MAX_BLOCK_CHARS} characters left out … {'b' * half})" in text
 
 
-def test_a_long_argument_is_cut_too():
+def test_a_long_argument_is_cut_in_the_middle():
     text = asked(message("assistant", ToolCall("c", "write", {"text": "x" * 100_000})))
     assert len(text) < 2 * MAX_BLOCK_CHARS
 
 
-def test_what_people_wrote_is_not_cut():
+def test_user_messages_are_not_cut():
     words = "word " * 2000
     assert words in asked(message("user", Text(words)))
 
 
-def test_the_users_wishes_come_last():
+def test_the_users_instructions_come_last():
     text = asked(message("user", Text("x")), instructions="keep the file names")
     assert text.endswith("The user asks in particular: keep the file names")
     assert "in particular" not in asked(message("user", Text("x")))
 
 
-def test_an_empty_transcript_can_be_asked_about():
+def test_a_request_can_be_made_for_an_empty_transcript():
     assert asked().startswith("<conversation>\n</conversation>")

@@ -1,4 +1,4 @@
-"""Requests find their answers, and nothing else finds them."""
+"""Pending requests and their answers."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from zotd.core.correlation import REMEMBERED, Correlation
 
 
-def test_an_answer_finds_its_request():
+def test_an_answer_is_matched_with_its_request():
     calls = Correlation[str]("x")
     first, second = calls.open("first"), calls.open("second")
     assert first != second
@@ -17,11 +17,11 @@ def test_an_answer_finds_its_request():
     assert len(calls) == 0
 
 
-def test_two_peers_never_share_an_id():
+def test_ids_of_two_peers_never_collide():
     assert Correlation[str]("x").open("call") != Correlation[str]("y").open("call")
 
 
-def test_a_late_or_repeated_or_invented_answer_is_dropped_and_counted():
+def test_late_repeated_and_invented_answers_are_dropped_and_counted():
     calls = Correlation[str]("x")
     answered, cancelled, late = calls.open("a"), calls.open("c"), calls.open("l", deadline=1)
     calls.answer(answered)
@@ -34,7 +34,7 @@ def test_a_late_or_repeated_or_invented_answer_is_dropped_and_counted():
     assert not calls.was_open("x-99")
 
 
-def test_what_is_overdue_is_closed():
+def test_overdue_requests_are_closed():
     calls = Correlation[str]("x")
     calls.open("patient")
     slow, fast = calls.open("slow", deadline=20), calls.open("fast", deadline=10)
@@ -46,7 +46,7 @@ def test_what_is_overdue_is_closed():
     assert list(calls) == ["patient"]
 
 
-def test_everything_fails_with_the_peer():
+def test_all_requests_are_closed_when_the_peer_is_gone():
     calls = Correlation[str]("x")
     calls.open("a", deadline=1)
     calls.open("b")
@@ -55,7 +55,7 @@ def test_everything_fails_with_the_peer():
     assert calls.wake_at is None
 
 
-def test_a_single_open_request_is_known_without_its_id():
+def test_the_only_open_request_can_be_found_without_its_id():
     calls = Correlation[str]("x")
     assert calls.the_only() is None
     first = calls.open("a")
@@ -64,7 +64,7 @@ def test_a_single_open_request_is_known_without_its_id():
     assert calls.the_only() is None
 
 
-def test_a_slow_call_in_front_of_many_fast_ones_costs_no_memory():
+def test_a_slow_call_before_many_fast_ones_does_not_leak_memory():
     calls = Correlation[str]("x")
     calls.open("slow", deadline=1)
     for number in range(20_000):
@@ -74,14 +74,14 @@ def test_a_slow_call_in_front_of_many_fast_ones_costs_no_memory():
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Against a plain dictionary."""
+    """Compares with a plain dictionary."""
 
     def __init__(self):
         super().__init__()
         self.calls = Correlation[int]("x")
         self.now = 0.0
         self.open = {}
-        """Id to number and deadline."""
+        """Number and deadline by id."""
         self.closed = []
         self.count = 0
         self.late = 0
@@ -136,6 +136,6 @@ class AnyOrder(RuleBasedStateMachine):
         assert self.calls.wake_at == min((when for _, when in self.open.values() if when is not None), default=None)
 
 
-def test_no_order_of_answers_confuses_it():
+def test_requests_match_a_plain_dictionary_in_any_order():
     thorough = settings(max_examples=80, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
     run_state_machine_as_test(AnyOrder, settings=thorough)

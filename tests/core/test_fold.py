@@ -1,4 +1,4 @@
-"""A fold knows in which record each message stands, so that a restart reads enough and no more."""
+"""A fold knows the record of each message, so that a restart reads no more records than needed."""
 
 from zotd.core import records
 from zotd.core.fold import Fold, outlined
@@ -30,26 +30,26 @@ def compacted(kept):
     return records.Compaction(time=TIME, summary="short", kept=kept)
 
 
-def test_a_reply_that_was_dropped_has_no_record_any_more():
+def test_a_dropped_reply_no_longer_has_a_record_number():
     went_on = [said("i"), attempt("i"), reply(Text("ha"), stop="aborted"), attempt(resumes=True), reply(Text("half"))]
     fold = folded(*went_on, compacted(kept=2))
     assert [message.content for message in fold.transcript.messages[1:]] == [[Text("i")], [Text("half")]]
     assert fold.base == 1
 
 
-def test_inputs_that_join_a_run_stand_in_their_own_records():
+def test_inputs_that_join_a_run_keep_their_own_record_numbers():
     fold = folded(said("i"), attempt("i"), said("j"), said("k"), attempt(steered=["j", "k"]), compacted(kept=1))
     assert fold.transcript.messages[-1].content == [Text("k")]
     assert fold.base == 4
 
 
-def test_a_fork_takes_nothing_along_that_waits():
+def test_a_fork_has_no_pending_inputs_of_its_origin():
     fold = folded(said("i"), attempt("i"), said("j"), compacted(kept=0), records.ForkRow(time=TIME, session="s", at=1))
     assert (fold.transcript.waiting, fold.transcript.requests, fold.transcript.run_open) == ({}, {}, False)
     assert fold.base == 4
 
 
-def test_an_outline_counts_the_same_and_says_nothing():
+def test_an_outlined_record_folds_the_same_without_text():
     call = ToolCall("c", "look", {"path": "x" * 1000})
     whole = [
         records.Input(time=TIME, id="i", content=[Text("x" * 1000), Image("image/png", 3, "x" * 1000)]),

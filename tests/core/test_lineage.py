@@ -1,4 +1,4 @@
-"""What a session has left behind is what its rewinds say, in any order of going back and forth."""
+"""Which records and events rewinds abandon."""
 
 import pytest
 from hypothesis import given
@@ -23,17 +23,17 @@ def rewind(number, to):
         ([(5, 2), (9, 1), (12, 4)], [(5, 11)]),
     ],
 )
-def test_the_part_behind_the_message_that_was_gone_back_to_is_left(rewinds, left):
+def test_a_rewind_abandons_everything_after_its_target(rewinds, left):
     assert records_left([rewind(*one) for one in rewinds]) == left
 
 
-def test_events_and_records_are_counted_apart():
+def test_events_and_records_are_numbered_separately():
     assert records_left([rewind(7, 4)]) == [(5, 6)]
     assert events_left([rewind(7, 4)]) == [(41, 69)]
 
 
 def walked(rewinds, end):
-    """The numbers that count, found by going back from the end one by one."""
+    """The remaining numbers, found by walking back from the end one by one."""
     back = dict(rewinds)
     counts, number = set(), end
     while number > 0:
@@ -46,7 +46,7 @@ def walked(rewinds, end):
 
 
 @given(st.lists(st.tuples(st.integers(2, 30), st.integers(1, 29)), max_size=8, unique_by=lambda pair: pair[0]))
-def test_what_is_not_left_is_what_one_meets_on_the_way_back(pairs):
+def test_abandoned_numbers_are_those_not_reached_by_walking_back(pairs):
     rewinds = sorted((at, to) for at, to in pairs if to < at)
     left = records_left([rewind(*pair) for pair in rewinds])
     marks = {at for at, _ in rewinds}

@@ -1,4 +1,4 @@
-"""What fits best of what somebody may mean."""
+"""Ranking of completions."""
 
 import pytest
 from hypothesis import given
@@ -28,25 +28,25 @@ def found(typed, *paths, limit=50):
         ("viewmod12", ["view/module12.py", "v/i/e/w/m/o/d/1/2"]),
     ],
 )
-def test_the_better_fit_comes_first(typed, best_first):
+def test_better_matches_come_first(typed, best_first):
     assert found(typed, *best_first) == best_first
     assert found(typed, *reversed(best_first)) == best_first
 
 
-def test_equal_fits_keep_their_order():
+def test_equal_matches_keep_their_order():
     assert found("a", "ab", "aa", "ac") == ["ab", "aa", "ac"]
 
 
-def test_upper_and_lower_case_are_the_same():
+def test_matching_ignores_case():
     assert found("READ", "readme.md") == found("read", "readme.md") == ["readme.md"]
     assert found("straße", "STRASSE") == ["STRASSE"]
 
 
-def test_what_lacks_a_character_does_not_fit():
+def test_a_path_without_one_of_the_characters_does_not_match():
     assert found("abc", "acb", "ab", "") == []
 
 
-def test_of_very_many_the_better_fits_are_found_wherever_they_stand():
+def test_better_matches_are_found_anywhere_in_a_long_list():
     ranking = Ranking("set", 3)
     noise = [f"/s{number}e/t.py" for number in range(SCATTERED_MAX + 1_000)]
     ranking.look((path, path) for path in noise)
@@ -56,7 +56,7 @@ def test_of_very_many_the_better_fits_are_found_wherever_they_stand():
 
 
 @given(NAMES, st.lists(NAMES, max_size=8))
-def test_whatever_is_found_has_the_characters_in_their_order(typed, names):
+def test_every_match_contains_the_characters_in_order(typed, names):
     answer = found(typed, *names)
     assert set(answer) <= set(names)
     wanted = [name for name in names if is_in(typed.casefold(), f"/{name.casefold()}")]
@@ -64,7 +64,7 @@ def test_whatever_is_found_has_the_characters_in_their_order(typed, names):
 
 
 @given(st.text("ab/_", min_size=1, max_size=6), st.lists(st.text("ab/_", min_size=1, max_size=8), max_size=8))
-def test_an_exact_name_is_never_behind_another(typed, names):
+def test_an_exact_name_always_comes_first(typed, names):
     answer = found(typed, *names, typed)
     is_exact = [f"/{one}".rstrip("/").endswith(f"/{typed}".rstrip("/")) for one in answer]
     assert is_exact[0]

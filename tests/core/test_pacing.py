@@ -1,4 +1,4 @@
-"""The text of a running step is kept neither too often nor too long."""
+"""How often partial text is stored, and how much of it."""
 
 from itertools import pairwise
 
@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from zotd.core.pacing import BYTES_PER_S, INTERVAL_S, MAX_BYTES, Pacing
 
 
-def test_the_first_text_is_due_at_once_and_the_next_after_the_interval():
+def test_the_first_text_is_due_at_once_and_the_next_one_after_the_interval():
     pacing = Pacing()
     assert pacing.is_due(5.0)
     assert pacing.take("Hello", 5.0) == "Hello"
@@ -16,14 +16,14 @@ def test_the_first_text_is_due_at_once_and_the_next_after_the_interval():
     assert pacing.is_due(5.0 + INTERVAL_S)
 
 
-def test_a_long_text_is_kept_less_often():
+def test_long_text_is_stored_less_often():
     pacing = Pacing()
     pacing.take("x" * (BYTES_PER_S // 4), 0.0)
     assert not pacing.is_due(0.24)
     assert pacing.is_due(0.25)
 
 
-def test_of_a_text_that_is_too_long_the_beginning_is_kept_once_and_the_next_step_is_kept_again():
+def test_only_the_beginning_of_oversized_text_is_stored_until_the_next_step():
     pacing = Pacing()
     assert pacing.take("x" * (MAX_BYTES + 1), 0.0) == "x" * MAX_BYTES
     assert not pacing.is_due(1_000.0)
@@ -31,17 +31,17 @@ def test_of_a_text_that_is_too_long_the_beginning_is_kept_once_and_the_next_step
     assert pacing.is_due(1_000.0)
 
 
-def test_a_character_is_not_cut_in_two():
+def test_the_limit_does_not_split_a_character():
     assert Pacing().take("é" * MAX_BYTES, 0.0) == "é" * (MAX_BYTES // 2)
     assert Pacing().take("x" + "é" * MAX_BYTES, 0.0) == "x" + "é" * ((MAX_BYTES - 1) // 2)
 
 
-def test_half_a_pair_is_no_obstacle():
+def test_a_lone_surrogate_is_stored():
     assert Pacing().take("a\ud83d", 0.0) == "a?"
 
 
 @given(st.lists(st.tuples(st.integers(1, 400_000), st.floats(0, 2)), max_size=60))
-def test_no_stream_of_any_speed_is_written_faster_than_the_limit(chunks):
+def test_no_stream_exceeds_the_write_rate(chunks):
     pacing, text, now, writes = Pacing(), "", 0.0, []
     for size, pause in chunks:
         text, now = text + "x" * size, now + pause

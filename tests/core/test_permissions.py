@@ -1,4 +1,4 @@
-"""What rules and modes make of a call."""
+"""Decisions of rules and modes about calls."""
 
 import hashlib
 import tomllib
@@ -56,23 +56,23 @@ def actions(rule, questions):
         ("of-a-newer-version", ["allow", "deny", "deny", "deny"]),
     ],
 )
-def test_a_mode_says_what_becomes_of_calls_without_a_rule(mode, expected):
+def test_the_mode_decides_calls_without_a_rule(mode, expected):
     assert [ruled(one, mode=mode).action.value for one in (READ, write("/w/a"), bash("ls"), WEATHER)] == expected
 
 
-def test_a_tool_of_an_extension_is_asked_about_even_if_it_calls_itself_safe():
+def test_an_extensions_tool_needs_approval_even_if_it_claims_to_be_safe():
     claims = PermissionQuery("peek", "weather", is_safe=True, args={})
     assert [ruled(claims, mode=mode).action.value for mode in ("ask", "read-only")] == ["ask", "deny"]
 
 
-def test_nobody_has_to_be_asked_only_while_there_is_no_rule_at_all():
+def test_a_policy_is_open_only_without_any_rule():
     assert Policy("yolo").is_open
     assert not Policy("ask").is_open
     assert not Policy("yolo", rules=[deny("x")]).is_open
     assert not Policy("yolo", narrowing=[deny("x")]).is_open
 
 
-def test_the_narrowest_mode_is_the_one_that_permits_least():
+def test_the_narrowest_mode_permits_least():
     assert permissions.narrowest("yolo", "ask", None) == "ask"
     assert permissions.narrowest("read-only", "ask") == "read-only"
     assert permissions.narrowest("yolo", "of-a-newer-version") == "of-a-newer-version"
@@ -83,20 +83,20 @@ def test_the_narrowest_mode_is_the_one_that_permits_least():
 
 
 @pytest.mark.parametrize("mode", permissions.MODES)
-def test_deny_goes_before_ask_before_allow_before_the_mode_in_whatever_order_they_stand(mode):
+def test_deny_precedes_ask_precedes_allow_precedes_mode_in_any_order(mode):
     rules = [allow("bash"), ask("bash"), deny("bash")]
     for some, expected in [(rules, "deny"), (rules[:2], "ask"), (rules[:1], "allow")]:
         assert ruled(bash("ls"), *some, mode=mode).action == expected
         assert ruled(bash("ls"), *reversed(some), mode=mode).action == expected
 
 
-def test_a_workspace_may_ask_and_deny_and_its_allow_counts_for_nothing():
+def test_a_workspace_rule_may_ask_and_deny_but_not_allow():
     assert ruled(bash("ls"), narrowing=[allow("bash")]).action == "ask"
     assert ruled(bash("ls"), allow("bash"), narrowing=[ask("bash")]).action == "ask"
     assert ruled(bash("ls"), allow("bash"), mode="yolo", narrowing=[deny("bash")]).action == "deny"
 
 
-def test_what_was_allowed_for_the_session_answers_questions_and_overrides_no_denial():
+def test_a_session_grant_replaces_approvals_but_no_denials():
     granted = [allow("bash", "git push")]
     assert ruled(bash("git push"), granted=granted).source == "session"
     assert ruled(bash("git push"), ask("bash"), granted=granted).action == "allow"
@@ -105,7 +105,7 @@ def test_what_was_allowed_for_the_session_answers_questions_and_overrides_no_den
     assert ruled(bash("git push --force"), granted=granted).action == "ask"
 
 
-def test_a_ruling_names_its_source_and_a_denial_what_to_do_instead():
+def test_a_ruling_names_its_source_and_a_denial_suggests_an_alternative():
     assert [ruled(READ, mode=mode).source for mode in ("yolo", "ask")] == ["yolo", "mode"]
     by_rule = ruled(bash("rm x"), deny("bash", "rm *"))
     assert (by_rule.source, 'match = "rm *"' in by_rule.reason) == ("rule", True)
@@ -114,7 +114,7 @@ def test_a_ruling_names_its_source_and_a_denial_what_to_do_instead():
     assert "this workspace" in ruled(bash("ls"), narrowing=[deny("*")]).reason
 
 
-def test_the_tool_of_a_rule_is_a_glob_in_which_case_counts():
+def test_the_tool_of_a_rule_is_a_case_sensitive_glob():
     assert ruled(WEATHER, allow("wea*")).action == "allow"
     assert ruled(WEATHER, allow("Weather")).action == "ask"
     assert ruled(WEATHER, deny("WEATHER")).action == "ask"
@@ -131,38 +131,38 @@ COMPOUND = [
 
 @pytest.mark.parametrize("command", COMPOUND)
 @pytest.mark.parametrize("pattern", ["git *", "*", "literal"])
-def test_a_command_that_may_run_or_write_something_else_fits_no_allow(command, pattern):
+def test_a_command_that_may_run_or_write_something_else_matches_no_allow(command, pattern):
     match = permissions.literally(command) if pattern == "literal" else pattern
     assert ruled(bash(command), allow("bash", match)).action == "ask"
     assert ruled(bash(command), granted=[allow("bash", match)]).action == "ask"
     assert ruled(bash(command), deny("bash", "git*"), mode="yolo").action == "deny"
 
 
-def test_an_allow_is_about_the_whole_command():
+def test_an_allow_must_match_the_whole_command():
     commands = [bash(command) for command in ("git status", "git", "  git status", "xgit status", "GIT status")]
     assert actions(allow("bash", "git *"), commands) == ["allow", "allow", "ask", "ask", "ask"]
     assert ruled(bash('git log --format="%h\t%s"'), allow("bash", "git *")).action == "allow"
     assert ruled(bash("ls $HOME"), allow("bash", "ls *")).action == "allow"
 
 
-def test_a_deny_is_not_escaped_by_blanks_or_by_other_letters():
+def test_a_deny_matches_despite_blanks_and_other_case():
     for command in ("rm -rf x", " rm  -rf\tx", "\trm -rf x", "RM -rf x"):
         assert ruled(bash(command), deny("bash", "rm -rf *"), mode="yolo").action == "deny", command
 
 
 @pytest.mark.parametrize("args", [{}, {"command": None}, {"command": ["git"]}])
-def test_a_command_that_is_none_is_never_allowed_by_a_rule(args):
+def test_a_missing_command_is_never_allowed_by_a_rule(args):
     assert ruled(PermissionQuery("bash", None, is_safe=False, args=args), allow("bash", "*")).action == "ask"
 
 
-def test_a_bash_of_an_extension_is_a_tool_like_any_other():
+def test_an_extensions_bash_is_not_treated_as_a_shell():
     theirs = PermissionQuery("bash", "ext", is_safe=False, args={"command": "git status"})
     assert ruled(theirs, allow("bash", "git *")).action == "ask"
     assert ruled(theirs, deny("bash", "*git*")).action == "deny"
 
 
 @given(st.text(), st.sampled_from([";", "&", "|", "$(", "`", "\n"]), st.text())
-def test_no_text_around_what_joins_commands_makes_it_fit_an_allow(before, joint, after):
+def test_no_compound_line_matches_an_allow_whatever_its_text(before, joint, after):
     command = before + joint + after
     assert ruled(bash(command), allow("*", "*"), allow("bash", permissions.literally(command))).action == "ask"
 
@@ -174,29 +174,29 @@ LINKED = (*INSIDE, "/etc/passwd", "../../../etc/passwd")
 
 
 @pytest.mark.parametrize("match", ["src/*", "src/a.py", "/home/ann/shop/*", "~/shop/*", "*.py", "*"])
-def test_an_allow_is_compared_with_the_spellings_of_its_own_kind(match):
+def test_an_allow_is_compared_with_spellings_of_its_own_kind(match):
     assert ruled(write(*INSIDE), allow("write", match)).action == "allow"
 
 
 @pytest.mark.parametrize("match", ["src/*", "/home/ann/shop/*", "*.py", "src", "SRC/*", "./src/*"])
-def test_an_allow_fits_only_if_every_spelling_that_counts_does(match):
+def test_an_allow_matches_only_if_every_relevant_spelling_does(match):
     assert ruled(write(*LINKED), allow("write", match)).action == "ask"
 
 
-def test_an_allow_below_the_home_says_nothing_of_files_elsewhere():
+def test_an_allow_below_the_home_does_not_match_files_elsewhere():
     assert ruled(write("/w/a", "a"), allow("write", "~/shop/*")).action == "ask"
 
 
 @pytest.mark.parametrize("match", ["src/*", "/etc/*", "*passwd", "~/shop/*", "SRC/A.PY", "*"])
-def test_a_deny_fits_as_soon_as_any_spelling_does_in_whatever_letters(match):
+def test_a_deny_matches_if_any_spelling_does_in_any_case(match):
     assert ruled(write(*LINKED), deny("write", match), mode="yolo").action == "deny"
 
 
-def test_two_ways_to_write_the_same_letter_are_one_for_a_deny():
+def test_a_deny_matches_any_unicode_normalisation():
     assert ruled(write("/w/caf\u0065\u0301", "cafe\u0301"), deny("write", "caf\u00e9"), mode="yolo").action == "deny"
 
 
-def test_a_path_that_nobody_could_follow_is_denied_where_a_rule_denies_and_allowed_by_no_glob():
+def test_an_unresolvable_path_matches_every_deny_and_no_allow_glob():
     unknown = PermissionQuery("write", None, is_safe=False, args={"path": "net/x"}, is_resolved=False)
     assert ruled(unknown, deny("write", "secrets/*"), mode="yolo").action == "deny"
     assert ruled(unknown, allow("write", "*x*")).action == "ask"
@@ -204,30 +204,30 @@ def test_a_path_that_nobody_could_follow_is_denied_where_a_rule_denies_and_allow
     assert permissions.rule_for(unknown) is None
 
 
-def test_without_a_path_rules_look_at_the_arguments_as_canonical_json():
+def test_rules_match_canonical_json_if_there_is_no_path():
     assert ruled(WEATHER, allow("weather", '{"city":"B*"}')).action == "allow"
     assert ruled(WEATHER, deny("weather", "*berlin*"), mode="yolo").action == "deny"
 
 
-def test_an_extension_that_is_given_a_path_too_cannot_hide_its_other_arguments_behind_it():
+def test_an_extensions_path_argument_does_not_hide_its_other_arguments():
     args = {"path": "src/a", "command": "rm -rf"}
     theirs = PermissionQuery("run", "shell", is_safe=False, args=args, paths=("/w/src/a", "src/a"))
     assert ruled(theirs, deny("run", "*rm -rf*"), mode="yolo").action == "deny"
     assert ruled(theirs, allow("run", '{"command"*')).action == "ask"
 
 
-# --- nobody there -----------------------------------------------------------------------------------------------------
+# --- unattended -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", ["park", "deny", "rules"])
-def test_nobody_there_never_makes_anything_allowed(way):
+def test_unattended_rulings_are_never_more_permissive(way):
     for ruling in (ruled(bash("ls")), ruled(bash("ls"), ask("bash")), ruled(bash("ls"), deny("bash"))):
         assert permissions.unattended(ruling, way).action is not Action.ALLOW
     allowed = ruled(READ)
     assert permissions.unattended(allowed, way) == allowed
 
 
-def test_a_question_that_nobody_can_answer_waits_or_is_denied_with_the_way_out():
+def test_an_unattended_approval_waits_or_is_denied_with_advice():
     by_mode, by_rule = ruled(bash("ls")), ruled(bash("ls"), ask("bash"))
     found = [
         permissions.unattended(one, way).action.value for way in ("park", "deny", "rules") for one in (by_mode, by_rule)
@@ -236,10 +236,10 @@ def test_a_question_that_nobody_can_answer_waits_or_is_denied_with_the_way_out()
     assert "--wait" in permissions.unattended(by_mode, "deny").reason
 
 
-# --- rules that are made of calls -------------------------------------------------------------------------------------
+# --- rules made from calls --------------------------------------------------------------------------------------------
 
 
-def test_the_rule_of_a_call_allows_that_call_and_hardly_more():
+def test_the_rule_made_from_a_call_allows_only_that_call():
     for question in (bash("git commit -m 'a [b] *?'"), write("/w/a [1].py", "a [1].py")):
         rule = permissions.rule_for(question)
         assert rule is not None
@@ -249,22 +249,22 @@ def test_the_rule_of_a_call_allows_that_call_and_hardly_more():
     assert permissions.rule_for(WEATHER) == allow("weather")
 
 
-def test_a_call_that_no_rule_can_allow_has_none():
+def test_no_rule_is_made_for_a_call_that_no_rule_can_allow():
     assert permissions.rule_for(bash("a && b")) is None
     assert permissions.rule_for(write(*LINKED)) is None
 
 
-def test_a_rule_of_the_file_never_reaches_into_another_project():
+def test_a_rule_for_a_file_never_matches_in_another_project():
     assert permissions.rule_for(write("/w/a.py", "a.py")) == allow("write", "/w/a.py")
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
-def test_the_text_of_a_rule_is_read_back_as_that_rule(match):
+def test_the_toml_of_a_rule_parses_back_to_that_rule(match):
     text = permissions.toml(PermissionRule("bash", Action.ALLOW, match))
     assert tomllib.loads(text) == {"rules": [{"tool": "bash", "match": match, "action": "allow"}]}
 
 
-def test_half_a_character_is_no_rule():
+def test_a_rule_with_a_lone_surrogate_is_refused():
     with pytest.raises(ValueError, match="surrogate"):
         permissions.toml(allow("bash", "\ud800"))
 
@@ -272,7 +272,7 @@ def test_half_a_character_is_no_rule():
 # --- digests ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_digest_depends_on_the_tool_and_the_arguments_and_not_on_their_order():
+def test_a_digest_depends_on_tool_and_arguments_but_not_on_their_order():
     one = permissions.digest("write", {"path": "a", "content": "ä"})
     assert one == permissions.digest("write", {"content": "ä", "path": "a"})
     assert len(one) == 64
@@ -284,6 +284,6 @@ def test_a_digest_depends_on_the_tool_and_the_arguments_and_not_on_their_order()
     assert len({one, *(permissions.digest(tool, args) for tool, args in others)}) == 4
 
 
-def test_a_digest_is_the_one_that_docs_promise():
+def test_a_digest_matches_the_documented_algorithm():
     canonical = b'{"args":{"command":"ls"},"tool":"bash"}'
     assert permissions.digest("bash", {"command": "ls"}) == hashlib.sha256(canonical).hexdigest()

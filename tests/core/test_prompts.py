@@ -1,4 +1,4 @@
-"""The system prompt: its parts in order, and the same text as long as the parts are the same."""
+"""The system prompt: its parts and their order."""
 
 from zotd.core.prompts import IDENTITY, ContextFile, PromptParts, SkillLine, compose
 
@@ -14,11 +14,11 @@ FULL = {
 }
 
 
-def test_the_least_prompt_says_who_it_is_and_where():
+def test_the_smallest_prompt_has_identity_and_working_directory():
     assert compose(parts()) == f"{IDENTITY}\n\nWorking directory: /src/door\nDate: 2026-11-21"
 
 
-def test_all_parts_stand_in_their_order():
+def test_all_parts_appear_in_order():
     text = compose(parts(**FULL))
     assert text.removeprefix(IDENTITY) == (
         "\n\nBe brief.\n\nBe kind."
@@ -31,16 +31,16 @@ def test_all_parts_stand_in_their_order():
     )
 
 
-def test_the_same_parts_give_the_same_text_so_that_prompt_caches_hit():
+def test_equal_parts_give_equal_text_so_that_prompt_caches_hit():
     assert compose(parts(**FULL)) == compose(parts(**FULL))
 
 
-def test_a_prompt_of_the_users_own_replaces_the_identity_and_nothing_else():
+def test_a_custom_prompt_replaces_only_the_identity():
     own, ours = compose(parts(base="You are a cook.", **FULL)), compose(parts(**FULL))
     assert own.removeprefix("You are a cook.") == ours.removeprefix(IDENTITY)
 
 
-def test_an_empty_prompt_of_the_users_own_leaves_no_gap():
+def test_an_empty_custom_prompt_leaves_no_blank_lines():
     assert compose(parts(base="")) == "Working directory: /src/door\nDate: 2026-11-21"
     assert compose(parts(appended=["", "x"])) == f"{IDENTITY}\n\nx\n\nWorking directory: /src/door\nDate: 2026-11-21"
 

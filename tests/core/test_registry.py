@@ -1,4 +1,4 @@
-"""Names, and who gets them."""
+"""Names of extensions, and validation of registrations."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def claims(*pairs):
     return [NameClaim(owner, name, f"{owner}'s {name}") for owner, name in pairs]
 
 
-def test_the_first_in_load_order_gets_a_name_and_the_other_keeps_a_longer_one():
+def test_the_first_in_load_order_gets_a_name_and_others_a_qualified_one():
     names = resolve(claims(("a", "hello"), ("b", "hello"), ("b", "bye")), reserved=())
     assert list(names.winners) == ["hello", "bye"]
     assert [names.find(name).value for name in ("hello", "b:hello", "a:hello", "bye")] == [  # type: ignore[union-attr]  # None fails
@@ -30,7 +30,7 @@ def test_the_first_in_load_order_gets_a_name_and_the_other_keeps_a_longer_one():
     assert names.conflicts == (Conflict("hello", winner="a", loser="b"),)
 
 
-def test_what_zot_brings_itself_wins():
+def test_built_in_names_win():
     names = resolve(claims(("a", "read"), ("b", "read")), reserved=["read"])
     assert names.winners == {}
     assert names.find("read") is None
@@ -38,7 +38,7 @@ def test_what_zot_brings_itself_wins():
     assert names.conflicts == (Conflict("read", "zot", "a"), Conflict("read", "zot", "b"))
 
 
-def test_what_people_type_may_be_in_any_case():
+def test_names_that_people_type_ignore_case():
     names = resolve(claims(("Notes", "Hello"), ("b", "hello")), reserved=["HELP"], fold=str.casefold)
     assert names.find("HELLO") == NameClaim("Notes", "Hello", "Notes's Hello")
     assert names.find("notes:hello") == names.find("hello")
@@ -74,7 +74,7 @@ def test_what_people_type_may_be_in_any_case():
         ),
     ],
 )
-def test_a_tool_that_a_vendor_would_refuse_is_refused_alone(tool, fault):
+def test_a_tool_that_vendors_would_refuse_is_refused(tool, fault):
     assert tool_fault(tool) == fault
 
 
@@ -90,18 +90,18 @@ def test_a_tool_that_a_vendor_would_refuse_is_refused_alone(tool, fault):
         ("a\u202e", False),
     ],
 )
-def test_a_command_is_one_word(name, is_fine):
+def test_a_command_name_is_one_word(name, is_fine):
     assert (command_fault(RegisterCommand(name)) is None) == is_fine
 
 
-def test_a_schema_is_filled_up():
+def test_a_schema_is_completed_for_vendors():
     assert full_schema(None) == {"type": "object", "properties": {}}
     given = {"properties": {"city": {"type": "string"}}, "required": ["city"]}
     assert full_schema(given) == {"type": "object", **given}
 
 
 @pytest.mark.parametrize(("word", "replay"), [("safe", Replay.SAFE), ("never", Replay.NEVER), ("always", Replay.NEVER)])
-def test_an_unknown_replay_is_never(word, replay):
+def test_an_unknown_replay_class_is_treated_as_never(word, replay):
     assert replay_of(RegisterTool("w", replay=word)) is replay
 
 
@@ -115,5 +115,5 @@ def test_an_unknown_replay_is_never(word, replay):
         (RegisterTool("w", exposure="model-only"), "model-only"),
     ],
 )
-def test_the_newer_field_decides_who_sees_a_tool(tool, exposure):
+def test_exposure_takes_precedence_over_deferred(tool, exposure):
     assert exposure_of(tool) == exposure

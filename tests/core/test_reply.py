@@ -1,4 +1,4 @@
-"""A reply while it arrives: live events at once, and at any moment the message so far."""
+"""Assembling a reply: live events, and the message so far at any moment."""
 
 from itertools import count
 
@@ -38,7 +38,7 @@ def fed(*parts):
 
 
 def call(index, name, args, *, pieces=1):
-    """A whole call, its arguments in so many pieces."""
+    """A complete call, with its arguments in this many pieces."""
     size = max(1, -(-len(args) // pieces))
     cuts = [CallArgs(index, args[start : start + size]) for start in range(0, len(args), size)]
     return [CallStart(index, name), *cuts, CallEnd(index)]
@@ -47,7 +47,7 @@ def call(index, name, args, *, pieces=1):
 # --- text -----------------------------------------------------------------------------------------------------
 
 
-def test_text_is_shown_as_it_comes_and_is_one_block_in_the_end():
+def test_text_is_shown_as_it_arrives_and_becomes_one_block():
     made = assembler("s_1")
     assert made.feed([RequestAccepted(), text("Wal")]) == [events.TextDelta("Wal", session="s_1")]
     assert made.feed([text("rus"), text("!")]) == [
@@ -58,7 +58,7 @@ def test_text_is_shown_as_it_comes_and_is_one_block_in_the_end():
     assert made.text() == "Walrus!"
 
 
-def test_blocks_stand_in_the_order_in_which_they_began():
+def test_blocks_keep_the_order_in_which_they_began():
     made = fed(text("a"), *call(0, "read", "{}"), text("b"), text("c"), *call(1, "grep", "{}"), Stopped("tool_use"))
     assert made.message() == [
         content.Text("a"),
@@ -81,7 +81,7 @@ def test_on_stdio_events_carry_no_session():
 # --- calls ----------------------------------------------------------------------------------------------------
 
 
-def test_a_call_is_shown_while_it_is_written_under_an_id_of_ours():
+def test_a_call_is_shown_while_it_arrives_with_an_id_of_ours():
     assert assembler("s_1").feed(call(7, "bash", '{"command": "ls"}', pieces=2)) == [
         events.ToolUseStart("c_1", "bash", session="s_1"),
         events.ToolUseArgs("c_1", '{"command', session="s_1"),
@@ -90,7 +90,7 @@ def test_a_call_is_shown_while_it_is_written_under_an_id_of_ours():
     ]
 
 
-def test_calls_that_are_written_at_the_same_time_are_told_apart_by_index():
+def test_interleaved_calls_are_distinguished_by_index():
     made = fed(
         CallStart(0, "read"),
         CallStart(1, "grep"),
@@ -105,24 +105,24 @@ def test_calls_that_are_written_at_the_same_time_are_told_apart_by_index():
     assert made.message() == [ToolCall("c_1", "read", {"path": "a"}), ToolCall("c_2", "grep", {"pattern": "x"})]
 
 
-def test_a_vendor_may_use_an_index_again():
+def test_a_vendor_may_reuse_an_index():
     made = fed(*call(0, "read", '{"path":"a"}'), *call(0, "read", '{"path":"b"}'), Stopped("tool_use"))
     assert made.message() == [ToolCall("c_1", "read", {"path": "a"}), ToolCall("c_2", "read", {"path": "b"})]
 
 
 @pytest.mark.parametrize("nothing", ["", " \n"])
-def test_no_arguments_at_all_are_an_empty_object(nothing):
+def test_missing_arguments_become_an_empty_object(nothing):
     assert fed(*call(0, "pwd", nothing), Stopped("tool_use")).message() == [ToolCall("c_1", "pwd", {})]
 
 
-def test_a_call_that_was_not_finished_is_left_out():
+def test_an_unfinished_call_is_omitted():
     made = fed(text("so"), CallStart(0, "bash"), CallArgs(0, '{"command": "rm'))
     assert made.message() == [content.Text("so")]
     assert made.broken_calls() == frozenset()
     assert [(open_.name, "".join(open_.args)) for open_ in made.open_calls()] == [("bash", '{"command": "rm')]
 
 
-def test_not_even_a_reply_that_ended_well_keeps_a_call_that_did_not():
+def test_an_unfinished_call_is_omitted_even_from_a_complete_reply():
     assert fed(CallStart(0, "bash"), CallArgs(0, "{}"), Stopped("tool_use")).message() == []
 
 
@@ -130,20 +130,20 @@ BROKEN = ['{"a":', "[]", "null", '"x"', "1", "{} {}", "{'a': 1}", '{"a": NaN}', 
 
 
 @pytest.mark.parametrize("args", BROKEN, ids=lambda args: args[:8])
-def test_a_call_with_broken_arguments_stays_so_that_its_result_can_say_so(args):
+def test_a_call_with_broken_arguments_is_kept_for_its_error_result(args):
     made = fed(*call(0, "read", '{"path":"a"}'), *call(1, "bash", args), Stopped("tool_use"))
     assert made.message() == [ToolCall("c_1", "read", {"path": "a"}), ToolCall("c_2", "bash", {})]
     assert made.broken_calls() == {"c_2"}
 
 
 @pytest.mark.parametrize("stop", ["length", None])
-def test_a_call_with_broken_arguments_in_a_reply_that_was_cut_is_left_out(stop):
+def test_a_call_with_broken_arguments_is_omitted_from_a_cut_reply(stop):
     parts = call(0, "bash", '{"a":')
     made = fed(text("so"), *parts, *([Stopped(stop)] if stop else []))
     assert made.message() == [content.Text("so")]
 
 
-def test_a_whole_call_survives_a_reply_that_was_cut_behind_it():
+def test_a_complete_call_is_kept_if_the_reply_is_cut_after_it():
     made = fed(*call(0, "read", '{"path":"a"}'), CallStart(1, "read"), Stopped("length"))
     assert made.message() == [ToolCall("c_1", "read", {"path": "a"})]
 
@@ -154,7 +154,7 @@ def test_a_whole_call_survives_a_reply_that_was_cut_behind_it():
 THOUGHT = ThinkingChunk("let "), ThinkingChunk("me see"), Signature("signed"), text("yes"), Stopped("end_turn")
 
 
-def test_thinking_is_shown_as_it_comes_and_kept_with_its_signature():
+def test_thinking_is_shown_as_it_arrives_and_kept_with_its_signature():
     made = assembler("s_1")
     assert made.feed(THOUGHT) == [
         events.ThinkingDelta("let ", session="s_1"),
@@ -165,7 +165,7 @@ def test_thinking_is_shown_as_it_comes_and_kept_with_its_signature():
     assert made.text() == "yes"
 
 
-def test_without_a_session_which_is_stdio_thinking_is_not_shown():
+def test_thinking_is_not_shown_on_stdio():
     assert assembler().feed(THOUGHT) == [events.TextDelta("yes")]
 
 
@@ -180,27 +180,27 @@ def test_every_block_of_thinking_has_its_own_signature():
     ]
 
 
-def test_redacted_thinking_is_handed_back_as_it_came():
+def test_redacted_thinking_is_kept_unchanged():
     assert fed(Signature(redacted="opaque")).message() == [content.Thinking("", "", "opaque")]
 
 
-def test_thinking_that_was_cut_is_left_out_because_a_vendor_takes_none_without_signature():
+def test_cut_thinking_is_omitted_because_vendors_require_a_signature():
     assert fed(ThinkingChunk("a"), Signature("1"), ThinkingChunk("b")).message() == [content.Thinking("a", "1")]
 
 
-# --- figures --------------------------------------------------------------------------------------------------
+# --- token counts ---------------------------------------------------------------------------------------------
 
 
-def test_the_last_count_is_the_one_that_holds():
+def test_the_last_token_count_counts():
     made = fed(Counted(Tokens(input=10)), text("x"), Counted(Tokens(input=10, output=5)), Stopped("end_turn"))
     assert made.tokens == Tokens(input=10, output=5)
 
 
-def test_a_reply_without_end_has_no_stop():
+def test_an_incomplete_reply_has_no_stop_reason():
     assert fed(RequestAccepted(), text("x")).stop is None
 
 
-# --- any cutting ----------------------------------------------------------------------------------------------
+# --- chunks ---------------------------------------------------------------------------------------------------
 
 words = st.text(max_size=4)
 whole_calls = st.builds(
@@ -233,7 +233,7 @@ def outcome(made):
 
 
 @given(blocks, st.data())
-def test_any_cutting_into_chunks_gives_the_same_events_and_message(shape, data):
+def test_events_and_message_do_not_depend_on_the_chunks(shape, data):
     parts = parts_of(shape)
     at_once, in_chunks = assembler(), assembler()
     cuts = sorted(data.draw(st.lists(st.integers(0, len(parts)), max_size=5)))
@@ -244,7 +244,7 @@ def test_any_cutting_into_chunks_gives_the_same_events_and_message(shape, data):
 
 
 @given(blocks)
-def test_a_character_at_a_time_gives_the_same_message(shape):
+def test_a_reply_of_single_characters_gives_the_same_message(shape):
     assert outcome(fed(*(piece for part in parts_of(shape) for piece in crumbs(part)))) == outcome(
         fed(*parts_of(shape))
     )
@@ -263,7 +263,7 @@ def crumbs(part):
 
 
 @given(blocks, st.data())
-def test_a_reply_cut_anywhere_has_no_call_that_nobody_saw_complete(shape, data):
+def test_a_reply_cut_anywhere_contains_only_complete_calls(shape, data):
     parts = parts_of(shape)
     cut = fed(*parts[: data.draw(st.integers(0, len(parts) - 1))])
     whole = fed(*parts)
@@ -272,7 +272,7 @@ def test_a_reply_cut_anywhere_has_no_call_that_nobody_saw_complete(shape, data):
     assert whole.text().startswith(cut.text())
 
 
-def test_arguments_that_are_nested_too_deeply_count_as_broken():
+def test_arguments_nested_too_deeply_count_as_broken():
     made = assembler()
     deep = '{"a":' + "[" * 100 + "]" * 100 + "}"
     made.feed([CallStart(0, "read"), CallArgs(0, deep), CallEnd(0), Stopped("tool_use")])

@@ -1,4 +1,4 @@
-"""Which commands a line of shell would run, and what rules make of them."""
+"""Which commands a line of shell would run, and how rules apply to it."""
 
 import time
 
@@ -81,7 +81,7 @@ RUNS_RM = [
 
 
 @pytest.mark.parametrize("command", RUNS_RM)
-def test_a_denied_command_is_found_wherever_it_stands(command):
+def test_a_denied_command_is_found_anywhere_in_a_line(command):
     assert ruled(command, deny("rm *")) == "deny"
 
 
@@ -96,7 +96,7 @@ def test_a_denied_command_is_found_wherever_it_stands(command):
         "(git push)",
     ],
 )
-def test_a_command_of_git_is_asked_about_wherever_it_stands(command):
+def test_a_git_subcommand_is_found_anywhere_in_a_line(command):
     assert ruled(command, PermissionRule("bash", Action.ASK, "git push*")) == "ask"
 
 
@@ -116,7 +116,7 @@ def test_a_command_of_git_is_asked_about_wherever_it_stands(command):
         *("env $X", "xargs $X", "if", "a && ", "echo 'x", "(a", "rm\x00x", "a" * (MAX_CHARS + 1), "eval " * 20 + "a"),
     ],
 )
-def test_what_cannot_be_known_is_asked_about(command):
+def test_a_line_that_cannot_be_analysed_needs_approval(command):
     assert ruled(command, deny("mkfs *")) == "ask"
     assert ruled(command) == "allow"
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_known_is_asked_about(command):
         ),
     ],
 )
-def test_what_only_looks_like_a_denied_command_is_not_one(command):
+def test_text_that_only_resembles_a_denied_command_is_not_denied(command):
     assert ruled(command, deny("rm *")) == "allow"
 
 
@@ -165,7 +165,7 @@ def test_what_only_looks_like_a_denied_command_is_not_one(command):
         *(("find . -delete", "*"), ("$X", "*"), ("env $X", "env *"), ("sudo sh -c $X", "sudo *")),
     ],
 )
-def test_a_hatch_fits_no_allow_that_does_not_name_it(command, pattern):
+def test_a_hatch_matches_no_allow_that_does_not_name_it(command, pattern):
     assert ruled(command, allow(pattern), mode="ask") == "ask"
 
 
@@ -186,11 +186,11 @@ def test_a_hatch_fits_no_allow_that_does_not_name_it(command, pattern):
         ),
     ],
 )
-def test_an_everyday_command_fits_the_allow_that_is_meant_for_it(command, pattern):
+def test_everyday_commands_match_their_allow(command, pattern):
     assert ruled(command, allow(pattern), mode="ask") == "allow"
 
 
-def test_the_rule_of_a_command_with_a_hatch_names_it():
+def test_the_rule_made_from_a_command_names_its_hatch():
     question = PermissionQuery("bash", None, is_safe=False, args={"command": "find . -exec grep -l 'x' {} +"})
     rule = rule_for(question)
     assert rule is not None
@@ -253,7 +253,7 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("part", [*HOSTILE, "sudo ", "eval ", "sh -c ", "env -S "])
-def test_no_line_takes_long_to_look_at(part):
+def test_no_line_takes_long_to_parse(part):
     line = part * (MAX_CHARS // len(part))
     parsed("warm")
     began = time.process_time()

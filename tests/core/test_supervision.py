@@ -1,4 +1,4 @@
-"""One extension's life, as a dialogue between what happened and what has to be done."""
+"""Supervision of an extension, as pairs of inputs and expected actions."""
 
 import pytest
 
@@ -38,7 +38,7 @@ def life():
 
 @pytest.fixture
 def running(life):
-    """Process 1 is ready."""
+    """Supervision whose process 1 is ready."""
     life.dialogue(
         (StartRequested(), [Show(ExtensionState.STARTING), Spawn(1)]),
         (Greeted(1, "x"), [Greet(1), Serve(1)]),
@@ -51,7 +51,7 @@ def running(life):
 # --- start ----------------------------------------------------------------------------------------------------
 
 
-def test_silence_instead_of_hello_ends_the_group_at_once(life):
+def test_a_process_without_hello_is_killed_with_its_group(life):
     reason = "sent no hello within 5 s"
     life.dialogue(
         (StartRequested(), [Show(ExtensionState.STARTING), Spawn(1)]),
@@ -70,12 +70,12 @@ def test_silence_instead_of_hello_ends_the_group_at_once(life):
         (Broke(1, "did not read"), "did not read"),
     ],
 )
-def test_a_bad_beginning_ends_the_group_at_once(life, event, reason):
+def test_a_process_with_a_bad_beginning_is_killed_with_its_group(life, event, reason):
     life.tell(StartRequested())
     assert life.tell(event) == [Fail(1, reason), Signal(1, KILL)]
 
 
-def test_what_cannot_be_killed_is_not_waited_for(life):
+def test_a_process_that_cannot_be_killed_is_given_up(life):
     life.tell(StartRequested())
     life.tell(Broke(1, "did not read"))
     assert life.tick(KILL_S) == [Fail(1, "did not read"), Forget(1), Show(ExtensionState.RESTARTING, "did not read")]
@@ -84,7 +84,7 @@ def test_what_cannot_be_killed_is_not_waited_for(life):
 # --- crash ----------------------------------------------------------------------------------------------------
 
 
-def test_a_crash_withdraws_everything_and_another_process_follows(running):
+def test_a_crash_withdraws_everything_and_schedules_a_restart(running):
     reason = "exited with code 3"
     running.dialogue(
         (Exited(1, reason), [Withdraw(reason), Fail(1, reason), Forget(1), Show(ExtensionState.RESTARTING, reason)]),
@@ -95,7 +95,7 @@ def test_a_crash_withdraws_everything_and_another_process_follows(running):
     )
 
 
-def test_the_end_of_the_output_waits_for_the_reason(running):
+def test_the_exit_reason_is_awaited_after_the_end_of_the_output(running):
     reason = "exited with code 3"
     running.dialogue(
         (Closed(1), []),
@@ -104,7 +104,7 @@ def test_the_end_of_the_output_waits_for_the_reason(running):
     )
 
 
-def test_a_process_without_output_is_of_no_use(running):
+def test_a_process_that_closes_its_output_is_killed(running):
     reason = "closed its stdout without exiting"
     running.dialogue(
         (Closed(1), []),
@@ -114,7 +114,7 @@ def test_a_process_without_output_is_of_no_use(running):
 
 
 @pytest.mark.parametrize(("random", "factor"), [(0.0, 0.8), (0.5, 1.0), (0.999999, 1.2)])
-def test_the_wait_doubles_and_is_spread(life, random, factor):
+def test_the_backoff_doubles_and_has_jitter(life, random, factor):
     life.tell(StartRequested())
     for number, planned in enumerate([0.5, 1, 2, 4], start=1):
         life.tell(Exited(number, "broke"), random=random)
@@ -125,12 +125,12 @@ def test_the_wait_doubles_and_is_spread(life, random, factor):
 
 
 def crash(life, number):
-    """The process with this number ends; returns what is shown."""
+    """Let the process with this number exit; return what is shown."""
     *_, shown = life.tell(Exited(number, "broke"))
     return shown
 
 
-def test_the_fifth_crash_parks_it(life):
+def test_the_fifth_crash_parks_the_extension(life):
     life.tell(StartRequested())
     for number in range(1, CRASHES):
         assert crash(life, number) == Show(ExtensionState.RESTARTING, "broke")
@@ -142,8 +142,8 @@ def test_the_fifth_crash_parks_it(life):
     assert life.tick(1000) == []
 
 
-def test_crashes_that_are_three_minutes_old_do_not_count(life):
-    """Only a machine that slept has any."""
+def test_crashes_older_than_three_minutes_do_not_count(life):
+    """Happens only if the machine was suspended: the backoff is much shorter."""
     life.tell(StartRequested())
     crash(life, 1)
     for number in range(2, CRASHES + 1):
@@ -151,7 +151,7 @@ def test_crashes_that_are_three_minutes_old_do_not_count(life):
         assert crash(life, number).state is ExtensionState.RESTARTING
 
 
-def test_ten_seconds_of_life_reset_the_count(life):
+def test_a_run_of_ten_seconds_resets_the_crash_count(life):
     life.tell(StartRequested())
     for number in range(1, 20):
         life.now += STABLE_S
@@ -160,7 +160,7 @@ def test_ten_seconds_of_life_reset_the_count(life):
         life.tick(0.5)
 
 
-def test_what_is_parked_can_be_started_and_reloaded(life):
+def test_a_parked_extension_can_be_started_and_reloaded(life):
     life.tell(StartRequested())
     for number in range(1, CRASHES + 1):
         crash(life, number)
@@ -180,7 +180,7 @@ def test_what_is_parked_can_be_started_and_reloaded(life):
 # --- stop -----------------------------------------------------------------------------------------------------
 
 
-def test_a_polite_process_is_asked_to_leave(running):
+def test_a_stop_asks_the_process_to_shut_down(running):
     running.dialogue(
         (Stop(), [Withdraw("was stopped"), Show(ExtensionState.STOPPING), Fail(1, "was stopped"), WriteShutdown(1)]),
         (Stop(), []),
@@ -192,7 +192,7 @@ def test_a_polite_process_is_asked_to_leave(running):
     assert running.machine.wake_at is None
 
 
-def test_a_stubborn_process_is_gone_after_three_seconds(running):
+def test_an_unresponsive_process_is_gone_after_three_seconds(running):
     running.dialogue(
         (Stop(), [Withdraw("was stopped"), Show(ExtensionState.STOPPING), Fail(1, "was stopped"), WriteShutdown(1)]),
         (1.9, []),
@@ -203,7 +203,7 @@ def test_a_stubborn_process_is_gone_after_three_seconds(running):
     )
 
 
-def test_a_stop_ends_a_wait(life):
+def test_a_stop_cancels_a_scheduled_restart(life):
     life.tell(StartRequested())
     crash(life, 1)
     life.dialogue((Stop(), [Show(ExtensionState.STOPPING), Show(ExtensionState.STOPPED)]), (100, []))
@@ -212,7 +212,7 @@ def test_a_stop_ends_a_wait(life):
 # --- reload ---------------------------------------------------------------------------------------------------
 
 
-def test_a_new_process_takes_over_when_it_is_ready_and_the_old_one_drains(running):
+def test_a_reload_switches_when_the_new_process_is_ready_and_drains_the_old(running):
     running.dialogue(
         (Reload(), [Spawn(2)]),
         (Greeted(2, "x"), [Greet(2)]),
@@ -226,7 +226,7 @@ def test_a_new_process_takes_over_when_it_is_ready_and_the_old_one_drains(runnin
     assert running.machine.state is ExtensionState.READY
 
 
-def test_an_old_process_does_not_drain_for_ever(running):
+def test_draining_has_a_time_limit(running):
     running.tell(Reload())
     running.tell(Greeted(2, "x"))
     running.tell(FrameReceived(2, "ready"))
@@ -234,7 +234,7 @@ def test_an_old_process_does_not_drain_for_ever(running):
 
 
 @pytest.mark.parametrize("replace", [False, True])
-def test_an_old_process_that_breaks_while_it_drains_costs_its_calls_only(running, replace):
+def test_a_draining_process_that_breaks_fails_only_its_own_calls(running, replace):
     running.tell(Reload())
     running.tell(Greeted(2, "x"))
     running.tell(FrameReceived(2, "ready"))
@@ -250,7 +250,7 @@ def test_an_old_process_that_breaks_while_it_drains_costs_its_calls_only(running
 AS_BEFORE = "was not reloaded and continues as before: the new process broke"
 
 
-def test_a_new_process_that_fails_leaves_the_old_one_and_the_reason_until_a_reload_works(running):
+def test_a_failed_reload_keeps_the_old_process_and_shows_the_reason(running):
     shown = Show(ExtensionState.READY, AS_BEFORE)
     running.dialogue(
         (Reload(), [Spawn(2)]),
@@ -266,7 +266,7 @@ def test_a_new_process_that_fails_leaves_the_old_one_and_the_reason_until_a_relo
     )
 
 
-def test_a_new_process_that_fails_does_not_make_one_ready_that_still_begins(life):
+def test_a_failed_reload_does_not_make_a_starting_process_ready(life):
     life.tell(StartRequested())
     life.dialogue(
         (Greeted(1, "x"), [Greet(1), Serve(1)]),
@@ -279,7 +279,7 @@ def test_a_new_process_that_fails_does_not_make_one_ready_that_still_begins(life
     )
 
 
-def test_a_new_process_that_fails_leaves_nothing_to_one_that_is_being_killed(running):
+def test_a_failed_reload_does_not_fall_back_to_a_process_being_killed(running):
     running.tell(Reload())
     running.dialogue(
         (Broke(1, "did not read"), [Withdraw("did not read"), Fail(1, "did not read"), Signal(1, KILL)]),
@@ -287,7 +287,7 @@ def test_a_new_process_that_fails_leaves_nothing_to_one_that_is_being_killed(run
     )
 
 
-def test_an_old_process_that_dies_during_a_reload_hands_over_at_once(running):
+def test_an_old_process_that_dies_during_a_reload_is_replaced_at_once(running):
     running.tell(Reload())
     running.dialogue(
         (Greeted(2, "x"), [Greet(2)]),
@@ -296,7 +296,7 @@ def test_an_old_process_that_dies_during_a_reload_hands_over_at_once(running):
     )
 
 
-def test_a_new_process_takes_over_from_one_that_is_being_killed(running):
+def test_a_reload_replaces_a_process_that_is_being_killed(running):
     reason = "did not read"
     running.tell(Reload())
     running.tell(Greeted(2, "x"))
@@ -308,7 +308,7 @@ def test_a_new_process_takes_over_from_one_that_is_being_killed(running):
     assert running.machine.state is ExtensionState.READY
 
 
-def test_an_old_process_that_dies_before_the_new_one_said_hello(running):
+def test_an_old_process_that_dies_before_the_hello_of_the_new_one(running):
     running.tell(Reload())
     running.dialogue(
         (Exited(1, "broke"), [Withdraw("broke"), Fail(1, "broke"), Forget(1), Show(ExtensionState.STARTING)]),
@@ -316,7 +316,7 @@ def test_an_old_process_that_dies_before_the_new_one_said_hello(running):
     )
 
 
-def test_a_second_reload_replaces_the_process_of_the_first(running):
+def test_a_second_reload_replaces_the_process_started_by_the_first(running):
     running.dialogue(
         (Reload(), [Spawn(2)]),
         (Reload(), [Fail(2, "was replaced"), WriteShutdown(2), Spawn(3)]),
@@ -326,7 +326,7 @@ def test_a_second_reload_replaces_the_process_of_the_first(running):
     )
 
 
-def test_by_replace_the_old_process_ends_first_and_what_it_offers_stays(running):
+def test_replace_ends_the_old_process_first_and_keeps_its_registrations(running):
     running.dialogue(
         (Reload(replace=True), [DrainProcess(1), Show(ExtensionState.STARTING)]),
         (Reload(replace=True), []),
@@ -337,7 +337,7 @@ def test_by_replace_the_old_process_ends_first_and_what_it_offers_stays(running)
     )
 
 
-def test_by_replace_a_new_process_that_fails_is_tried_again(running):
+def test_replace_restarts_a_new_process_that_fails(running):
     running.tell(Reload(replace=True))
     running.tell(Drained(1))
     running.tell(Exited(1, "exited"))
@@ -347,7 +347,7 @@ def test_by_replace_a_new_process_that_fails_is_tried_again(running):
     ]
 
 
-def test_a_reload_before_hello_begins_again(life):
+def test_a_reload_before_hello_starts_again(life):
     life.dialogue(
         (StartRequested(), [Show(ExtensionState.STARTING), Spawn(1)]),
         (Reload(), [Fail(1, "was replaced"), WriteShutdown(1), Spawn(2)]),
@@ -365,7 +365,7 @@ def test_a_stop_ends_a_reload(running):
     assert running.tell(Reload()) == [ReloadsDone("is being stopped")]
 
 
-def test_a_stop_ends_a_reload_by_replace(running):
+def test_a_stop_ends_a_reload_with_replace(running):
     running.tell(Reload(replace=True))
     running.tell(Stop())
     running.dialogue(

@@ -1,4 +1,4 @@
-"""Whatever happens to an extension in whatever order, its supervision keeps its promises."""
+"""Property test: invariants of supervision for any order of inputs."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -38,20 +38,20 @@ randoms = st.floats(0, 1, exclude_max=True)
 
 
 class AnyOrder(RuleBasedStateMachine):
-    """Keeps, from the actions alone, what a caller would know."""
+    """Reconstructs the state from the actions, as a caller sees them."""
 
     def __init__(self):
         super().__init__()
         self.life = Life()
         self.alive = {}
-        """Processes that are not forgotten, each with the last order that it got."""
+        """Processes that are not forgotten, each with the last action for it."""
         self.gone = [0, 99_999]
         self.greeted = set()
         self.serving = None
         self.offering = False
         self.state = ExtensionState.STOPPED
         self.asked = 0
-        """Reloads without an answer."""
+        """Number of reloads without an answer."""
         self.spawned = []
 
     def tell(self, event, random=0.5):
@@ -79,7 +79,7 @@ class AnyOrder(RuleBasedStateMachine):
                 self.order(action)
 
     def order(self, action):
-        """Something about a process."""
+        """Any input from a process."""
         key = action.process
         match action:
             case Greet():
@@ -174,7 +174,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.life.now = max(self.life.now, self.life.machine.wake_at or 0) + late
         self.tell(Tick(), random)
 
-    # --- what comes late, twice or out of order ---
+    # --- late, repeated and unordered inputs ---
 
     @rule(part=st.floats(0, 0.99))
     def a_tick_comes_early(self, part):
@@ -204,7 +204,7 @@ class AnyOrder(RuleBasedStateMachine):
     def a_process_is_drained_that_does_not_drain(self, index):
         self.expect_nothing(Drained(self.pick(index, [key for key, order in self.alive.items() if order != "drain"])))
 
-    # --- what holds at all times ---
+    # --- invariants ---
 
     @invariant()
     def it_shows_its_state(self):
@@ -216,7 +216,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def ready_means_served(self):
-        """Unless the one that serves broke a moment ago, and has not ended yet."""
+        """Except if the serving process broke a moment ago and has not exited yet."""
         if self.state is ExtensionState.READY and self.serving is None:
             assert self.alive
 
@@ -231,12 +231,12 @@ class AnyOrder(RuleBasedStateMachine):
 
     @invariant()
     def it_never_just_hangs(self):
-        """In every state that is no rest, something alive or a clock moves it on."""
+        """In every state that is not final, a running process or a deadline causes the next transition."""
         if self.state in {ExtensionState.STARTING, ExtensionState.RESTARTING, ExtensionState.STOPPING}:
             assert self.life.machine.wake_at is not None
 
     def teardown(self):
-        """Whatever came before: a stop is done after three seconds and the wait for SIGKILL, answered or not."""
+        """A stop takes at most three seconds and the wait after SIGKILL, whatever happened before."""
         self.stop()
         assert not self.asked, "a reload was never answered"
         end = self.life.now + STOP_S
@@ -247,6 +247,6 @@ class AnyOrder(RuleBasedStateMachine):
         assert not self.alive
 
 
-def test_no_order_of_events_breaks_a_life():
+def test_invariants_hold_for_any_order_of_events():
     thorough = settings(max_examples=120, stateful_step_count=50, deadline=None, report_multiple_bugs=False)
     run_state_machine_as_test(AnyOrder, settings=thorough)

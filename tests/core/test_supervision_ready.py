@@ -1,4 +1,4 @@
-"""When an extension counts as ready, as a dialogue between what happened and what has to be done."""
+"""When an extension counts as ready."""
 
 import pytest
 
@@ -12,7 +12,7 @@ def life():
     return Life()
 
 
-def test_what_registers_before_it_is_ready_serves_at_once(life):
+def test_a_process_serves_before_it_is_ready(life):
     life.dialogue(
         (StartRequested(), [Show(ExtensionState.STARTING), Spawn(1)]),
         (StartRequested(), []),
@@ -23,20 +23,20 @@ def test_what_registers_before_it_is_ready_serves_at_once(life):
     )
 
 
-def test_a_quarter_of_a_second_of_silence_is_ready(life):
+def test_a_silent_process_is_ready_after_a_quarter_of_a_second(life):
     life.dialogue(
         (StartRequested(), [Show(ExtensionState.STARTING), Spawn(1)]),
         (Greeted(1, "x"), [Greet(1), Serve(1)]),
         (0.2, []),
         (FrameReceived(1, "register_tool"), []),
         (0.2, []),
-        (Greeted(1, "x"), []),  # said twice, it is a frame like another
+        (Greeted(1, "x"), []),  # a second hello counts like any other frame
         (0.2, []),
         (0.05, [Show(ExtensionState.READY)]),
     )
 
 
-def test_ten_seconds_of_chatter_are_ready(life):
+def test_a_process_that_is_never_silent_is_ready_after_ten_seconds(life):
     life.tell(StartRequested())
     life.tell(Greeted(1, "x"))
     for _ in range(49):
@@ -45,7 +45,7 @@ def test_ten_seconds_of_chatter_are_ready(life):
     assert life.tick(0.2) == [Show(ExtensionState.READY)]
 
 
-def test_one_that_has_promised_to_say_ready_and_does_not_is_late_until_it_does(life):
+def test_an_announced_but_missing_ready_is_shown_until_it_arrives(life):
     life.tell(StartRequested())
     life.tell(Greeted(1, "x", says_ready=True))
     life.dialogue((9.9, []), (0.1, [Show(ExtensionState.READY, LATE)]))

@@ -1,4 +1,4 @@
-"""The fold of a journal: what the model sees, and what waits."""
+"""Folding records into what the model sees, and into the queue."""
 
 from itertools import islice
 
@@ -15,7 +15,7 @@ from zotd.wire.content import Message, Text, Thinking
 # --- what the model sees --------------------------------------------------------------------------------------
 
 
-def test_an_accepted_input_waits_until_an_attempt_names_it():
+def test_an_input_is_pending_until_an_attempt_names_it():
     transcript = fold(prompt("i"))
     assert seen(transcript) == []
     assert list(transcript.waiting) == ["i"]
@@ -29,12 +29,12 @@ def test_a_message_has_the_time_of_its_record():
     assert fold(first, attempt(key="i")).messages == [Message("user", [Text("x")], "2026-01-01T00:00:00.000Z")]
 
 
-def test_a_repeated_attempt_says_the_prompt_once():
+def test_a_retry_adds_the_prompt_only_once():
     transcript = fold(prompt("i"), attempt(key="i"), attempt(number=2), attempt(answered=True), attempt(key="i"))
     assert seen(transcript) == ["user: do it"]
 
 
-def test_calls_and_results_follow_in_the_order_of_the_records():
+def test_calls_and_results_keep_the_order_of_the_records():
     transcript = fold(
         prompt("i"),
         attempt(key="i"),
@@ -57,25 +57,25 @@ def test_a_result_without_a_call_is_dropped():
     assert seen(fold(prompt("i"), attempt(key="i"), result("a"))) == ["user: do it"]
 
 
-def test_an_empty_reply_is_no_message():
+def test_an_empty_reply_adds_no_message():
     assert seen(fold(prompt("i"), attempt(key="i"), reply(stop="aborted"))) == ["user: do it"]
 
 
 def ran(*, context, name="r", said="$ ls"):
-    """A command of a person, from its start to its end."""
+    """The records of a user's command."""
     return (
         records.ShellStarted(time=TIME, id=name, command="ls", context=context),
         records.ShellResult(time=TIME, id=name, context=context, content=[Text(said)]),
     )
 
 
-def test_what_a_person_ran_is_a_message_when_the_model_is_to_see_it():
+def test_a_users_command_is_a_message_if_the_model_may_see_it():
     transcript = fold(*ran(context=True), *ran(context=False), prompt("i"), attempt(key="i"))
     assert seen(transcript) == ["user: $ ls", "user: do it"]
     assert transcript.shell is None
 
 
-def test_a_command_without_a_result_is_known_until_it_has_one():
+def test_a_users_command_is_open_until_it_has_a_result():
     started, result_of_it = ran(context=False)
     transcript = fold(started)
     assert transcript.shell == started
@@ -83,27 +83,27 @@ def test_a_command_without_a_result_is_known_until_it_has_one():
     assert transcript.shell is None
 
 
-def test_a_reply_that_was_cut_stays_when_a_person_has_run_something_behind_it():
+def test_a_cut_reply_stays_if_a_users_command_follows():
     cut = fold(prompt("i"), attempt(key="i"), reply(Text("half"), stop="aborted"), *ran(context=True), resumed())
     assert seen(cut) == ["user: do it", "assistant: half", "user: $ ls"]
 
 
-def test_thinking_is_kept_because_the_vendor_wants_it_back():
+def test_thinking_is_kept_because_vendors_require_it():
     thought = Thinking("hm", "signed")
     assert fold(prompt("i"), attempt(key="i"), reply(thought, Text("yes"))).messages[1].content[0] == thought
 
 
-def test_a_summary_stands_for_all_but_the_kept_messages():
+def test_a_summary_replaces_all_but_the_kept_messages():
     transcript = fold(prompt("i"), attempt(key="i"), reply(Text("one")), compaction(1))
     assert seen(transcript) == [f"user: {SUMMARY_HEAD}short", "assistant: one"]
 
 
-def test_a_summary_may_stand_for_everything():
+def test_a_summary_may_replace_everything():
     transcript = fold(prompt("i"), attempt(key="i"), reply(Text("one")), compaction(0))
     assert seen(transcript) == [f"user: {SUMMARY_HEAD}short"]
 
 
-def test_a_message_keeps_its_identity_so_that_providers_may_remember_its_encoding():
+def test_messages_keep_their_identity_so_that_encodings_can_be_cached():
     transcript = fold(prompt("i"), attempt(key="i"), reply(Text("one")))
     before = transcript.messages[1]
     transcript.apply(compaction(1))
@@ -111,7 +111,7 @@ def test_a_message_keeps_its_identity_so_that_providers_may_remember_its_encodin
     assert transcript.messages[1] is before
 
 
-def test_after_clear_the_model_sees_nothing_and_inputs_still_wait():
+def test_clear_removes_the_messages_and_keeps_pending_inputs():
     transcript = fold(
         prompt("i"), attempt(key="i"), reply(call("a"), stop="tool_use"), prompt("j"), records.Clear(time=TIME)
     )
@@ -124,18 +124,18 @@ def test_after_clear_the_model_sees_nothing_and_inputs_still_wait():
 # --- the queue ------------------------------------------------------------------------------------------------
 
 
-def test_the_queue_has_the_order_that_was_recorded_last():
+def test_the_queue_has_the_last_recorded_order():
     order = records.QueueOrder(time=TIME, order=["k", "i"], held=True)
     transcript = fold(prompt("i"), prompt("j"), prompt("k"), order)
     assert list(transcript.waiting) == ["k", "i"]
     assert transcript.held
 
 
-def test_an_order_that_names_an_unknown_input_does_not_invent_it():
+def test_unknown_inputs_in_a_queue_order_are_ignored():
     assert not fold(records.QueueOrder(time=TIME, order=["gone"], held=False)).waiting
 
 
-def test_inputs_that_join_a_run_stop_waiting_with_the_attempt_that_names_them_in_its_order():
+def test_inputs_that_join_a_run_are_added_in_the_order_of_the_attempt():
     transcript = fold(prompt("i"), attempt(key="i"), reply(Text("one")), *(prompt(key, key) for key in "klj"))
     transcript.apply(attempt(2, steered=["l", "k"]))
     assert seen(transcript)[-2:] == ["user: l", "user: k"]
@@ -143,7 +143,7 @@ def test_inputs_that_join_a_run_stop_waiting_with_the_attempt_that_names_them_in
     assert transcript.run_open
 
 
-def test_an_input_that_joins_twice_is_said_once():
+def test_an_input_that_joins_twice_is_added_once():
     transcript = fold(prompt("i"), prompt("j"), attempt(key="i", steered=["j"]), attempt(2, steered=["j"]))
     assert seen(transcript) == ["user: do it"] * 2
 
@@ -153,7 +153,7 @@ def test_an_input_that_joins_twice_is_said_once():
 
 choices = st.lists(st.integers(0, 59), min_size=40, max_size=120)
 lives = st.lists(st.tuples(st.integers(1, 20), st.integers(0, 4)), min_size=1, max_size=3)
-"""How many commits, and records of one more, the session lives to see, each time it is started."""
+"""For each start: how many commits the session writes, and how many records of the next one before the crash."""
 
 
 def scribe_of(transcript, choices):
@@ -162,7 +162,7 @@ def scribe_of(transcript, choices):
 
 
 @given(choices, lives)
-def test_provider_history_is_legal_after_any_crash_at_any_record_whatever_is_done_next(choices, lives):
+def test_the_messages_are_valid_after_a_crash_at_any_record(choices, lives):
     transcript = Transcript()
     written: list[AnyRecord] = []
     scribe = scribe_of(transcript, choices)
@@ -190,7 +190,7 @@ def write(transcript, written, commit):
 
 
 def is_request(record):
-    return isinstance(record, records.Attempt) and record.number > 0  # 0: for a summary, or a run that goes on
+    return isinstance(record, records.Attempt) and record.number > 0  # 0: a compaction, or a resumed run
 
 
 def assert_asked(transcript):
@@ -211,7 +211,7 @@ def assert_same(one, other):
 
 
 @given(choices, lives)
-def test_history_is_legal_and_asks_for_an_answer_whenever_the_model_is_asked(choices, lives):
+def test_every_request_has_valid_messages_that_ask_for_a_reply(choices, lives):
     transcript = Transcript()
     scribe = scribe_of(transcript, choices)
     for commits, _ in lives:

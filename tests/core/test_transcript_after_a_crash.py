@@ -1,4 +1,4 @@
-"""The fold of a journal that a crash has cut: what has to be closed, and what can be gone on with."""
+"""Folding records that end with a crash: which calls need a result, and what can be resumed."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from zotd.wire.content import Text
 
 
 def calling(*keys):
-    """Records up to a reply with these calls."""
+    """The records up to a reply with these calls."""
     return prompt("i"), attempt(key="i"), reply(*map(call, keys), stop="tool_use")
 
 
@@ -18,7 +18,7 @@ def texts(results):
     return [(one.call_id, one.content[0].text) for one in results]
 
 
-def test_every_call_that_is_not_gone_on_with_gets_a_result_not_just_the_first():
+def test_every_call_that_is_not_resumed_gets_a_result():
     transcript = fold(*calling("a", "b", "c"), started("b"), result("a"))
     found = transcript.closings(TIME)
     assert [(item.call_id, item.is_error, item.run, item.name) for item in found] == [
@@ -32,26 +32,26 @@ def test_every_call_that_is_not_gone_on_with_gets_a_result_not_just_the_first():
 @pytest.mark.parametrize(
     ("replay", "is_repeated"), [("never", False), ("idempotent", True), ("reconcile", True), ("of a newer zot", False)]
 )
-def test_a_call_that_has_started_is_repeated_when_its_tool_said_before_that_it_may_be(replay, is_repeated):
+def test_a_started_call_is_repeated_if_its_replay_class_permits(replay, is_repeated):
     transcript = fold(*calling("a"), started("a", replay=replay))
     assert texts(transcript.unrepeatable(TIME)) == ([] if is_repeated else [("a", INTERRUPTED)])
     assert texts(transcript.closings(TIME)) == [("a", INTERRUPTED)]
 
 
-def test_calls_that_left_no_trace_of_a_start_may_start_again():
+def test_calls_without_a_start_record_may_start_again():
     assert fold(*calling("a", "b")).unrepeatable(TIME) == []
 
 
 @pytest.mark.parametrize("nested", ["never", "idempotent"])
 @pytest.mark.parametrize("own", [[], [started("a", replay="idempotent")]], ids=["safe", "idempotent"])
-def test_a_call_is_not_repeated_when_something_was_started_within_it(own, nested):
+def test_a_call_is_not_repeated_if_a_nested_call_has_started(own, nested):
     within = started("n", within="a", replay=nested), started("m", within="of a command", replay=nested)
     transcript = fold(*calling("a", "b"), *own, *within)
     assert texts(transcript.unrepeatable(TIME)) == [("a", INTERRUPTED)]
     assert texts(transcript.closings(TIME)) == [("a", INTERRUPTED), ("b", NOT_RUN)]
 
 
-def test_what_is_repeated_is_what_had_started_with_its_arguments_and_its_key():
+def test_a_repeated_call_keeps_its_arguments_and_operation_key():
     first = records.CallStarted(
         time=TIME, run="r", call_id="a", name="bash", args={"n": 2}, replay="idempotent", operation_key="o"
     )
@@ -62,7 +62,7 @@ def test_what_is_repeated_is_what_had_started_with_its_arguments_and_its_key():
     assert (transcript.started, [one.id for one in transcript.open_calls]) == ({}, ["b"])
 
 
-def test_closed_twice_is_closed_once():
+def test_closing_open_calls_twice_has_no_further_effect():
     transcript = fold(*calling("a"))
     for closing in transcript.closings(TIME):
         transcript.apply(closing)
@@ -70,7 +70,7 @@ def test_closed_twice_is_closed_once():
     assert_legal(transcript.messages)
 
 
-def test_that_an_outcome_is_unknown_is_known_until_the_model_has_answered_to_it():
+def test_an_unknown_outcome_is_flagged_until_the_next_reply():
     transcript = fold(*calling("a"), result("a"))
     assert not transcript.has_unknown
     transcript = fold(*calling("a", "b"), result("a", unknown=True), result("b"))
@@ -80,7 +80,7 @@ def test_that_an_outcome_is_unknown_is_known_until_the_model_has_answered_to_it(
     assert not transcript.has_unknown
 
 
-def test_a_request_is_in_flight_until_its_figures_its_reply_or_the_end_of_its_run_is_on_record():
+def test_a_request_is_in_flight_until_usage_reply_or_end_is_recorded():
     sent = attempt(2)
     assert fold(prompt("i"), attempt(key="i"), reply(), sent, attempt(2, answered=True)).in_flight == sent
     note = records.Note(time=TIME, level="error", text="no")
@@ -99,7 +99,7 @@ UNFINISHED = {
 
 
 @pytest.mark.parametrize("last", UNFINISHED)
-def test_what_the_model_has_not_answered_to_can_be_gone_on_with(last):
+def test_a_transcript_without_a_final_reply_can_be_resumed(last):
     transcript = fold(*UNFINISHED[last], cut())
     assert transcript.can_resume
     assert transcript.interrupted
@@ -117,13 +117,13 @@ def test_what_the_model_has_not_answered_to_can_be_gone_on_with(last):
     ],
     ids=["nothing", "a reply", "cleared"],
 )
-def test_where_the_model_was_done_there_is_nothing_to_go_on_with(history):
+def test_a_transcript_with_a_final_reply_cannot_be_resumed(history):
     transcript = fold(*history, cut())
     assert not transcript.can_resume
     assert not transcript.interrupted
 
 
-def test_a_run_that_goes_on_does_not_show_the_model_the_reply_that_was_cut():
+def test_a_resumed_run_drops_the_cut_reply():
     half = reply(Text("I wi"), stop="aborted")
     assert seen(fold(prompt("i"), attempt(key="i"), half, resumed())) == ["user: do it"]
     assert seen(fold(prompt("i"), attempt(key="i"), reply(stop="aborted"), resumed())) == ["user: do it"]
@@ -131,13 +131,13 @@ def test_a_run_that_goes_on_does_not_show_the_model_the_reply_that_was_cut():
     assert seen(whole)[-1] == "assistant: done"
 
 
-def test_what_a_person_says_next_follows_the_reply_that_was_cut():
+def test_the_next_prompt_follows_the_cut_reply():
     half = reply(Text("I wi"), stop="aborted")
     transcript = fold(prompt("i"), attempt(key="i"), half, prompt("j", "no"), attempt(key="j"), resumed())
     assert seen(transcript) == ["user: do it", "assistant: I wi", "user: no"]
 
 
-def test_a_run_is_open_from_its_first_attempt_to_its_last_record():
+def test_a_run_is_open_from_its_first_attempt_to_its_end_record():
     transcript = fold(prompt("i"))
     assert not transcript.run_open
     for item in (attempt(key="i"), attempt(answered=True), reply(call("a"), stop="tool_use"), result("a"), attempt(2)):
@@ -156,12 +156,12 @@ def test_a_failed_or_aborted_run_is_open_until_its_note():
         assert not transcript.run_open
 
 
-def test_what_a_guard_has_done_does_not_end_the_run():
+def test_a_guards_note_does_not_end_the_run():
     note = records.Note(time=TIME, level="warn", text="guard blocked a call of bash")
     assert fold(prompt("i"), attempt(key="i"), note).run_open
 
 
-def test_a_run_that_was_cut_is_over_when_that_is_on_record_and_not_when_a_part_of_it_is():
+def test_a_cut_run_is_over_when_its_interruption_is_recorded():
     tool = records.Interrupted(time=TIME, what="tool", text="cut", call_id="a")
     transcript = fold(prompt("i"), attempt(key="i"), tool)
     assert transcript.run_open

@@ -1,4 +1,4 @@
-"""One run, as a dialogue between what happened and what has to be done."""
+"""A run, as pairs of inputs and expected actions."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def test_a_reply_without_calls_ends_the_run():
     dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (ReplyStarted(1), []), (replied(1), [DONE]))
 
 
-def test_the_model_is_asked_again_when_its_calls_are_done():
+def test_the_next_request_is_sent_when_all_calls_are_done():
     machine = turn()
     assert machine.step == 0
     dialogue(
@@ -45,7 +45,7 @@ def test_the_model_is_asked_again_when_its_calls_are_done():
     assert machine.step == 2
 
 
-def test_calls_that_may_run_beside_others_start_together_and_may_end_in_any_order():
+def test_parallel_calls_start_together_and_end_in_any_order():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -56,7 +56,7 @@ def test_calls_that_may_run_beside_others_start_together_and_may_end_in_any_orde
     )
 
 
-def test_calls_that_must_run_alone_do_so_in_the_order_of_the_model():
+def test_sequential_calls_run_alone_in_the_models_order():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -67,7 +67,7 @@ def test_calls_that_must_run_alone_do_so_in_the_order_of_the_model():
     )
 
 
-def test_only_neighbours_run_side_by_side():
+def test_only_adjacent_parallel_calls_run_concurrently():
     calls = [*beside("a", "b"), *alone("c"), *beside("d"), *alone("e"), *beside("f", "g")]
     dialogue(
         turn(),
@@ -83,7 +83,7 @@ def test_only_neighbours_run_side_by_side():
     )
 
 
-def test_a_result_that_comes_twice_counts_once():
+def test_a_repeated_result_is_ignored():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -96,7 +96,7 @@ def test_a_result_that_comes_twice_counts_once():
     )
 
 
-def test_a_run_begins_once():
+def test_a_second_begin_is_ignored():
     dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (Begin(), []), (replied(1), [DONE]), (Begin(), []))
 
 
@@ -118,7 +118,7 @@ def test_a_run_stops_at_its_step_limit():
 # --- compaction -----------------------------------------------------------------------------------------------
 
 
-def test_a_transcript_that_has_become_too_long_is_summarised_before_the_next_step():
+def test_a_long_transcript_is_summarised_before_the_next_step():
     dialogue(
         turn(compact_from=100, context=99),
         (Begin(), [Send(1, 1, 1)]),
@@ -130,17 +130,17 @@ def test_a_transcript_that_has_become_too_long_is_summarised_before_the_next_ste
     )
 
 
-def test_a_session_that_was_left_too_long_is_summarised_before_its_first_step():
+def test_a_long_transcript_is_summarised_before_the_first_step():
     dialogue(
         turn(compact_from=100, context=100), (Begin(), [RequestCompaction(1)]), (CompactionDone(1), [Send(2, 1, 1)])
     )
 
 
-def test_without_a_known_window_nothing_is_summarised_beforehand():
+def test_nothing_is_summarised_in_advance_if_the_window_is_unknown():
     dialogue(turn(compact_from=None, context=10**9), (Begin(), [Send(1, 1, 1)]))
 
 
-def test_a_transcript_that_the_provider_finds_too_long_is_summarised_once_and_sent_again():
+def test_a_request_rejected_as_too_long_is_summarised_once_and_retried():
     end = End("error", open_step=True, error="it failed: context")
     dialogue(
         turn(),
@@ -151,7 +151,7 @@ def test_a_transcript_that_the_provider_finds_too_long_is_summarised_once_and_se
     )
 
 
-def test_one_that_was_just_summarised_is_not_summarised_again_for_the_same_step():
+def test_a_summarised_transcript_is_not_summarised_again_in_the_same_step():
     end = End("error", open_step=True, error="it failed: context")
     dialogue(
         turn(compact_from=100, context=100),
@@ -173,7 +173,7 @@ def test_a_later_step_may_be_summarised_again():
     )
 
 
-def test_no_step_is_summarised_twice_whichever_it_is():
+def test_no_step_is_summarised_twice():
     machine = turn()
     dialogue(
         machine,
@@ -186,14 +186,14 @@ def test_no_step_is_summarised_twice_whichever_it_is():
     )
 
 
-def test_a_summary_that_fails_ends_the_run():
+def test_a_failed_summary_ends_the_run():
     machine = turn()
     dialogue(machine, (Begin(), [Send(1, 1, 1)]), (failed(1, Failure.CONTEXT), [RequestCompaction(2)]))
     [end] = machine.receive(failed(2, Failure.REFUSED))
     assert (end.stop, end.error) == ("error", "it failed: refused")
 
 
-def test_a_summary_that_an_overloaded_model_did_not_write_is_asked_for_again():
+def test_a_summary_is_retried_if_the_model_is_overloaded():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -232,7 +232,7 @@ def compacting():
 
 
 @pytest.mark.parametrize(("begin", "awaited"), [(calling, 1), (answering, 1), (waiting, 2), (compacting, 2)])
-def test_an_abort_cancels_what_is_awaited_and_its_late_answers_change_nothing(begin, awaited):
+def test_an_abort_cancels_the_awaited_action_and_ignores_late_answers(begin, awaited):
     machine = begin()
     dialogue(
         machine,
@@ -247,14 +247,14 @@ def test_an_abort_cancels_what_is_awaited_and_its_late_answers_change_nothing(be
     assert machine.awaited is None
 
 
-def test_an_abort_before_the_run_begins_ends_it_and_nothing_is_sent():
+def test_an_abort_before_the_run_begins_sends_nothing():
     machine = turn()
     [end] = machine.receive(Abort())
     assert end.stop == "aborted"
     dialogue(machine, (Begin(), []), (Abort(), []))
 
 
-def test_an_abort_cuts_running_calls_and_waits_for_their_results():
+def test_an_abort_cancels_running_calls_and_waits_for_their_results():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -267,7 +267,7 @@ def test_an_abort_cuts_running_calls_and_waits_for_their_results():
     )
 
 
-def test_an_abort_skips_the_calls_that_wait():
+def test_an_abort_skips_calls_that_have_not_started():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -279,7 +279,7 @@ def test_an_abort_skips_the_calls_that_wait():
     )
 
 
-def test_a_second_abort_while_calls_are_being_cut_does_nothing():
+def test_a_second_abort_while_calls_are_cancelled_does_nothing():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -291,7 +291,7 @@ def test_a_second_abort_while_calls_are_being_cut_does_nothing():
     )
 
 
-def test_an_answer_of_an_earlier_attempt_does_not_stand_for_the_later_one():
+def test_an_answer_of_an_earlier_attempt_is_ignored():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -308,7 +308,7 @@ def test_an_answer_of_an_earlier_attempt_does_not_stand_for_the_later_one():
 # --- draining -------------------------------------------------------------------------------------------------
 
 
-def test_a_draining_run_does_its_calls_and_asks_the_model_nothing_more():
+def test_a_draining_run_finishes_its_calls_and_sends_no_request():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -320,7 +320,7 @@ def test_a_draining_run_does_its_calls_and_asks_the_model_nothing_more():
     )
 
 
-def test_a_draining_run_neither_repeats_a_request_nor_summarises():
+def test_a_draining_run_neither_retries_nor_summarises():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -339,5 +339,5 @@ def test_a_draining_run_neither_repeats_a_request_nor_summarises():
     )
 
 
-def test_a_draining_run_ends_although_inputs_want_to_join():
+def test_a_draining_run_ends_even_if_inputs_are_waiting_to_join():
     dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (Drain(), []), (replied(1, steered=True), [DONE]))

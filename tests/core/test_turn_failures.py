@@ -1,4 +1,4 @@
-"""One run whose model requests fail: what is asked again, after which pause, and what ends the run."""
+"""Runs with failing model requests: what is retried, after which pause, and what ends the run."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from zotd.core.retry import BROKEN_REPLIES, REPEATED, Failure, RetryPolicy
 from zotd.core.turn import Begin, End, Finished, ReplyStarted, Send, StartCalls, Wait, Waited
 
 
-def test_a_request_that_fails_is_tried_again_after_longer_and_longer_waits_until_the_patience_is_used_up():
+def test_a_failed_request_is_retried_with_growing_pauses_until_the_patience_ends():
     sentence = "gave up after 4 tries in 60 s: it failed: server; /continue tries again"
     dialogue(
         turn(policy=RetryPolicy(patience_s=60)),
@@ -22,11 +22,11 @@ def test_a_request_that_fails_is_tried_again_after_longer_and_longer_waits_until
     )
 
 
-def test_the_provider_may_say_how_long_to_wait():
+def test_the_provider_may_determine_the_pause():
     dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (failed(1, retry_after_s=7), [Wait(2, 7, 1, "it failed: server")]))
 
 
-def test_a_reply_after_a_retry_is_as_good_as_one_at_once():
+def test_a_reply_after_a_retry_continues_the_run():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -39,7 +39,7 @@ def test_a_reply_after_a_retry_is_as_good_as_one_at_once():
 
 
 @pytest.mark.parametrize("failure", sorted(REPEATED))
-def test_a_reply_that_fails_after_its_first_byte_is_asked_for_again(failure):
+def test_a_reply_that_breaks_off_is_retried(failure):
     wait = Wait(2, 0.5, 1, f"it failed: {failure}")
     dialogue(
         turn(),
@@ -51,12 +51,12 @@ def test_a_reply_that_fails_after_its_first_byte_is_asked_for_again(failure):
 
 
 @pytest.mark.parametrize("failure", sorted(set(Failure) - REPEATED))
-def test_what_does_not_pass_ends_the_run_also_after_the_first_byte(failure):
+def test_a_permanent_failure_ends_the_run_even_after_the_first_byte(failure):
     end = End("error", open_step=True, error=f"it failed: {failure}")
     dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (ReplyStarted(1), []), (failed(1, failure), [end]))
 
 
-def test_a_step_is_given_up_after_so_many_replies_that_broke_off():
+def test_a_step_fails_after_too_many_broken_replies():
     machine = turn()
     [action] = machine.receive(Begin())
     for number in range(1, BROKEN_REPLIES):
@@ -67,7 +67,7 @@ def test_a_step_is_given_up_after_so_many_replies_that_broke_off():
     assert end.stop == "error"
 
 
-def test_the_pauses_of_a_later_step_begin_short_again():
+def test_the_pauses_of_a_later_step_start_short_again():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -79,7 +79,7 @@ def test_the_pauses_of_a_later_step_begin_short_again():
     )
 
 
-def test_the_next_request_may_be_repeated_although_the_last_one_was_answered():
+def test_a_later_request_is_retried_as_well():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -93,6 +93,6 @@ def test_the_next_request_may_be_repeated_although_the_last_one_was_answered():
 @pytest.mark.parametrize(
     "failure", [Failure.AUTH, Failure.NO_KEY, Failure.REFUSED, Failure.UNAVAILABLE, Failure.INTERNAL]
 )
-def test_what_no_repetition_mends_ends_the_run(failure):
+def test_a_permanent_failure_ends_the_run(failure):
     end = End("error", open_step=True, error=f"it failed: {failure}")
     dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (failed(1, failure), [end]), (Waited(2), []))

@@ -1,4 +1,4 @@
-"""Runs that somebody joins, and runs that go on where another one was cut."""
+"""Inputs that join a run, and resumed runs."""
 
 from tests.core.dialogue import ABORTED, DONE, alone, beside, dialogue, replied, turn
 from zotd.core.turn import (
@@ -16,7 +16,7 @@ from zotd.core.turn import (
 # --- inputs that join ------------------------------------------------------------------------------------------
 
 
-def test_a_run_goes_on_after_its_last_reply_when_an_input_waits_to_join_it():
+def test_a_run_continues_after_its_last_reply_if_an_input_joins():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -25,7 +25,7 @@ def test_a_run_goes_on_after_its_last_reply_when_an_input_waits_to_join_it():
     )
 
 
-def test_an_input_that_waits_to_join_does_not_keep_calls_from_being_made():
+def test_a_joining_input_waits_for_the_calls_of_the_reply():
     dialogue(
         turn(),
         (Begin(), [Send(1, 1, 1)]),
@@ -35,11 +35,11 @@ def test_an_input_that_waits_to_join_does_not_keep_calls_from_being_made():
     )
 
 
-def test_at_its_step_limit_a_run_whose_model_is_done_ends_well_and_what_waits_to_join_goes_on_waiting():
+def test_inputs_cannot_join_a_run_at_its_step_limit():
     dialogue(turn(max_steps=1), (Begin(), [Send(1, 1, 1)]), (replied(1, steered=True), [DONE]))
 
 
-def test_a_transcript_that_is_too_long_is_summarised_before_an_input_is_answered_that_joins():
+def test_a_long_transcript_is_summarised_before_a_joining_input_is_answered():
     dialogue(
         turn(compact_from=100),
         (Begin(), [Send(1, 1, 1)]),
@@ -48,10 +48,10 @@ def test_a_transcript_that_is_too_long_is_summarised_before_an_input_is_answered
     )
 
 
-# --- going on --------------------------------------------------------------------------------------------------
+# --- resumed runs ----------------------------------------------------------------------------------------------
 
 
-def test_a_run_that_goes_on_first_makes_the_calls_that_were_left():
+def test_a_resumed_run_first_makes_the_open_calls():
     machine = turn()
     dialogue(
         machine,
@@ -64,11 +64,11 @@ def test_a_run_that_goes_on_first_makes_the_calls_that_were_left():
     assert machine.step == 1
 
 
-def test_the_calls_that_were_left_are_no_step_of_the_run_that_goes_on():
+def test_open_calls_do_not_count_as_a_step_of_a_resumed_run():
     dialogue(turn(max_steps=1), (Begin(alone("a")), [StartCalls(["a"])]), (Finished("a"), [Send(1, 1, 1)]))
 
 
-def test_an_abort_of_a_run_that_goes_on_gives_each_call_that_was_left_an_end():
+def test_an_abort_of_a_resumed_run_ends_each_open_call():
     dialogue(
         turn(),
         (Begin(alone("a", "b")), [StartCalls(["a"])]),

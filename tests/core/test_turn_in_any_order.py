@@ -1,4 +1,4 @@
-"""One run, told things late, twice and out of order by a caller that keeps its own books."""
+"""Property test: a run that gets answers late, twice and out of order."""
 
 import pytest
 from hypothesis import settings
@@ -38,9 +38,9 @@ from zotd.core.turn import (
 )
 
 failures = st.sampled_from([*sorted(retry.REPEATED) * 4, *[Failure.CONTEXT] * 8, *Failure])
-"""Mostly those that a run survives."""
+"""Failures, most of which a run survives."""
 rarely = st.integers(0, 5).map(lambda number: number == 5)
-"""For what ends a run: most runs should live to see their second and third step."""
+"""Used for inputs that end the run, so that most runs reach their second and third step."""
 randoms = st.floats(0, 1, exclude_max=True)
 answers = st.sampled_from(["opened", "replied", "failed", "waited", "compacted"])
 
@@ -60,28 +60,28 @@ def answer(kind, attempt):
 
 
 class Run(RuleBasedStateMachine):
-    """A caller that carries out every action, answers in any order, and sometimes twice, late or without being asked.
+    """A caller that carries out every action, and answers in any order, sometimes twice, late or unasked.
 
-    It keeps its own books of what it was told to do; the invariants are about those.
+    It keeps its own record of what it was told to do; the invariants compare with that.
     """
 
     def __init__(self):
         super().__init__()
         self.asked: Send | Wait | RequestCompaction | None = None
-        """The action whose answer is due; `awaited()` where there must be one."""
+        """The action that awaits an answer; `awaited()` if there must be one."""
         self.opened = False
         self.stale = [0]
         """Attempts that were answered or cancelled."""
         self.running = {}
-        """Calls that run, each with whether it may run beside others."""
+        """Running calls, each with whether it is parallel."""
         self.promised = {}
-        """Every call of a reply: whether it may run beside others."""
+        """Every call of a reply, with whether it is parallel."""
         self.closed = []
         """Calls that finished or were skipped."""
         self.steps = []
         self.number = 0
         self.failures = 0
-        """In a row."""
+        """Number of consecutive failures."""
         self.compacting = False
         self.compactions = []
         self.begun = False
@@ -102,7 +102,7 @@ class Run(RuleBasedStateMachine):
         if not later:
             self.begin(left)
 
-    # --- carrying out ---
+    # --- carrying out actions ---
 
     def tell(self, event):
         over = bool(self.ends)
@@ -171,7 +171,7 @@ class Run(RuleBasedStateMachine):
         self.running = {call: self.promised[call] for call in calls}
 
     def promise(self, calls):
-        """Calls with new names."""
+        """Calls with new ids."""
         known = len(self.promised)
         named = [RequestedCall(f"c{known + index}", parallel) for index, parallel in enumerate(calls)]
         self.promised |= {call.id: call.parallel for call in named}
@@ -194,19 +194,19 @@ class Run(RuleBasedStateMachine):
         self.asked = None
 
     def awaited(self):
-        """The Send, Wait or Compact whose answer is due."""
+        """The Send, Wait or RequestCompaction that awaits an answer."""
         assert self.asked is not None
         return self.asked
 
     def due(self, kind):
         return isinstance(self.asked, kind)
 
-    # --- what happens in good order ---
+    # --- expected inputs ---
 
     @precondition(lambda self: not self.begun and not self.aborted)
     @rule(left=st.lists(st.booleans(), max_size=3))
     def begin(self, left):
-        """`left`: the calls that another run has left, whether each may run beside others."""
+        """`left`: calls left by an earlier run, each with whether it is parallel."""
         self.begun = True
         actions = self.tell(Begin(self.promise(left)))
         assert isinstance(actions[0], StartCalls) == bool(left)
@@ -307,7 +307,7 @@ class Run(RuleBasedStateMachine):
             self.draining = True
             assert bool(self.tell(Drain())) == waits
 
-    # --- what comes late, twice or out of order ---
+    # --- late, repeated and unordered inputs ---
 
     @precondition(lambda self: self.begun or self.ends)
     @rule(left=st.lists(st.booleans(), max_size=2))
@@ -338,7 +338,7 @@ class Run(RuleBasedStateMachine):
         others = [call for call in self.promised if call not in self.running]
         self.expect_nothing(Finished(others[pick % len(others)]))
 
-    # --- what holds at all times ---
+    # --- invariants ---
 
     @invariant()
     def at_most_one_end(self):
@@ -362,7 +362,7 @@ class Run(RuleBasedStateMachine):
         assert not self.ends or sorted(self.closed) == sorted(self.promised)
 
     def teardown(self):
-        """Whatever came before: an abort and the results of what runs end it."""
+        """An abort, followed by the results of the running calls, ends the run, whatever happened before."""
         if not hasattr(self, "turn"):
             return
         self.somebody_aborts(really=True)
@@ -373,6 +373,6 @@ class Run(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(120)  # a failing example takes a minute to shrink; a passing run takes seconds
-def test_no_order_of_events_breaks_a_run():
+def test_run_invariants_hold_for_any_order_of_events():
     thorough = settings(max_examples=250, stateful_step_count=50, deadline=None, report_multiple_bugs=False)
     run_state_machine_as_test(Run, settings=thorough)

@@ -144,7 +144,7 @@ async def test_a_run_that_goes_on_asks_no_model_by_that(archive, journal, author
     assert await archive.usage() == []
 
 
-async def test_an_attempt_of_which_nothing_is_known_is_never_free(tmp_path, archive, journal, author_of):
+async def test_an_attempt_without_any_figures_is_never_free(tmp_path, archive, journal, author_of):
     await author_of(journal, "s_1").commit((took(None),))
     await author_of(journal, "s_2").commit((took(Tokens(input=2)),), (attempt(),), (interrupted(),))
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
