@@ -495,23 +495,23 @@ ATTACKS = (
     Attack(
         60,
         "killed at every boundary of a commit: nothing lost, nothing dangerous done twice",
-        ("store/test_kill.py::test_what_was_acknowledged_is_there_after_every_kill_and_nothing_is_missing_between",),
+        ("store/test_kill.py::test_acknowledged_commits_survive_every_kill_without_gaps",),
         "kills",
     ),
     Attack(
         61,
         "a log that is truncated, or has a flipped byte, anywhere: intact records stay, damage is named",
         (
-            "store/test_torn.py::test_of_a_log_that_was_cut_anywhere_the_commits_before_the_cut_are_there_and_whole",
-            "store/test_torn.py::test_of_a_log_with_a_flipped_byte_the_commits_before_it_are_there",
+            "store/test_torn.py::test_commits_before_a_truncation_of_the_log_are_complete",
+            "store/test_torn.py::test_commits_before_a_flipped_byte_of_the_log_are_kept",
         ),
     ),
     Attack(
         62,
         "a full or failing disk: nothing is acknowledged before it is stored, and the daemon recovers by itself",
         (
-            "store/test_recovery.py::test_what_was_acknowledged_is_stored_and_nothing_else_whatever_fails",
-            "store/test_journal.py::test_on_a_full_disk_what_fits_is_committed_and_the_rest_reported",
+            "store/test_recovery.py::test_exactly_the_acknowledged_commits_are_stored_whatever_fails",
+            "store/test_journal.py::test_a_full_disk_fails_only_the_commits_that_do_not_fit",
         ),
     ),
     Attack(
@@ -621,7 +621,7 @@ ATTACKS = (
             "e2e/test_trust.py::test_a_changed_extension_is_not_started_again_when_it_crashes",
             "e2e/test_trust.py::test_the_interpreter_of_an_untrusted_repository_never_runs",
             "e2e/test_extension_life.py::test_a_project_s_extensions_wait_for_trust",
-            "store/test_trust.py::test_any_change_of_a_file_is_asked_about",
+            "store/test_trust.py::test_any_change_of_a_file_requires_a_new_grant",
         ),
     ),
     Attack(
@@ -794,7 +794,7 @@ ATTACKS = (
     Attack(
         98,
         "two thousand sessions: a page at a time, by an index",
-        ("store/test_journal.py::test_sessions_are_listed_newest_first_a_page_at_a_time",),
+        ("store/test_journal.py::test_sessions_are_listed_newest_first_in_pages",),
         but="`make bench` measures the speed, because a test of times fails on a busy machine",
     ),
     Attack(

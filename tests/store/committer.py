@@ -1,4 +1,4 @@
-"""A process to be killed: commits to several sessions without end, and prints each commit that was acknowledged."""
+"""A process to be killed: commits to several sessions without end, and prints each acknowledged commit."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ async def write(journal, session):
     row = await journal.row(session) or new
     while True:
         ends = []
-        for durable in (False, True, False):  # on their way at the same time
+        for durable in (False, True, False):  # submitted without waiting for the one before
             entry = JournalEntry(
                 number=row.records + 1,
                 record=took(row.records + 1),

@@ -1,4 +1,4 @@
-"""Sessions that write to a journal the way `zotd.sessions` does."""
+"""Fixtures that write to a journal in the way `zotd.sessions` does."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ def step(number=1):
 
 
 class Author:
-    """One session: numbers its records, stamps its events, and remembers what it wrote."""
+    """A session that numbers its records, stamps its events, and remembers what it wrote."""
 
     def __init__(self, journal, session="s_1", **fields):
         self.journal = journal
@@ -56,7 +56,7 @@ class Author:
         return entry
 
     def commit(self, *items, durable=False, done=None, **changes):
-        """`items` are (record, events). The future ends as the commit does."""
+        """Commit `items`, pairs of record and events. The future ends as the commit does."""
         entries = [self.seal(*item) for item in items]
         self.row = msgspec.structs.replace(self.row, **changes)
         self.entries += entries
@@ -82,7 +82,7 @@ class Author:
 
 @pytest.fixture
 def author_of():
-    """`author_of(journal, session)`: a session that writes there."""
+    """`author_of(journal, session)`: an `Author` of a session in that journal."""
     return Author
 
 

@@ -1,4 +1,4 @@
-"""Disks that fail for real: the descriptors of a file of this process lead elsewhere for a while."""
+"""Disks with real failures: the descriptors of a file of this process temporarily refer to another file."""
 
 import os
 import sqlite3
@@ -6,17 +6,17 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 FULL = "/dev/full"
-"""Nothing can be written there: no space is left on device."""
+"""A device on which every write fails with ENOSPC."""
 
 NOT_SYNCED = "/dev/null"
-"""Everything can be written, and cannot be synced."""
+"""A device that accepts writes but fails to sync."""
 
 
 @contextmanager
 def log_leads_to(device, database, flags=os.O_RDWR):
-    """The write-ahead log of a database that this process has open is another file; read-only with other `flags`."""
+    """Replace the open write-ahead log of a database of this process; read-only with other `flags`."""
     with closing(sqlite3.connect(database, isolation_level=None)) as connection:
-        # What is in the log goes into the database, so that nobody has to read from the log meanwhile.
+        # Checkpoint first, so that no reader needs the log while it is replaced.
         assert connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
         taken = [int(entry.name) for entry in Path("/proc/self/fd").iterdir() if leads_to(entry, f"{database}-wal")]
         kept = [os.dup(number) for number in taken]

@@ -1,7 +1,7 @@
-"""Databases as older programs left them: one builder for each schema that was released, and it never changes.
+"""Databases of earlier versions: one builder for each released schema, which never changes.
 
-Each has a session `s_old` with two records that show the messages "an old question" and "an old answer", and one of
-what the answer took.
+Each database has a session `s_old` with two records whose messages are "an old question" and "an old answer", and a
+record of the usage.
 """
 
 import json
@@ -181,4 +181,4 @@ def version_6(path):
 
 
 BUILDERS = {1: version_1, 2: version_2, 3: version_3, 4: version_4, 5: version_5, 6: version_6}
-"""Schema to builder."""
+"""Builder by schema version."""

@@ -1,4 +1,4 @@
-"""Memory and SQLite answer alike, whatever is written, deleted and reopened."""
+"""Property test: the journals in memory and in SQLite return the same, whatever is written, deleted and reopened."""
 
 import asyncio
 import tempfile
@@ -19,7 +19,7 @@ commits = st.lists(st.lists(records, max_size=3), min_size=1, max_size=4)
 
 
 class Journals(RuleBasedStateMachine):
-    """Writes the same to both; every read is compared."""
+    """Writes the same to both journals, and compares every read."""
 
     def __init__(self, author_of, say):
         super().__init__()
@@ -90,6 +90,6 @@ class Journals(RuleBasedStateMachine):
             assert (reached, data.splitlines()) == (author.row.seq, author.lines())
 
 
-def test_memory_and_sqlite_agree_whatever_is_written(author_of, say):
+def test_memory_and_sqlite_return_the_same_after_any_operations(author_of, say):
     few = settings(max_examples=25, stateful_step_count=15, deadline=None)
     run_state_machine_as_test(lambda: Journals(author_of, say), settings=few)  # type: ignore[arg-type]  # any factory

@@ -1,4 +1,4 @@
-"""Copies of the database, taken while it is written to, and put in its place."""
+"""Backups of a database that is being written to, and restoring them."""
 
 import os
 import sqlite3
@@ -23,13 +23,13 @@ def content(folder):
 
 @pytest.fixture
 def saved(tmp_path):
-    """Where copies go: a directory with nothing else in it."""
+    """Directory for backups, empty at first."""
     folder = tmp_path / "saved"
     folder.mkdir()
     return folder / "copy.db"
 
 
-async def test_a_copy_has_what_was_committed_and_is_one_private_file(tmp_path, saved, journal, author_of, say):
+async def test_a_backup_is_one_private_file_with_the_committed_data(tmp_path, saved, journal, author_of, say):
     author = author_of(journal)
     await author.commit((say.note("a"), [say.said("in the copy")]))
     size = backup(tmp_path / "zot.db", saved)
@@ -43,9 +43,7 @@ async def test_a_copy_has_what_was_committed_and_is_one_private_file(tmp_path, s
     assert content(saved.parent) == {"copy.db"}
 
 
-async def test_commits_that_are_on_their_way_do_not_wait_and_a_copy_is_never_torn(
-    tmp_path, saved, journal, author_of, say
-):
+async def test_a_backup_does_not_delay_commits_and_is_consistent(tmp_path, saved, journal, author_of, say):
     author = author_of(journal)
     for turn in range(10):
         ends = [author.commit((say.note("n" * 2_000), [say.said("x" * 2_000)])) for _ in range(20)]
@@ -57,7 +55,7 @@ async def test_commits_that_are_on_their_way_do_not_wait_and_a_copy_is_never_tor
             await end
 
 
-async def test_a_file_that_exists_is_replaced_only_by_force(tmp_path, saved, journal):
+async def test_an_existing_file_is_replaced_only_with_force(tmp_path, saved, journal):
     saved.write_text("precious")
     with pytest.raises(StorageError, match=r"copy\.db exists; .*--force"):
         backup(tmp_path / "zot.db", saved)
@@ -66,7 +64,7 @@ async def test_a_file_that_exists_is_replaced_only_by_force(tmp_path, saved, jou
     assert verify(saved).problems == []
 
 
-async def test_what_cannot_be_copied_is_a_sentence_and_leaves_nothing(tmp_path, saved, journal):
+async def test_a_failed_backup_is_one_sentence_and_leaves_no_file(tmp_path, saved, journal):
     with pytest.raises(StorageError, match=r"none\.db cannot be read: unable to open"):
         backup(tmp_path / "none.db", saved)
     with pytest.raises(StorageError, match=r"could not be copied to .*No such file or directory"):
@@ -80,7 +78,7 @@ async def test_what_cannot_be_copied_is_a_sentence_and_leaves_nothing(tmp_path, 
     assert "none.db" not in content(tmp_path)
 
 
-async def test_a_restored_copy_is_what_it_was_with_another_epoch(tmp_path, saved, author_of, say):
+async def test_a_restored_backup_has_the_same_data_and_a_new_epoch(tmp_path, saved, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     author = author_of(journal)
@@ -102,7 +100,7 @@ async def test_a_restored_copy_is_what_it_was_with_another_epoch(tmp_path, saved
     assert verify(saved).records == 1
 
 
-async def test_a_log_that_a_killed_daemon_left_stays_with_its_own_database(tmp_path, saved, journal, author_of, say):
+async def test_restore_keeps_a_leftover_log_with_its_own_database(tmp_path, saved, journal, author_of, say):
     path, home = tmp_path / "zot.db", tmp_path / "home"
     backup(path, saved)
     await author_of(journal).commit((say.note("only in the log"),))
@@ -115,7 +113,7 @@ async def test_a_log_that_a_killed_daemon_left_stays_with_its_own_database(tmp_p
     assert (verify(home / "zot.db").records, verify(aside).records) == (0, 1)
 
 
-def test_a_damaged_database_can_be_replaced_and_is_kept(tmp_path, saved):
+def test_restore_replaces_a_damaged_database_and_keeps_it(tmp_path, saved):
     older.version_1(saved)
     path = tmp_path / "zot.db"
     path.write_text("damaged" * 1000)
@@ -128,13 +126,13 @@ def test_a_damaged_database_can_be_replaced_and_is_kept(tmp_path, saved):
     assert verify(path).records == 3
 
 
-def test_a_home_without_a_database_gets_one(tmp_path, saved):
+def test_restore_works_without_an_existing_database(tmp_path, saved):
     older.version_1(saved)
     assert restore(saved, tmp_path / "zot.db") is None
     assert verify(tmp_path / "zot.db").records == 3
 
 
-def test_nothing_is_put_into_a_home_that_somebody_else_has(tmp_path, saved):
+def test_restore_refuses_a_home_that_a_daemon_uses(tmp_path, saved):
     older.version_1(saved)
     with held(tmp_path), pytest.raises(HeldError, match=f"already running with pid {os.getpid()} in {tmp_path}"):
         restore(saved, tmp_path / "zot.db")
@@ -142,7 +140,7 @@ def test_nothing_is_put_into_a_home_that_somebody_else_has(tmp_path, saved):
     assert restore(saved, tmp_path / "zot.db") is None
 
 
-def test_a_copy_of_a_newer_program_is_refused_and_nothing_changes(tmp_path, saved):
+def test_restore_refuses_a_backup_of_a_newer_program(tmp_path, saved):
     older.version_1(saved)
     with closing(sqlite3.connect(saved)) as connection:
         connection.execute("PRAGMA user_version = 99")

@@ -1,4 +1,4 @@
-"""A fork is a copy: whole, counted and found once, and of nobody's interest before it is complete."""
+"""Forks: complete copies that are counted and found once, and invisible until they are complete."""
 
 import msgspec
 import pytest
@@ -25,7 +25,7 @@ def row_of(session):
 
 
 async def fork(journal, session, share):
-    """A session with the first records of another one."""
+    """Create a session with the first records of another one."""
     async with staging(journal.database, row_of(session)) as made:
         await made.copy(share)
         await made.publish(msgspec.structs.replace(made.row, state="idle"), (), share=share)
@@ -47,7 +47,7 @@ async def count(journal, table):
 
 @pytest.fixture
 async def origin(journal, author_of, say):
-    """A session with three messages, and a request that was paid for."""
+    """A session with three messages and a request with usage."""
     author = author_of(journal, "s_origin")
     took = UsageRow(time=TIME, run="r", step=1, provider="p", model="m", tokens=Tokens(7))
     await author.commit((say.note("a"), [say.said("red")]), (took,))
@@ -65,7 +65,7 @@ async def sessions_with(archive, word):
     return [hit.session for hit in (await archive.search(word)).hits]
 
 
-async def test_a_fork_has_the_same_records_and_the_events_of_its_own(journal, origin):
+async def test_a_fork_has_the_same_records_and_its_own_events(journal, origin):
     await fork(journal, "s_fork", Share("s_origin", 3, 3))
     assert await journal.records("s_fork", 1) == (await journal.records("s_origin", 1))[:3]
     reached, data = await journal.events_after("s_fork", 0, EVERYTHING)
@@ -77,7 +77,7 @@ async def test_a_fork_has_the_same_records_and_the_events_of_its_own(journal, or
     assert (row.records, row.seq, row.state) == (3, 3, "idle")
 
 
-async def test_only_the_address_of_an_event_changes(journal, author_of, say):
+async def test_a_copied_event_changes_only_its_session(journal, author_of, say):
     author = author_of(journal, "s_origin")
     about_itself = events.ToolCallEvent("c", "look", {"session": "s_origin", "seq": 3})
     await author.commit((say.note('"session":"s_origin",'), [about_itself]))
@@ -87,7 +87,7 @@ async def test_only_the_address_of_an_event_changes(journal, author_of, say):
     assert (await journal.records("s_fork", 1))[0].text == '"session":"s_origin",'
 
 
-async def test_nobody_sees_a_session_that_is_being_put_together(journal, origin, archive):
+async def test_a_staged_session_is_invisible(journal, origin, archive):
     async with staging(journal.database, row_of("s_fork")) as made:
         await made.copy(Share("s_origin", 4, 4))
         assert await journal.row("s_fork") is None
@@ -101,7 +101,7 @@ async def test_nobody_sees_a_session_that_is_being_put_together(journal, origin,
     assert (await count(journal, "sessions"), await count(journal, "records")) == (1, 4)
 
 
-async def test_a_half_that_a_dead_daemon_has_left_is_swept_by_the_next(tmp_path, author_of, say):
+async def test_an_incomplete_session_of_a_dead_daemon_is_removed_by_the_next(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     first = await SqliteJournal.open(path)
     await author_of(first, "s_origin").commit(*[(say.note("x"), [say.said("red")])] * 250)
@@ -117,14 +117,14 @@ async def test_a_half_that_a_dead_daemon_has_left_is_swept_by_the_next(tmp_path,
     await made.gen.aclose()
 
 
-async def test_copying_a_session_that_is_deleted_meanwhile_fails(journal, origin):
+async def test_copying_a_session_fails_if_it_is_deleted_meanwhile(journal, origin):
     async with staging(journal.database, row_of("s_fork")) as made:
         await journal.delete("s_origin")
         with pytest.raises(StorageError, match="session s_origin was deleted"):
             await made.copy(Share("s_origin", 3, 3))
 
 
-async def test_what_two_sessions_share_is_found_and_counted_once(journal, origin, archive, author_of, say):
+async def test_shared_records_are_found_and_counted_once(journal, origin, archive, author_of, say):
     await fork(journal, "s_fork", Share("s_origin", 3, 3))
     assert await sessions_with(archive, "red") == ["s_origin"]
     assert await sessions_with(archive, "blue") == ["s_origin"]
@@ -132,7 +132,7 @@ async def test_what_two_sessions_share_is_found_and_counted_once(journal, origin
     assert (await archive.spent("")).input == 7
 
 
-async def test_after_the_other_ones_deletion_it_is_found_and_counted_in_the_fork(journal, origin, archive):
+async def test_shared_records_belong_to_the_fork_after_the_origin_is_deleted(journal, origin, archive):
     await fork(journal, "s_fork", Share("s_origin", 3, 3))
     await journal.delete("s_origin")
     assert await sessions_with(archive, "red") == ["s_fork"]
@@ -141,7 +141,7 @@ async def test_after_the_other_ones_deletion_it_is_found_and_counted_in_the_fork
 
 
 @pytest.mark.parametrize("deleted", ["s_origin", "s_long", "s_short", "s_deep"])
-async def test_whichever_is_deleted_each_message_is_found_once_in_what_is_left(journal, origin, archive, deleted):
+async def test_each_message_is_found_once_whichever_session_is_deleted(journal, origin, archive, deleted):
     """Three forks: two of the origin, one of a fork."""
     await fork(journal, "s_long", Share("s_origin", 4, 4))
     await fork(journal, "s_short", Share("s_origin", 1, 1))
@@ -157,7 +157,7 @@ async def test_whichever_is_deleted_each_message_is_found_once_in_what_is_left(j
     )
 
 
-async def test_what_a_deleted_fork_has_said_itself_is_found_in_the_fork_of_it(journal, origin, archive, say):
+async def test_the_own_messages_of_a_deleted_fork_belong_to_its_fork(journal, origin, archive, say):
     await fork(journal, "s_middle", Share("s_origin", 1, 1))
     middle = await journal.row("s_middle")
     words = msgspec.structs.replace(say.said("violet"), session="s_middle", seq=2)
@@ -183,14 +183,14 @@ async def test_the_tree_names_forks_in_both_directions(journal, origin, archive)
     assert (branch.first, branch.last, branch.messages, branch.text, branch.at) == (1, 3, 2, "red", None)
 
 
-async def test_a_note_is_no_beginning_of_a_branch(journal, author_of, archive):
+async def test_a_branch_does_not_begin_with_a_note(journal, author_of, archive):
     await author_of(journal, "s_1").commit((Note(time=TIME, level="info", text="x"), [events.TurnStart(1)]))
     (branch,) = (await archive.branches("s_1", 1)).branches
     assert (branch.messages, branch.text, branch.time) == (0, "", None)
 
 
 @pytest.mark.parametrize("query", [branches.SPAN, branches.FIRST_MESSAGE])
-async def test_the_parts_of_a_long_session_are_found_by_an_index_and_never_sorted(journal, query):
+async def test_branches_of_a_long_session_are_found_by_an_index(journal, query):
     plan = await journal.database.read(lambda c: c.execute(f"EXPLAIN QUERY PLAN {query}", ("s_1", 1, 2)).fetchall())
     steps = " | ".join(row[3] for row in plan)
     assert "INDEX records_seq" in steps

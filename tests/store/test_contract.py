@@ -1,4 +1,4 @@
-"""What both journals promise: `core.ports.Journal`."""
+"""The contract of `core.ports.Journal`, checked with both implementations."""
 
 import msgspec
 import pytest
@@ -10,7 +10,7 @@ from zotd.store.memory import Memory
 MANY = 1_000_000
 
 
-async def test_records_come_back_from_any_number_on_oldest_first(any_journal, author_of, say):
+async def test_records_are_returned_from_any_number_on_oldest_first(any_journal, author_of, say):
     author = author_of(any_journal)
     await author.commit((say.note("one"),), (say.note("two"),), durable=True)
     await author.commit((say.note("three"),))
@@ -29,7 +29,7 @@ async def test_the_row_of_the_last_commit_is_kept(any_journal, author_of, say):
     assert author.row.name == "new name"
 
 
-async def test_completions_come_in_the_order_of_the_commits(any_journal, author_of, say):
+async def test_completions_are_reported_in_the_order_of_the_commits(any_journal, author_of, say):
     order = []
     authors = [author_of(any_journal, f"s_{n}") for n in range(5)]
     ends = [
@@ -47,7 +47,7 @@ async def test_a_read_after_a_completion_sees_the_commit(any_journal, author_of,
         assert len(await any_journal.records("s_1", 1)) == n
 
 
-async def test_events_after_a_cursor_inside_a_record_are_its_rest(any_journal, author_of, say):
+async def test_a_cursor_within_a_record_returns_the_rest_of_its_events(any_journal, author_of, say):
     author = author_of(any_journal)
     await author.commit((say.note("a"), [say.step(n) for n in range(4)]), (say.note("b"), [say.said("x")]))
 
@@ -55,7 +55,7 @@ async def test_events_after_a_cursor_inside_a_record_are_its_rest(any_journal, a
     assert (reached, data.splitlines()) == (5, author.lines()[2:])
 
 
-async def test_events_come_in_whole_records_up_to_the_limit_and_at_least_one(any_journal, author_of, say):
+async def test_events_are_returned_in_whole_records_and_at_least_one(any_journal, author_of, say):
     author = author_of(any_journal)
     for n in range(3):
         await author.commit((say.note("a"), [say.step(n), say.step(n)]))
@@ -72,7 +72,7 @@ async def test_a_cursor_at_the_end_or_in_the_future_gets_nothing(any_journal, au
     assert await any_journal.events_after("s_1", seq, MANY) == (seq, b"")
 
 
-async def test_history_is_the_messages_before_a_seq_oldest_first(any_journal, author_of, say):
+async def test_messages_before_a_seq_are_returned_oldest_first(any_journal, author_of, say):
     author = author_of(any_journal)
     await author.commit((say.note("a"), [say.said("one"), say.step(), say.said("two")]))
     await author.commit((say.note("no events"),))
@@ -87,14 +87,14 @@ async def test_history_is_the_messages_before_a_seq_oldest_first(any_journal, au
     assert seqs(await any_journal.messages_before("s_1", None, 0)) == []
 
 
-async def test_an_unknown_session_is_empty(any_journal):
+async def test_an_unknown_session_has_no_records(any_journal):
     assert await any_journal.records("s_none", 1) == []
     assert await any_journal.events_after("s_none", 0, MANY) == (0, b"")
     assert await any_journal.messages_before("s_none", None, 5) == []
     assert await any_journal.row("s_none") is None
 
 
-async def test_a_deleted_session_leaves_nothing_and_may_begin_again(any_journal, author_of, say):
+async def test_a_deleted_session_leaves_nothing_and_its_id_can_be_reused(any_journal, author_of, say):
     await author_of(any_journal).commit((say.note("a"), [say.said("x")]))
     other = author_of(any_journal, "s_2")
     await other.commit((say.note("b"), [say.said("y")]))
@@ -109,12 +109,12 @@ async def test_a_deleted_session_leaves_nothing_and_may_begin_again(any_journal,
 
 @pytest.fixture
 def ends():
-    """The records that tell what became of a step, by kind."""
+    """Records that end a step, by kind."""
     reply = records.Reply(time="", run="r_1", step=2, content=[], stop="end_turn")
     return {"message": reply, "interrupted": records.Interrupted(time="", what="run", text="cut")}
 
 
-async def test_the_newest_text_of_a_running_step_is_kept_until_its_message_is_there(any_journal, author_of, say, ends):
+async def test_the_newest_partial_text_is_kept_until_its_message_is_recorded(any_journal, author_of, say, ends):
     author = author_of(any_journal)
     await author.commit((say.note("a"),))
     for text in ("He", "Hell", "Hello"):
@@ -128,7 +128,9 @@ async def test_the_newest_text_of_a_running_step_is_kept_until_its_message_is_th
     assert await any_journal.partial("s_1") is None
 
 
-async def test_the_text_of_a_step_that_was_cut_is_kept_until_that_is_recorded(any_journal, author_of, say, ends):
+async def test_the_partial_text_of_a_cut_step_is_kept_until_the_interruption_is_recorded(
+    any_journal, author_of, say, ends
+):
     author = author_of(any_journal)
     await author.commit((say.note("a"),))
     any_journal.keep_partial("s_1", PartialText("r_1", 2, "Hell"))
@@ -136,7 +138,7 @@ async def test_the_text_of_a_step_that_was_cut_is_kept_until_that_is_recorded(an
     assert await any_journal.partial("s_1") is None
 
 
-async def test_the_text_of_the_next_step_is_not_taken_for_that_of_the_last_one(any_journal, author_of, say, ends):
+async def test_a_message_does_not_remove_the_partial_text_of_the_next_step(any_journal, author_of, say, ends):
     author = author_of(any_journal)
     await author.commit((say.note("a"),))
     any_journal.keep_partial("s_1", PartialText("r_1", 2, "Hello"))
@@ -146,7 +148,7 @@ async def test_the_text_of_the_next_step_is_not_taken_for_that_of_the_last_one(a
     assert await any_journal.partial("s_1") == PartialText("r_1", 3, "And")
 
 
-async def test_a_deleted_session_has_no_text_of_a_step_nor_has_one_that_never_was(any_journal, author_of, say):
+async def test_a_deleted_or_unknown_session_has_no_partial_text(any_journal, author_of, say):
     author = author_of(any_journal)
     await author.commit((say.note("a"),))
     any_journal.keep_partial("s_1", PartialText("r_1", 1, "Hello"))
@@ -156,7 +158,7 @@ async def test_a_deleted_session_has_no_text_of_a_step_nor_has_one_that_never_wa
     assert await any_journal.partial("s_1") is None
 
 
-async def test_a_commit_that_leaves_a_gap_is_refused_and_nothing_of_it_kept(any_journal, author_of, say):
+async def test_a_commit_that_leaves_a_gap_is_refused_as_a_whole(any_journal, author_of, say):
     author = author_of(any_journal)
     await author.commit((say.note("a"), [say.step()]))
     stored = author.row
@@ -168,7 +170,7 @@ async def test_a_commit_that_leaves_a_gap_is_refused_and_nothing_of_it_kept(any_
     assert len(await any_journal.records("s_1", 1)) == 1
 
 
-async def test_a_row_that_claims_more_than_is_stored_is_refused(any_journal, author_of, say):
+async def test_a_row_that_does_not_match_its_records_is_refused(any_journal, author_of, say):
     author = author_of(any_journal)
     author.seal(say.note("lost"))
     with pytest.raises(StorageError, match="failed"):

@@ -1,4 +1,4 @@
-"""Cursors across lives of a database: they hold as far as what was shown is what is stored."""
+"""Cursors over several generations of a database: valid as far as the shown events are the stored ones."""
 
 import shutil
 
@@ -9,7 +9,7 @@ from zotd.store.queries import MAX_SEQ
 
 
 def copied(path, folder):
-    """The files of a database as they are now: what a machine has on its disk when its power fails."""
+    """Copy the files of an open database: what the disk contains if the power fails now."""
     folder.mkdir()
     for part in ("", "-wal"):
         shutil.copy(f"{path}{part}", f"{folder / path.name}{part}")
@@ -18,7 +18,7 @@ def copied(path, folder):
 
 @pytest.fixture
 async def cut(tmp_path, author_of, say):
-    """A database that has lost event 2 of `s_1`, which clients of its first life have seen; and their epoch."""
+    """A database that has lost event 2 of `s_1`, which clients have seen; and the epoch of these clients."""
     path = tmp_path / "live" / "zot.db"
     path.parent.mkdir()
     journal = await SqliteJournal.open(path)
@@ -37,20 +37,18 @@ async def gone_on_with(journal, author_of, say, text):
     await author.commit((say.note(text), [say.said(text)]), durable=True)
 
 
-async def test_a_cursor_of_events_that_a_power_failure_has_lost_does_not_hold_when_their_numbers_are_used_again(
-    cut, author_of, say
-):
+async def test_a_cursor_of_lost_events_is_invalid_after_their_numbers_are_reused(cut, author_of, say):
     path, epoch = cut
     journal = await SqliteJournal.open(path)
     await gone_on_with(journal, author_of, say, "another second event")
     assert await journal.history.holds_to("s_1", epoch) == 1
     await journal.close()
     journal = await SqliteJournal.open(path)
-    assert await journal.history.holds_to("s_1", epoch) == 1  # for ever
+    assert await journal.history.holds_to("s_1", epoch) == 1  # also in all later generations
     await journal.close()
 
 
-async def test_a_cursor_holds_over_lives_that_have_lost_nothing(tmp_path, author_of, say):
+async def test_a_cursor_stays_valid_over_generations_without_loss(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     await author_of(journal).commit((say.note("0"), [say.said("0")]))
@@ -65,7 +63,7 @@ async def test_a_cursor_holds_over_lives_that_have_lost_nothing(tmp_path, author
     await journal.close()
 
 
-async def test_a_life_that_writes_nothing_into_a_session_costs_its_cursors_nothing(tmp_path, author_of, say):
+async def test_a_generation_that_writes_nothing_invalidates_no_cursor(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     epoch = journal.epoch
@@ -77,14 +75,14 @@ async def test_a_life_that_writes_nothing_into_a_session_costs_its_cursors_nothi
 
 
 @pytest.mark.parametrize("name", ["", "x", "9", "99999999999999999999999", "-1", "1.1", "²"])
-async def test_an_epoch_that_this_database_never_gave_does_not_hold(journal, name):
+async def test_an_unknown_epoch_is_invalid(journal, name):
     database = journal.epoch.partition(".")[0]
     assert await journal.history.holds_to("s_1", f"{database}.{name}") is None
     assert await journal.history.holds_to("s_1", name) is None
     assert await journal.history.holds_to("s_1", f"{'0' * 32}.1") is None
 
 
-async def test_a_deleted_session_leaves_nothing_for_the_next_one_with_its_key(tmp_path, author_of, say):
+async def test_a_deleted_session_leaves_no_generations_for_the_next_one_with_its_key(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     await author_of(journal).commit((say.note("0"), [say.said("0")]))

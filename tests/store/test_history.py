@@ -1,4 +1,4 @@
-"""What both journals tell of a session's past: `core.ports.RecordReader`."""
+"""The contract of `core.ports.RecordReader`, checked with both implementations."""
 
 import pytest
 
@@ -13,14 +13,14 @@ EVERYTHING = 10**9
 
 @pytest.fixture
 async def author(any_journal, author_of, say):
-    """Three records, of which the second shows three events."""
+    """Three records; the second has three events."""
     author = author_of(any_journal)
     await author.commit((say.note("a"), [say.said("one")]))
     await author.commit((say.note("b"), [say.step(), say.said("two"), say.step()]), (say.note("c"),))
     return author
 
 
-async def test_records_come_whole_with_their_events_from_any_number_on(any_journal, author):
+async def test_entries_have_the_record_and_its_events(any_journal, author):
     found = await any_journal.history.entries("s_1", 0, EVERYTHING)
     assert [stored.number for stored in found] == [1, 2, 3]
     assert [stored.record for stored in found] == [entry.record for entry in author.entries]
@@ -32,19 +32,19 @@ async def test_records_come_whole_with_their_events_from_any_number_on(any_journ
     assert await any_journal.history.entries("s_none", 0, EVERYTHING) == []
 
 
-async def test_a_page_has_at_least_one_record_and_no_more_than_fit(any_journal, author):
+async def test_a_page_has_at_least_one_record_and_respects_the_limit(any_journal, author):
     first, second, _ = await any_journal.history.entries("s_1", 0, EVERYTHING)
     size = len(first.body) + len(first.events)
     assert len(await any_journal.history.entries("s_1", 0, 1)) == 1
     assert len(await any_journal.history.entries("s_1", 0, size + len(second.body) + len(second.events))) == 2
 
 
-async def test_an_event_is_found_in_its_record(any_journal, author):
+async def test_the_record_of_an_event_is_found(any_journal, author):
     assert [await any_journal.history.record_at("s_1", seq) for seq in range(7)] == [None, 1, 2, 2, 2, None, None]
     assert await any_journal.history.record_at("s_1", 10**30) is None
 
 
-async def test_rewinds_are_told_with_the_places_they_lead_to(any_journal, author):
+async def test_rewinds_are_returned_with_their_targets(any_journal, author):
     assert await any_journal.history.rewinds("s_1") == []
     await author.commit((RewindRow(time=TIME, to=1, seq=1), [events.Rewound(1)]))
     assert await any_journal.history.rewinds("s_1") == [RewindPoint(4, 1, 5, 1)]
@@ -60,13 +60,13 @@ async def test_rewinds_are_told_with_the_places_they_lead_to(any_journal, author
         ([(1, 5)], None, []),
     ],
 )
-async def test_messages_that_were_left_behind_are_passed_over(any_journal, author, say, left, before, expected):
+async def test_abandoned_messages_are_skipped(any_journal, author, say, left, before, expected):
     await author.commit((say.note("d"), [say.said("three")]))
     lines = await any_journal.messages_before("s_1", before, 9, left)
     assert [events.DECODER.decode(line).seq for line in lines] == expected
 
 
-async def test_a_damaged_record_is_named_and_its_session_read_only(journal, author_of, say):
+async def test_a_damaged_record_is_reported_and_makes_its_session_read_only(journal, author_of, say):
     await author_of(journal).commit((say.note("a"), [say.said("one")]), (say.note("b"),))
     await journal.database.perform(lambda c: c.execute("UPDATE records SET body = x'7b' WHERE number = 2"))
     with pytest.raises(UnreadableSessionError, match="record 2"):

@@ -1,4 +1,4 @@
-"""The journal in SQLite: the file, the index of sessions, damage, a full disk."""
+"""The journal in SQLite: files, session index, damage, full disk."""
 
 import resource
 import sqlite3
@@ -17,7 +17,7 @@ from zotd.wire.version import VERSION as PROGRAM
 
 
 def edit(path, *statements):
-    """Change the database behind the journal's back."""
+    """Change the database through a connection of its own."""
     with closing(sqlite3.connect(path)) as connection, connection:
         for statement in statements:
             connection.execute(statement)
@@ -25,7 +25,7 @@ def edit(path, *statements):
 
 @contextmanager
 def no_file_may_grow_over(size_bytes):
-    """Writes beyond that fail, as they do on a full disk."""
+    """Limits the size of files, so that writes fail as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size_bytes, hard))
     try:
@@ -37,7 +37,7 @@ def no_file_may_grow_over(size_bytes):
 # --- the file ---
 
 
-async def test_a_restart_keeps_cursors_and_everything_that_was_committed(tmp_path, author_of, say):
+async def test_a_restart_keeps_all_commits_and_cursors(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     first = await SqliteJournal.open(path)
     author = author_of(first)
@@ -62,7 +62,7 @@ async def test_only_the_user_can_read_the_files(tmp_path, author_of, say):
     await journal.close()
 
 
-async def test_files_that_others_could_read_are_closed_to_them(tmp_path):
+async def test_open_permissions_of_existing_files_are_removed(tmp_path):
     path = tmp_path / "zot.db"
     await (await SqliteJournal.open(path)).close()
     path.chmod(0o644)
@@ -71,7 +71,7 @@ async def test_files_that_others_could_read_are_closed_to_them(tmp_path):
     await journal.close()
 
 
-async def test_a_database_of_a_newer_program_is_refused_by_name_and_not_touched(tmp_path):
+async def test_a_database_of_a_newer_program_is_refused_and_not_touched(tmp_path):
     path = tmp_path / "zot.db"
     await (await SqliteJournal.open(path)).close()
     edit(path, "PRAGMA user_version = 99", "UPDATE meta SET value = '9.1.0' WHERE key = 'version'")
@@ -82,7 +82,7 @@ async def test_a_database_of_a_newer_program_is_refused_by_name_and_not_touched(
     assert path.read_bytes() == before
 
 
-async def test_the_program_that_opened_it_last_is_written_down(tmp_path):
+async def test_the_version_of_the_last_writer_is_stored(tmp_path):
     path = tmp_path / "zot.db"
     await (await SqliteJournal.open(path)).close()
     edit(path, "UPDATE meta SET value = '0.0.1' WHERE key = 'version'")
@@ -91,7 +91,7 @@ async def test_the_program_that_opened_it_last_is_written_down(tmp_path):
         assert connection.execute("SELECT value FROM meta WHERE key = 'version'").fetchone() == (PROGRAM,)
 
 
-async def test_a_file_that_is_no_database_is_refused_with_its_name(tmp_path):
+async def test_a_file_that_is_no_database_is_refused_with_its_path(tmp_path):
     path = tmp_path / "zot.db"
     path.write_text("precious notes" * 100)
     with pytest.raises(StorageError, match=r"zot\.db cannot be read: file is not a database"):
@@ -99,12 +99,12 @@ async def test_a_file_that_is_no_database_is_refused_with_its_name(tmp_path):
     assert path.read_text().startswith("precious notes")
 
 
-async def test_a_missing_directory_is_an_error_with_its_name(tmp_path):
+async def test_a_missing_directory_is_an_error_with_its_path(tmp_path):
     with pytest.raises(StorageError, match=r"none/zot\.db cannot be opened"):
         await SqliteJournal.open(tmp_path / "none" / "zot.db")
 
 
-async def test_a_closed_journal_says_so_and_can_be_closed_again(tmp_path, author_of, say):
+async def test_a_closed_journal_reports_that_and_can_be_closed_again(tmp_path, author_of, say):
     journal = await SqliteJournal.open(tmp_path / "zot.db")
     await journal.close()
     await journal.close()
@@ -117,7 +117,7 @@ async def test_a_closed_journal_says_so_and_can_be_closed_again(tmp_path, author
 # --- the index ---
 
 
-async def test_sessions_are_listed_newest_first_a_page_at_a_time(journal, author_of, say):
+async def test_sessions_are_listed_newest_first_in_pages(journal, author_of, say):
     times = ["03", "01", "03", "02", "05"]
     for n, time in enumerate(times):
         await author_of(journal, f"s_{n}", updated=time).commit((say.note("x"),))
@@ -147,7 +147,7 @@ async def test_the_list_is_filtered_by_directory_and_state(journal, author_of, s
     assert ids(await journal.list(state="idle")) == ["s_2", "s_3"]
 
 
-async def test_a_session_is_found_by_id_by_the_begin_of_its_id_and_by_name(journal, author_of, say):
+async def test_a_session_is_found_by_id_by_id_prefix_and_by_name(journal, author_of, say):
     await author_of(journal, "s_01AB", name="red", updated="1").commit((say.note("x"),))
     await author_of(journal, "s_01AC", name="red", updated="2").commit((say.note("x"),))
     await author_of(journal, "s_02", name="s_01AB").commit((say.note("x"),))
@@ -163,7 +163,7 @@ async def test_a_session_is_found_by_id_by_the_begin_of_its_id_and_by_name(journ
     assert await found("%") == []
 
 
-async def test_a_setting_is_replaced_and_an_unknown_one_is_none(journal):
+async def test_a_setting_can_be_replaced_and_an_unknown_one_is_none(journal):
     await journal.settings.set("model", "a")
     await journal.settings.set("model", "b")
     assert await journal.settings.get("model") == "b"
@@ -172,7 +172,7 @@ async def test_a_setting_is_replaced_and_an_unknown_one_is_none(journal):
 
 @pytest.mark.parametrize("query", [queries.RECORDS, queries.EVENTS_AFTER, queries.MESSAGES_BEFORE])
 @pytest.mark.usefixtures("journal")
-async def test_pages_of_a_long_session_are_found_by_an_index_and_never_sorted(tmp_path, query):
+async def test_pages_of_a_long_session_are_found_by_an_index_without_sorting(tmp_path, query):
     wanted = {"session": "s_1", "start": 1, "seq": 9, "low": 1, "high": 9}
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection:
         plan = " | ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", wanted))
@@ -186,7 +186,7 @@ async def test_pages_of_a_long_session_are_found_by_an_index_and_never_sorted(tm
 # --- damage ---
 
 
-async def test_a_record_of_a_newer_kind_is_named_and_other_sessions_go_on(tmp_path, journal, author_of, say):
+async def test_a_record_of_a_newer_kind_affects_only_its_session(tmp_path, journal, author_of, say):
     for session in ("s_1", "s_2"):
         await author_of(journal, session).commit((say.note("a"),), (say.note("b"), [say.said("b")]))
     edit(
@@ -212,14 +212,14 @@ async def test_a_record_of_a_newer_kind_is_named_and_other_sessions_go_on(tmp_pa
         ("DELETE FROM records WHERE number = 2", 2, "missing"),
     ],
 )
-async def test_a_damaged_record_is_named(tmp_path, journal, author_of, say, damage, number, reason):
+async def test_a_damaged_record_is_reported_by_its_number(tmp_path, journal, author_of, say, damage, number, reason):
     await author_of(journal).commit((say.note("a"),), (say.note("b"),), (say.note("c"),))
     edit(tmp_path / "zot.db", damage)
     with pytest.raises(UnreadableRecordError, match=f"record {number} of session s_1 cannot be read .*(?i:{reason})"):
         await journal.records("s_1", 1)
 
 
-async def test_a_damaged_page_is_reported_as_the_record_on_it(tmp_path, author_of, say):
+async def test_a_damaged_page_is_reported_by_the_record_on_it(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     await author_of(journal).commit((say.note("small"),), (say.note("X" * 20_000),), (say.note("small"),))
@@ -240,7 +240,7 @@ async def test_a_damaged_page_is_reported_as_the_record_on_it(tmp_path, author_o
     await journal.close()
 
 
-async def test_an_error_that_somebody_keeps_does_not_hold_later_reads_in_the_past(tmp_path, journal, author_of, say):
+async def test_a_stored_traceback_does_not_pin_later_reads_to_an_old_snapshot(tmp_path, journal, author_of, say):
     await author_of(journal, "s_1").commit(*[(say.note("a" * 5000),) for _ in range(10)])
     edit(tmp_path / "zot.db", "UPDATE records SET v = 99 WHERE number = 2")
     with pytest.raises(UnreadableRecordError) as kept:
@@ -250,9 +250,7 @@ async def test_an_error_that_somebody_keeps_does_not_hold_later_reads_in_the_pas
     assert kept.value.number == 2
 
 
-async def test_a_damaged_index_row_is_an_error_and_in_a_list_a_session_that_is_blocked(
-    tmp_path, journal, author_of, say
-):
+async def test_a_damaged_index_row_is_an_error_and_listed_as_blocked(tmp_path, journal, author_of, say):
     for session in ("s_1", "s_2"):
         await author_of(journal, session, name=f"name of {session}").commit((say.note("a"), [say.said("x")]))
     edit(tmp_path / "zot.db", "UPDATE sessions SET row = '{}' WHERE id = 's_1'")
@@ -265,7 +263,7 @@ async def test_a_damaged_index_row_is_an_error_and_in_a_list_a_session_that_is_b
     assert [await journal.find("s_1"), await journal.find("name of s_1")] == [[damaged], [damaged]]
 
 
-async def test_damaged_events_are_an_error_that_names_the_session_and_is_remembered(tmp_path, journal, author_of, say):
+async def test_damaged_events_are_an_error_and_mark_the_session_as_damaged(tmp_path, journal, author_of, say):
     await author_of(journal).commit((say.note("a"), [say.said("x")]))
     edit(tmp_path / "zot.db", "UPDATE records SET events = x'7b22'")
     assert journal.damage("s_1") is None
@@ -282,7 +280,7 @@ async def test_damaged_events_are_an_error_that_names_the_session_and_is_remembe
 # --- a full disk ---
 
 
-async def test_on_a_full_disk_what_fits_is_committed_and_the_rest_reported(tmp_path, journal, author_of, say):
+async def test_a_full_disk_fails_only_the_commits_that_do_not_fit(tmp_path, journal, author_of, say):
     large, small = author_of(journal, "s_large"), author_of(journal, "s_small")
     await large.commit((say.note("first"),))
     await small.commit((say.note("first"),))

@@ -1,4 +1,4 @@
-"""`api_key_command`, with real programs."""
+"""`api_key_command` with real programs."""
 
 import asyncio
 import os
@@ -17,14 +17,14 @@ def command(script, **options):
     return KeyCommand(["sh", "-c", script, "sh", "{provider}"], env=ENV, **options)
 
 
-async def test_the_key_is_what_the_program_prints_for_the_vendor():
+async def test_the_key_is_the_output_of_the_program():
     keys = command('echo "key-of-$1"')
     assert await keys.key("anthropic") == "key-of-anthropic"
     assert await keys.key("openai") == "key-of-openai"
     assert "key-of-openai" not in logs.masked("key-of-openai")
 
 
-async def test_it_runs_once_per_vendor_also_when_two_ask_at_the_same_time(tmp_path):
+async def test_the_program_runs_once_per_vendor_even_for_concurrent_requests(tmp_path):
     keys = command(f"echo run >> {shlex.quote(str(tmp_path / 'runs'))}; echo the-key")
     async with asyncio.TaskGroup() as group:
         asked = [group.create_task(keys.key("x")) for _ in range(3)]
@@ -32,7 +32,7 @@ async def test_it_runs_once_per_vendor_also_when_two_ask_at_the_same_time(tmp_pa
     assert (tmp_path / "runs").read_text() == "run\n"
 
 
-async def test_no_output_means_that_it_has_no_key():
+async def test_empty_output_means_no_key():
     assert await command("echo").key("x") is None
 
 
@@ -46,7 +46,7 @@ async def test_no_output_means_that_it_has_no_key():
         (f"echo secret-word; head -c {OUTPUT_BYTES} /dev/zero; exec tail -f /dev/null", "sh printed more than 64 KiB"),
     ],
 )
-async def test_a_failure_is_one_sentence_that_does_not_repeat_the_output(script, sentence):
+async def test_a_failure_is_one_sentence_without_the_output(script, sentence):
     with pytest.raises(ModelError) as caught:
         await command(script).key("x")
     assert caught.value.failure is Failure.NO_KEY
@@ -54,17 +54,17 @@ async def test_a_failure_is_one_sentence_that_does_not_repeat_the_output(script,
     assert "secret-word" not in caught.value.sentence
 
 
-async def test_a_program_that_takes_too_long_is_ended_with_all_that_it_started():
+async def test_a_program_that_takes_too_long_is_ended_with_its_group():
     with pytest.raises(ModelError, match=r"printed no key within 0\.05 s"):
         await command("tail -f /dev/null & exec tail -f /dev/null", timeout_s=0.05).key("x")
 
 
-async def test_a_program_that_does_not_exist_is_named():
+async def test_a_missing_program_is_named_in_the_error():
     with pytest.raises(ModelError, match="no-such-program cannot be started"):
         await KeyCommand(["no-such-program"], env=ENV).key("x")
 
 
-async def test_a_failure_is_not_remembered(tmp_path):
+async def test_a_failure_is_not_cached(tmp_path):
     keys = command(f"cat {shlex.quote(str(tmp_path / 'key'))}")
     with pytest.raises(ModelError):
         await keys.key("x")
@@ -72,12 +72,12 @@ async def test_a_failure_is_not_remembered(tmp_path):
     assert await keys.key("x") == "now-it-is-there"
 
 
-async def test_a_caller_that_is_cancelled_ends_the_program():
+async def test_cancelling_the_caller_ends_the_program():
     started = asyncio.Event()
     keys = command("tail -f /dev/null & exec tail -f /dev/null")
     async with asyncio.TaskGroup() as group:
         asked = group.create_task(keys.key("x"))
-        asyncio.get_running_loop().call_soon(started.set)  # behind the first step of the task, which starts it
+        asyncio.get_running_loop().call_soon(started.set)  # after the first step of the task, which starts the program
         await started.wait()
         asked.cancel()
     assert asked.cancelled()

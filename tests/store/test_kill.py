@@ -1,4 +1,4 @@
-"""kill -9 while commits are on their way (`docs/durability.md`)."""
+"""Kills a process with SIGKILL while it commits (`docs/durability.md`)."""
 
 import asyncio
 import sys
@@ -16,7 +16,7 @@ ACKNOWLEDGED_BEFORE_THE_KILL = (0, 1, 2, 7, 40, 300)
 
 
 async def acknowledged(path, count, seen):
-    """Start the committer, kill it after `count` acknowledgements, and take in all that it still printed."""
+    """Start the committer, kill it after `count` acknowledgements, and return everything it has printed."""
     process = await asyncio.create_subprocess_exec(
         sys.executable, COMMITTER, path, stdout=asyncio.subprocess.PIPE, cwd=REPOSITORY, env={"PYTHONPATH": REPOSITORY}
     )
@@ -36,12 +36,12 @@ def note(line, seen):
 
 
 def took(number):
-    """As the committer writes it."""
+    """A record as the committer writes it."""
     time = "2026-11-21T20:11:18.919Z"
     return UsageRow(time=time, run="r", step=1, provider="p", model="m", tokens=Tokens(input=number))
 
 
-async def test_what_was_acknowledged_is_there_after_every_kill_and_nothing_is_missing_between(tmp_path):
+async def test_acknowledged_commits_survive_every_kill_without_gaps(tmp_path):
     path = tmp_path / "zot.db"
     seen: dict[str, int] = {}
     for count in ACKNOWLEDGED_BEFORE_THE_KILL:

@@ -1,4 +1,4 @@
-"""Databases of older programs are brought up to date, whole or not at all."""
+"""Databases of earlier versions are migrated completely or not at all."""
 
 import sqlite3
 from contextlib import closing
@@ -18,16 +18,16 @@ def answer(path, query):
 
 
 def shape(path):
-    """Every table and index, as the database describes it."""
+    """Return the definitions of all tables and indexes."""
     return sorted(answer(path, "SELECT type, name, tbl_name, trim(sql, char(10)) FROM sqlite_master"))
 
 
-def test_every_older_schema_has_a_database_to_begin_with():
+def test_there_is_a_test_database_for_every_older_schema():
     assert list(older.BUILDERS) == list(range(1, len(MIGRATIONS)))
 
 
 @pytest.mark.parametrize("version", older.BUILDERS)
-async def test_a_database_of_an_older_program_keeps_everything_and_can_do_what_is_new(tmp_path, version):
+async def test_a_migrated_database_keeps_its_data_and_supports_new_features(tmp_path, version):
     path = tmp_path / "zot.db"
     older.BUILDERS[version](path)
     journal = await SqliteJournal.open(path)
@@ -45,7 +45,7 @@ async def test_a_database_of_an_older_program_keeps_everything_and_can_do_what_i
 
 
 @pytest.mark.parametrize("version", older.BUILDERS)
-async def test_it_is_then_of_the_same_shape_as_a_new_one(tmp_path, version):
+async def test_a_migrated_database_has_the_schema_of_a_new_one(tmp_path, version):
     old, new = tmp_path / "old.db", tmp_path / "new.db"
     older.BUILDERS[version](old)
     for path in (old, new):
@@ -54,11 +54,11 @@ async def test_it_is_then_of_the_same_shape_as_a_new_one(tmp_path, version):
     assert answer(old, "PRAGMA user_version") == [(len(MIGRATIONS),)]
 
 
-async def test_a_step_that_fails_leaves_the_database_as_it_was(tmp_path):
+async def test_a_failed_migration_leaves_the_database_unchanged(tmp_path):
     path = tmp_path / "zot.db"
     older.version_1(path)
     with closing(sqlite3.connect(path)) as connection, connection:
-        connection.execute("CREATE TABLE records_usage (in_the_way)")  # of the last statement of the step
+        connection.execute("CREATE TABLE records_usage (in_the_way)")  # makes the last statement of the step fail
     before = shape(path)
     with pytest.raises(StorageError, match="records_usage"):
         await SqliteJournal.open(path)
@@ -67,7 +67,7 @@ async def test_a_step_that_fails_leaves_the_database_as_it_was(tmp_path):
     assert answer(path, "SELECT key FROM meta ORDER BY key") == [("epoch",), ("version",)]
 
 
-async def test_a_damaged_page_of_records_does_not_keep_the_program_from_starting(tmp_path):
+async def test_a_damaged_page_does_not_prevent_a_migration(tmp_path):
     path = tmp_path / "zot.db"
     older.version_4(path)
     with closing(sqlite3.connect(path)) as connection, connection:
@@ -81,7 +81,9 @@ async def test_a_damaged_page_of_records_does_not_keep_the_program_from_starting
     ((root,),) = answer(path, "SELECT rootpage FROM sqlite_master WHERE name = 'records'")
     ((size,),) = answer(path, "PRAGMA page_size")
     with path.open("r+b") as file:
-        file.seek((root - 1) * size + 12)  # of the tree's root: where its first cell is, which names the first leaf
+        file.seek(
+            (root - 1) * size + 12
+        )  # offset of the first cell in the root of the tree, which names the first leaf
         cell = int.from_bytes(file.read(2), "big")
         file.seek((root - 1) * size + cell)
         leaf = int.from_bytes(file.read(4), "big")
@@ -96,7 +98,7 @@ async def test_a_damaged_page_of_records_does_not_keep_the_program_from_starting
 
 
 @pytest.mark.parametrize("version", older.BUILDERS)
-async def test_a_copy_from_before_the_migration_is_kept_which_the_older_program_can_use(tmp_path, version):
+async def test_a_migration_keeps_a_copy_that_the_older_program_can_open(tmp_path, version):
     path = tmp_path / "zot.db"
     older.BUILDERS[version](path)
     before = shape(path)
@@ -112,7 +114,7 @@ async def test_a_copy_from_before_the_migration_is_kept_which_the_older_program_
     assert not list(tmp_path.glob(".*"))
 
 
-async def test_no_copy_is_made_when_nothing_changes(tmp_path):
+async def test_no_copy_is_made_without_a_migration(tmp_path):
     path = tmp_path / "zot.db"
     for _ in range(2):
         await (await SqliteJournal.open(path)).close()

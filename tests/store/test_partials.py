@@ -1,4 +1,4 @@
-"""The text of a running step: the newest is what is written, and of each session one write waits at most."""
+"""Partial texts of running steps: only the newest is written, and one write per session is queued at most."""
 
 import sqlite3
 
@@ -9,7 +9,7 @@ from zotd.store.partials import Partials
 
 
 class Disk:
-    """A writer whose thread takes the next write when the test says so."""
+    """A writer whose thread takes the next write when the test permits."""
 
     def __init__(self):
         self.waiting = []
@@ -19,7 +19,7 @@ class Disk:
         self.connection.execute("CREATE TABLE partials (session INTEGER PRIMARY KEY, run, step, text)")
 
     def take(self):
-        """Apply the next write; what reports it."""
+        """Apply the next write and return its callback."""
         write = self.waiting.pop(0)
         write.apply(self.connection)
         return write.done
@@ -46,7 +46,7 @@ def keep(partials):
     return lambda text: partials.keep("s_1", PartialText("r_1", 1, text))
 
 
-def test_what_waits_is_replaced(disk, keep):
+def test_newer_text_replaces_queued_text(disk, keep):
     for text in ("a", "ab", "abc"):
         keep(text)
     assert len(disk.waiting) == 1
@@ -54,7 +54,7 @@ def test_what_waits_is_replaced(disk, keep):
     assert (disk.text, disk.waiting) == ("abc", [])
 
 
-def test_what_comes_while_one_is_written_is_written_next(disk, keep):
+def test_text_that_arrives_during_a_write_is_written_next(disk, keep):
     keep("a")
     done = disk.take()
     for text in ("ab", "abc"):
@@ -66,7 +66,7 @@ def test_what_comes_while_one_is_written_is_written_next(disk, keep):
     assert (disk.text, disk.waiting) == ("abc", [])
 
 
-def test_what_was_kept_before_a_commit_is_written_before_it_and_what_comes_later_behind_it(disk, keep, partials):
+def test_partial_texts_keep_their_order_relative_to_commits(disk, keep, partials):
     keep("a")
     done = disk.take()
     keep("ab")
@@ -83,7 +83,7 @@ def test_what_was_kept_before_a_commit_is_written_before_it_and_what_comes_later
     assert disk.text == "x"
 
 
-def test_a_failure_is_logged_once_until_one_succeeds_and_stops_nothing(disk, keep, caplog):
+def test_failures_are_logged_once_until_a_write_succeeds(disk, keep, caplog):
     full = StorageError("full")
     for _ in range(3):
         keep("a")

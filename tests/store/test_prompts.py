@@ -1,4 +1,4 @@
-"""The prompts of all sessions, as they are looked through."""
+"""Prompt history of all sessions."""
 
 import sqlite3
 from contextlib import closing
@@ -29,7 +29,7 @@ async def texts(archive, query="", **options):
     return [prompt.text for prompt in (await archive.prompts(query, **options)).prompts]
 
 
-async def test_a_damaged_prompt_is_left_out(archive, journal, author_of, tmp_path):
+async def test_a_damaged_prompt_is_skipped(archive, journal, author_of, tmp_path):
     await author_of(journal).commit(asked("one"), asked("two"), asked("three"))
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
         connection.execute("UPDATE records SET body = ? WHERE number = 2", (b'{"kind": "input", "content": 7}',))
@@ -37,7 +37,7 @@ async def test_a_damaged_prompt_is_left_out(archive, journal, author_of, tmp_pat
     assert await texts(archive) == ["one"]
 
 
-async def test_one_answer_looks_at_so_many_and_says_where_to_go_on(archive, journal, author_of):
+async def test_a_page_examines_a_limited_number_of_prompts_and_has_a_cursor(archive, journal, author_of):
     most = PROMPT_SLICES * prompts.SLICE
     author = author_of(journal)
     await author.commit(asked("the oldest"), *(asked(f"number {number}") for number in range(most)))
@@ -47,7 +47,7 @@ async def test_one_answer_looks_at_so_many_and_says_where_to_go_on(archive, jour
     assert ([prompt.text for prompt in rest.prompts], rest.cursor) == (["the oldest"], None)
 
 
-async def test_prompts_with_images_are_read_a_few_at_a_time(archive, journal, author_of):
+async def test_prompts_with_images_are_read_in_small_slices(archive, journal, author_of):
     large = "x" * prompts.SLICE_BYTES
     await author_of(journal).commit(*(asked(f"look {number}", image=large) for number in range(3)))
     part = await journal.database.read(lambda connection: prompts.before(connection, prompts.MAX_KEY))
@@ -55,7 +55,7 @@ async def test_prompts_with_images_are_read_a_few_at_a_time(archive, journal, au
     assert await texts(archive) == ["look 2", "look 1", "look 0"]
 
 
-async def test_they_are_found_without_a_look_at_other_records(archive, journal):
+async def test_prompts_are_found_by_an_index(archive, journal):
     def plan(connection):
         return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {prompts.KEYS}", (9, 9)).fetchall()]
 

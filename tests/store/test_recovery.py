@@ -1,4 +1,4 @@
-"""A journal that cannot write says so, acknowledges nothing, and tells when it can write again."""
+"""A journal that cannot write acknowledges nothing, and reports when it can write again."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ def stored(path):
     [(FULL, os.O_RDWR, "full"), (FULL, os.O_RDONLY, "disk I/O error"), (NOT_SYNCED, os.O_RDWR, "disk I/O error")],
     ids=["no space", "no write", "no sync"],
 )
-async def test_what_was_acknowledged_is_stored_and_nothing_else_whatever_fails(
+async def test_exactly_the_acknowledged_commits_are_stored_whatever_fails(
     path, journal, author_of, say, device, flags, reason
 ):
     author = author_of(journal)
@@ -42,7 +42,7 @@ async def test_what_was_acknowledged_is_stored_and_nothing_else_whatever_fails(
         author.row = kept
         with pytest.raises(StorageError):
             await author.commit((say.note("refused too"),), durable=True)
-        assert [record.text for record in await journal.records("s_1", 1)] == ["before"]  # reading goes on
+        assert [record.text for record in await journal.records("s_1", 1)] == ["before"]  # reading still works
     author.row = kept
     assert await journal.recovery.attempt()
     await author.commit((say.note("after"),), durable=True)
@@ -50,9 +50,7 @@ async def test_what_was_acknowledged_is_stored_and_nothing_else_whatever_fails(
     assert journal.damage("s_1") is None
 
 
-async def test_a_log_that_cannot_be_synced_takes_nothing_and_is_used_again_when_it_can_be(
-    path, journal, author_of, say
-):
+async def test_writing_resumes_when_the_log_can_be_synced_again(path, journal, author_of, say):
     author = author_of(journal)
     with log_leads_to(NOT_SYNCED, path):
         with pytest.raises(StorageError):
@@ -63,7 +61,7 @@ async def test_a_log_that_cannot_be_synced_takes_nothing_and_is_used_again_when_
     assert stored(path) == ["kept"]
 
 
-async def test_those_who_wait_are_called_by_themselves_once_a_trial_is_on_disk(path, journal, author_of, say):
+async def test_waiting_callbacks_are_called_after_a_successful_trial(path, journal, author_of, say):
     called = asyncio.Event()
     with log_leads_to(FULL, path):
         with pytest.raises(StorageError):
@@ -78,14 +76,14 @@ async def test_those_who_wait_are_called_by_themselves_once_a_trial_is_on_disk(p
     assert await journal.settings.get("trial") is None
 
 
-async def test_a_trial_takes_as_much_room_as_the_records_of_some_steps(path, journal, author_of, say):
+async def test_a_trial_is_as_large_as_the_records_of_some_steps(path, journal, author_of, say):
     await author_of(journal).commit((say.note("a"),))
     before = path.stat().st_size + path.with_name("zot.db-wal").stat().st_size
     assert await journal.recovery.attempt()
     assert path.stat().st_size + path.with_name("zot.db-wal").stat().st_size - before >= 256 * 1024
 
 
-async def test_who_waits_when_the_journal_is_closed_is_not_called(tmp_path):
+async def test_waiting_callbacks_are_dropped_when_the_journal_is_closed(tmp_path):
     journal = await SqliteJournal.open(tmp_path / "other.db")
     called = []
     journal.recovery.when_writable(lambda: called.append(1))
@@ -95,7 +93,7 @@ async def test_who_waits_when_the_journal_is_closed_is_not_called(tmp_path):
 
 
 class Disk:
-    """Takes writes, and ends them as it is told."""
+    """Accepts writes, and completes them when the test says so."""
 
     def __init__(self):
         self.trials = []
@@ -109,7 +107,7 @@ class Disk:
 
 
 @pytest.mark.looptime
-async def test_trials_come_at_growing_intervals_and_there_is_one_series_of_them_for_all():
+async def test_all_callbacks_share_one_series_of_trials_with_growing_intervals():
     disk, ends = Disk(), asyncio.Event()
     recovery = Recovery(disk.submit)
     for _ in range(50):
@@ -125,7 +123,7 @@ async def test_trials_come_at_growing_intervals_and_there_is_one_series_of_them_
 
 
 @pytest.mark.looptime
-async def test_who_begins_to_wait_during_a_trial_waits_for_the_next_one():
+async def test_a_callback_added_during_a_trial_waits_for_the_next_one():
     disk, first, second = Disk(), asyncio.Event(), asyncio.Event()
     disk.error = None
     recovery = Recovery(disk.submit)

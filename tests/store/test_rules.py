@@ -1,4 +1,4 @@
-"""A rule that is written behind what the user has written."""
+"""Appending rules to a configuration file."""
 
 import stat
 import threading
@@ -25,14 +25,14 @@ def path(tmp_path):
     return tmp_path / "config.toml"
 
 
-def test_a_new_file_has_the_rule_and_is_private(path):
+def test_a_missing_file_is_created_private_with_the_rule(path):
     append(path, RULE)
     assert path.read_text() == toml(RULE)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\n\n# the end"])
-def test_everything_that_was_there_stays_as_it_is(path, end):
+def test_existing_content_is_kept_unchanged(path, end):
     path.write_text(OURS.rstrip("\n") + end)
     path.chmod(0o644)
     before = path.read_text()
@@ -45,13 +45,13 @@ def test_everything_that_was_there_stays_as_it_is(path, end):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
 
-def test_line_ends_of_another_system_stay(path):
+def test_windows_line_ends_are_kept(path):
     path.write_bytes(b'model = "m"\r\n')
     append(path, RULE)
     assert path.read_bytes().startswith(b'model = "m"\r\n\n[[rules]]\n')
 
 
-def test_a_rule_that_is_there_is_not_written_again(path):
+def test_an_existing_rule_is_not_added_again(path):
     append(path, RULE)
     before = path.stat()
     append(path, RULE)
@@ -67,7 +67,7 @@ def test_a_rule_that_is_there_is_not_written_again(path):
         (b"\xff", "not UTF-8"),
     ],
 )
-def test_a_file_that_could_not_be_read_back_is_not_touched(path, content, words):
+def test_a_file_that_would_not_parse_afterwards_is_not_changed(path, content, words):
     path.write_bytes(content)
     for attempt in (check, append):
         with pytest.raises(NotSavedError, match=words):
@@ -75,24 +75,24 @@ def test_a_file_that_could_not_be_read_back_is_not_touched(path, content, words)
     assert path.read_bytes() == content
 
 
-def test_half_a_character_is_not_written(path):
+def test_a_rule_with_a_lone_surrogate_is_not_written(path):
     with pytest.raises(NotSavedError, match="surrogate"):
         append(path, PermissionRule("bash", Action.ALLOW, "\ud800"))
     assert not path.exists()
 
 
-def test_a_directory_in_its_place_is_said(path):
+def test_a_directory_in_place_of_the_file_is_reported(path):
     path.mkdir()
     with pytest.raises(NotSavedError, match="cannot be read: Is a directory"):
         append(path, RULE)
 
 
-def test_a_look_writes_nothing(path):
+def test_check_writes_nothing(path):
     check(path, RULE)
     assert not path.exists()
 
 
-def test_a_configuration_that_is_a_link_stays_one(path, tmp_path):
+def test_a_symbolic_link_to_the_configuration_is_kept(path, tmp_path):
     real = tmp_path / "dotfiles" / "zot.toml"
     real.parent.mkdir()
     real.write_text(OURS)
@@ -102,7 +102,7 @@ def test_a_configuration_that_is_a_link_stays_one(path, tmp_path):
     assert real.read_text() == f"{OURS}\n{toml(RULE)}"
 
 
-def test_rules_that_come_at_once_are_all_there(path):
+def test_concurrently_added_rules_are_all_saved(path):
     rules = [PermissionRule("bash", Action.ALLOW, f"make {number}") for number in range(8)]
     threads = [threading.Thread(target=append, args=(path, rule)) for rule in rules]
     for thread in threads:

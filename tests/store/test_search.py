@@ -1,4 +1,4 @@
-"""Full-text search: what is found, in which order, and that the index follows whatever happens."""
+"""Full-text search: results, their order, and keeping the index up to date."""
 
 import asyncio
 import sqlite3
@@ -30,7 +30,7 @@ async def places(archive, query, **options):
     return [(hit.session, hit.seq) for hit in (await archive.search(query, **options)).hits]
 
 
-async def test_a_hit_says_where_it_stands_and_who_said_it(archive, journal, author_of, say):
+async def test_a_hit_has_its_session_seq_and_role(archive, journal, author_of, say):
     author = author_of(journal, name="tests", cwd="/src")
     await author.commit((say.note("a"), [say.step(), say.said("why does the\nbuild   fail?")]))
     page = await archive.search("build")
@@ -40,7 +40,7 @@ async def test_a_hit_says_where_it_stands_and_who_said_it(archive, journal, auth
     assert (page.cursor, page.complete) == (None, True)
 
 
-async def test_replies_and_results_are_found_by_their_text_only(archive, journal, author_of, say):
+async def test_replies_and_results_are_indexed_by_their_text_only(archive, journal, author_of, say):
     reply = events.AssistantMessage([Text("the reply"), ToolCall("c", "bash", {"command": "secret"})], TIME)
     result = events.ToolResultEvent("c", False, [Text("one"), Image("image/png", 3), Text("two")])
     await author_of(journal).commit((say.note("hidden"), [reply]), (say.note("n"), [result, say.step()]))
@@ -63,9 +63,7 @@ WORDS_LOST = "UPDATE texts_data SET block = x'00' WHERE id > 100"
 STRUCTURE_LOST = "UPDATE texts_data SET block = x'00'"
 
 
-async def test_an_index_that_a_search_finds_damaged_is_made_anew_at_once(
-    archive, journal, author_of, say, tmp_path, caplog
-):
+async def test_a_search_rebuilds_a_damaged_index(archive, journal, author_of, say, tmp_path, caplog):
     await author_of(journal).commit((say.note("a"), [say.said("red green")]))
     assert await places(archive, "red") == [("s_1", 1)]
     damage_index(tmp_path / "zot.db", WORDS_LOST)
@@ -76,7 +74,9 @@ async def test_an_index_that_a_search_finds_damaged_is_made_anew_at_once(
 
 
 @pytest.mark.parametrize("damage", [WORDS_LOST, STRUCTURE_LOST])
-async def test_a_damaged_index_keeps_nobody_from_adding_or_deleting(archive, journal, author_of, say, tmp_path, damage):
+async def test_a_damaged_index_does_not_prevent_commits_or_deletions(
+    archive, journal, author_of, say, tmp_path, damage
+):
     for session in ("s_1", "s_2"):
         await author_of(journal, session).commit((say.note("a"), [say.said("red")]))
     assert len(await places(archive, "red")) == 2
@@ -87,7 +87,7 @@ async def test_a_damaged_index_keeps_nobody_from_adding_or_deleting(archive, jou
     assert verify(tmp_path / "zot.db").problems == []
 
 
-async def test_a_record_that_cannot_be_read_does_not_end_the_indexing_of_those_behind_it(tmp_path, author_of, say):
+async def test_an_unreadable_record_does_not_stop_the_indexing(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     await author_of(journal).commit((say.note("a"), [say.said("red")]), (say.note("X" * 20_000), [say.said("lost")]))
@@ -98,7 +98,7 @@ async def test_a_record_that_cannot_be_read_does_not_end_the_indexing_of_those_b
         connection.execute("VACUUM")
     content = bytearray(path.read_bytes())
     page = content.index(b"X" * 4000) // 4096 * 4096
-    content[page : page + 4] = b"\xff\xff\xff\xff"  # where the chain of pages goes on
+    content[page : page + 4] = b"\xff\xff\xff\xff"  # number of the next page in the chain
     path.write_bytes(content)
     damage_index(path, "UPDATE meta SET value = '0' WHERE key = 'searchable'")
 
@@ -109,7 +109,7 @@ async def test_a_record_that_cannot_be_read_does_not_end_the_indexing_of_those_b
     await journal.close()
 
 
-async def test_all_words_are_needed_in_any_order_and_a_phrase_as_it_stands(archive, journal, author_of, say):
+async def test_all_words_must_match_in_any_order_and_a_phrase_exactly(archive, journal, author_of, say):
     author = author_of(journal)
     for words in ("red green blue", "green red", "blue"):
         await author.commit((say.note("n"), [say.said(words)]))
@@ -119,7 +119,7 @@ async def test_all_words_are_needed_in_any_order_and_a_phrase_as_it_stands(archi
     assert await places(archive, "red yellow") == []
 
 
-async def test_case_accents_and_punctuation_do_not_matter_but_the_order_of_a_name_s_parts(
+async def test_search_ignores_case_accents_and_punctuation_but_not_word_order_in_names(
     archive, journal, author_of, say
 ):
     await author_of(journal).commit((say.note("n"), [say.said("Das Café in zotd/store_search.py")]))
@@ -131,7 +131,7 @@ async def test_case_accents_and_punctuation_do_not_matter_but_the_order_of_a_nam
 @pytest.mark.parametrize(
     "query", ['"', '""', "AND", "NOT x", "text:x", "x*", "^x", "(", "NEAR(a b)", "a\0b", "' OR 1", "…"]
 )
-async def test_nothing_that_means_something_to_the_index_reaches_it(archive, journal, author_of, say, query):
+async def test_fts_syntax_in_a_query_has_no_effect(archive, journal, author_of, say, query):
     await author_of(journal).commit((say.note("n"), [say.said("something else")]))
     assert await places(archive, query) == []
 
@@ -145,7 +145,7 @@ def test_no_query_is_an_error(query):
             connection.execute("SELECT rowid FROM texts WHERE texts MATCH ?", (wanted,)).fetchall()
 
 
-async def test_pages_are_newest_first_and_do_not_shift_when_something_is_added(archive, journal, author_of, say):
+async def test_pages_are_newest_first_and_do_not_shift_when_messages_are_added(archive, journal, author_of, say):
     authors = [author_of(journal, "s_1"), author_of(journal, "s_2")]
     for n in range(5):
         await authors[n % 2].commit((say.note("n"), [say.said(f"word {n}")]))
@@ -164,7 +164,7 @@ async def test_pages_are_newest_first_and_do_not_shift_when_something_is_added(a
     ]
 
 
-async def test_a_deleted_session_is_found_no_more_and_its_place_can_be_taken(archive, journal, author_of, say):
+async def test_a_deleted_session_is_not_found_and_its_keys_can_be_reused(archive, journal, author_of, say):
     await author_of(journal, "s_1").commit((say.note("n"), [say.said("kept word")]))
     await author_of(journal, "s_2").commit((say.note("n"), [say.said("gone word")]))
     assert len(await places(archive, "word")) == 2
@@ -175,7 +175,7 @@ async def test_a_deleted_session_is_found_no_more_and_its_place_can_be_taken(arc
     assert await places(archive, "gone") == []
 
 
-async def test_long_texts_are_found_by_their_start_and_shown_in_part(archive, journal, author_of, say):
+async def test_long_texts_are_indexed_by_their_beginning_and_shown_as_snippets(archive, journal, author_of, say):
     log = "start " + "x " * search.TOOL_CHARS + "end"
     result = events.ToolResultEvent("c", False, [Text(log)])
     await author_of(journal).commit((say.note("n"), [result, say.said(log), say.said("y" * 10_000)]))
@@ -186,7 +186,7 @@ async def test_long_texts_are_found_by_their_start_and_shown_in_part(archive, jo
         assert len(hit.snippet) <= search.SNIPPET_CHARS
 
 
-async def test_a_record_that_cannot_be_read_does_not_hide_the_others(tmp_path, archive, journal, author_of, say):
+async def test_an_unreadable_record_does_not_hide_others(tmp_path, archive, journal, author_of, say):
     await author_of(journal).commit(*[(say.note("n"), [say.said(f"word {n}")]) for n in range(3)])
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
         connection.execute("UPDATE records SET events = x'7b22' WHERE number = 2")
@@ -194,7 +194,7 @@ async def test_a_record_that_cannot_be_read_does_not_hide_the_others(tmp_path, a
 
 
 class Sessions(RuleBasedStateMachine):
-    """Commits, deletions, restarts and searches in any order; a plain list says what has to be found."""
+    """Commits, deletions, restarts and searches in any order, compared with a plain list."""
 
     def __init__(self, author_of, say):
         super().__init__()
@@ -242,7 +242,7 @@ class Sessions(RuleBasedStateMachine):
     def search(self, word):
         archive = Archive(self.journal.database)
         found = [(hit.session, hit.seq) for hit in self.runner.run(archive.search(word, limit=100)).hits]
-        # Within one record the later message is the newer one, as it is among records.
+        # Within a record, later messages are newer, as they are among records.
         wanted = [(session, seq) for session, seq, text in self.said if set(word.split()) <= set(text.split())]
         assert found == wanted[::-1]
 
@@ -253,6 +253,6 @@ class Sessions(RuleBasedStateMachine):
         assert stored <= len(self.said)
 
 
-def test_search_finds_exactly_what_was_said_and_not_deleted(author_of, say):
+def test_search_finds_exactly_the_messages_that_were_not_deleted(author_of, say):
     few = settings(max_examples=25, stateful_step_count=15, deadline=None)
     run_state_machine_as_test(lambda: Sessions(author_of, say), settings=few)  # type: ignore[arg-type]  # any factory

@@ -1,4 +1,4 @@
-"""What was deleted is gone from every file, and its space is given back."""
+"""Deleted data is gone from every file, and its space is returned."""
 
 import sqlite3
 from contextlib import closing
@@ -28,7 +28,7 @@ def log_bytes(path):
     return Path(f"{path}-wal").stat().st_size
 
 
-async def test_a_deleted_sessions_text_is_in_no_file_as_soon_as_it_is_deleted(tmp_path, author_of, say):
+async def test_a_deleted_sessions_text_is_in_no_file(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     await filled(journal, author_of, say)
@@ -40,7 +40,7 @@ async def test_a_deleted_sessions_text_is_in_no_file_as_soon_as_it_is_deleted(tm
     await journal.close()
 
 
-async def test_a_deleted_sessions_text_is_not_in_the_log_while_the_journal_is_open(tmp_path, author_of, say):
+async def test_a_deleted_sessions_text_is_not_in_the_log_of_an_open_journal(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     await filled(journal, author_of, say)
@@ -50,7 +50,7 @@ async def test_a_deleted_sessions_text_is_not_in_the_log_while_the_journal_is_op
     await journal.close()
 
 
-async def test_compacting_gives_the_space_of_deleted_sessions_back(tmp_path, author_of, say):
+async def test_compacting_returns_the_space_of_deleted_sessions(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     await filled(journal, author_of, say, times=2000)
@@ -63,7 +63,7 @@ async def test_compacting_gives_the_space_of_deleted_sessions_back(tmp_path, aut
     await journal.close()
 
 
-async def test_a_database_of_an_older_program_can_give_space_back_after_the_first_compaction(tmp_path):
+async def test_an_older_database_can_return_space_after_its_first_compaction(tmp_path):
     path = tmp_path / "zot.db"
     older.version_4(path)
     journal = await SqliteJournal.open(path)
@@ -77,7 +77,7 @@ async def test_a_database_of_an_older_program_can_give_space_back_after_the_firs
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
 
 
-async def test_commits_that_come_while_it_is_compacted_are_written_after_it(journal, author_of, say):
+async def test_commits_during_a_compaction_are_written_after_it(journal, author_of, say):
     author = await filled(journal, author_of, say, times=50)
     compacting = journal.database.compact()
     commits = [author.commit((say.note(str(n)), [])) for n in range(20)]
@@ -87,7 +87,7 @@ async def test_commits_that_come_while_it_is_compacted_are_written_after_it(jour
     assert len(await journal.records("s_1", 1)) == len(author.entries)
 
 
-async def test_a_log_that_a_long_reader_kept_long_is_truncated_when_it_has_left(tmp_path, author_of, say):
+async def test_a_long_log_is_truncated_after_its_reader_has_finished(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as reader:
@@ -95,7 +95,7 @@ async def test_a_log_that_a_long_reader_kept_long_is_truncated_when_it_has_left(
         reader.execute("SELECT count(*) FROM records").fetchone()
         await filled(journal, author_of, say, times=4000)
         assert log_bytes(path) > LOG_KEPT_BYTES
-        await journal.delete("s_1")  # does not wait for the reader
+        await journal.delete("s_1")  # must not wait for the reader
         assert log_bytes(path) > LOG_KEPT_BYTES
     await filled(journal, author_of, say, "s_2", times=1)
     await journal.delete("s_2")
@@ -103,7 +103,7 @@ async def test_a_log_that_a_long_reader_kept_long_is_truncated_when_it_has_left(
     await journal.close()
 
 
-async def test_pauses_give_free_pages_back_a_few_at_a_time(tmp_path, author_of, say):
+async def test_free_pages_are_returned_in_slices_while_idle(tmp_path, author_of, say):
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     await filled(journal, author_of, say, times=4000)

@@ -1,4 +1,4 @@
-"""Databases that have lost a part: what is left is used and said, or one sentence comes and nothing is touched."""
+"""Incomplete databases: the usable part is used and the loss reported, or the database is refused and left unchanged."""
 
 import shutil
 import sqlite3
@@ -18,7 +18,7 @@ SESSIONS = [f"s_{n:02}" for n in range(30)]
 
 @pytest.fixture
 async def torn(tmp_path, author_of, say):
-    """The files of a daemon that was killed: a database that knows two commits, and a log with two more."""
+    """The files of a killed daemon: a database with two commits, and a log with two more."""
     live = tmp_path / "live" / "zot.db"
     live.parent.mkdir()
     journal = await SqliteJournal.open(live)
@@ -44,7 +44,7 @@ async def texts_of(journal):
     return [record.text for record in await journal.records("s_1", 1) if isinstance(record, records.Note)]
 
 
-async def test_of_a_log_that_was_cut_anywhere_the_commits_before_the_cut_are_there_and_whole(torn):
+async def test_commits_before_a_truncation_of_the_log_are_complete(torn):
     log = beside(torn, "-wal").read_bytes()
     database = torn.read_bytes()
     found = set()
@@ -64,7 +64,7 @@ async def test_of_a_log_that_was_cut_anywhere_the_commits_before_the_cut_are_the
     assert found == {1, 2, 3, 4, 5}
 
 
-async def test_of_a_log_with_a_flipped_byte_the_commits_before_it_are_there(torn):
+async def test_commits_before_a_flipped_byte_of_the_log_are_kept(torn):
     log = bytearray(beside(torn, "-wal").read_bytes())
     log[len(log) // 2] ^= 0xFF
     beside(torn, "-wal").write_bytes(log)
@@ -93,7 +93,7 @@ def without_its_database(path):
 def with_a_damaged_head(path):
     content = path.read_bytes()
     path.write_bytes(b"\0" * 100 + content[100:])
-    beside(path, "-wal").unlink()  # it has a sound copy of that page
+    beside(path, "-wal").unlink()  # it contains an intact copy of that page
     beside(path, "-shm").unlink()
 
 
@@ -106,7 +106,7 @@ def with_a_damaged_head(path):
         (with_a_damaged_head, r"zot\.db cannot be read: file is not a database"),
     ],
 )
-async def test_what_has_lost_a_part_is_refused_in_one_sentence_and_left_as_it_is(torn, tear, sentence):
+async def test_an_incomplete_database_is_refused_and_left_unchanged(torn, tear, sentence):
     tear(torn)
     before = all_bytes(torn)
     with pytest.raises(StorageError, match=sentence):
@@ -114,7 +114,7 @@ async def test_what_has_lost_a_part_is_refused_in_one_sentence_and_left_as_it_is
     assert all_bytes(torn) == before
 
 
-async def test_one_can_go_on_without_the_log_that_is_lost_and_clients_do_not_take_it_for_what_was(torn):
+async def test_continuing_without_a_lost_log_invalidates_the_cursors(torn):
     journal = await SqliteJournal.open(torn.parent / "live" / "zot.db")
     epoch = journal.epoch
     await journal.close()
@@ -126,7 +126,7 @@ async def test_one_can_go_on_without_the_log_that_is_lost_and_clients_do_not_tak
     await journal.close()
 
 
-async def test_a_database_of_another_program_is_refused_and_not_made_ours(tmp_path):
+async def test_a_database_of_another_program_is_refused_and_left_unchanged(tmp_path):
     path = tmp_path / "zot.db"
     with sqlite3.connect(path) as other:
         other.execute("CREATE TABLE recipes (name)")
@@ -137,7 +137,7 @@ async def test_a_database_of_another_program_is_refused_and_not_made_ours(tmp_pa
     assert all_bytes(path) == before
 
 
-async def test_a_start_that_was_killed_while_it_made_the_database_leaves_none(tmp_path):
+async def test_a_start_that_was_killed_while_creating_the_database_leaves_none(tmp_path):
     path = tmp_path / "zot.db"
     for part in ("", "-wal", "-shm"):
         tmp_path.joinpath(f".zot.db.new{part}").write_bytes(b"half")
@@ -151,7 +151,7 @@ async def test_a_start_that_was_killed_while_it_made_the_database_leaves_none(tm
 
 @pytest.fixture
 async def crowded(tmp_path, author_of, say):
-    """A closed database with so many sessions that their rows stand on several pages."""
+    """A closed database with so many sessions that their rows are on several pages."""
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     for session in SESSIONS:
@@ -162,7 +162,7 @@ async def crowded(tmp_path, author_of, say):
 
 
 def damage_page_with(path, words, *, not_with):
-    """Damage the leaf of a table that holds `words`."""
+    """Damage the leaf of a table that contains `words`."""
     content = bytearray(path.read_bytes())
     leaf = 0x0D
     for start in range(PAGE, len(content), PAGE):
@@ -174,7 +174,7 @@ def damage_page_with(path, words, *, not_with):
     raise AssertionError("no such page")
 
 
-async def test_sessions_on_a_damaged_page_are_listed_as_blocked_and_the_others_go_on(crowded, author_of, say):
+async def test_sessions_on_a_damaged_page_are_listed_as_blocked(crowded, author_of, say):
     damage_page_with(crowded, b"name of s_00", not_with=b'"kind"')
     journal = await SqliteJournal.open(crowded)
     rows, before = [], None
@@ -201,7 +201,7 @@ async def test_sessions_on_a_damaged_page_are_listed_as_blocked_and_the_others_g
     await journal.close()
 
 
-async def test_a_session_whose_next_record_meets_a_damaged_page_is_read_only_and_says_so(crowded, author_of, say):
+async def test_a_session_becomes_read_only_if_a_commit_meets_a_damaged_page(crowded, author_of, say):
     journal = await SqliteJournal.open(crowded)
     writing = author_of(journal, "s_00")
     writing.row = await journal.row("s_00")
@@ -218,7 +218,7 @@ async def test_a_session_whose_next_record_meets_a_damaged_page_is_read_only_and
     await journal.close()
 
 
-def test_the_ids_of_sessions_are_read_from_their_index_alone(crowded):
+def test_session_ids_are_read_from_the_index_alone(crowded):
     with sqlite3.connect(crowded) as connection:
         plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN SELECT id FROM sessions ORDER BY id")]
     connection.close()
@@ -226,7 +226,7 @@ def test_the_ids_of_sessions_are_read_from_their_index_alone(crowded):
     assert "COVERING INDEX" in plan[0]
 
 
-async def test_commits_that_are_lost_with_the_end_of_the_log_are_told_by_verify_and_by_the_next_start(torn):
+async def test_verify_and_the_next_start_report_commits_lost_with_the_log(torn):
     log = beside(torn, "-wal").read_bytes()
     index = beside(torn, "-shm").read_bytes()
     database = torn.read_bytes()
@@ -246,14 +246,14 @@ async def test_commits_that_are_lost_with_the_end_of_the_log_are_told_by_verify_
         await journal.close()
 
 
-async def test_a_whole_log_is_not_told_to_have_lost_anything(torn):
+async def test_an_intact_log_reports_no_loss(torn):
     assert verify(torn).problems == []
     journal = await SqliteJournal.open(torn)
     assert journal.database.warnings == []
     await journal.close()
 
 
-async def test_verify_refuses_what_the_daemon_refuses(torn):
+async def test_verify_refuses_the_databases_that_the_daemon_refuses(torn):
     beside(torn, "-wal").unlink()
     with pytest.raises(StorageError, match="newest commits is missing"):
         verify(torn)

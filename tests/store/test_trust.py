@@ -1,4 +1,4 @@
-"""Which workspaces' own code may be used."""
+"""Trust in the code of workspaces."""
 
 import importlib.util
 import json
@@ -55,20 +55,20 @@ def workspace(tmp_path):
 
 
 TOOL = ".zot/extensions/tools/greet.py"
-"""A module; any code would do."""
+"""Path of a module; any code would do."""
 
 
-# What is asked about
+# Items
 
 
-def test_a_workspace_without_code_of_its_own_has_nothing_to_trust(workspace):
+def test_a_workspace_without_code_has_nothing_to_trust(workspace):
     workspace.write("src/main.py")
     workspace.write(".zot/sessions/x")
     workspace.write(".git/hooks/pre-commit")
     assert isinstance(workspace.state(), NothingToTrust)
 
 
-def test_code_is_named_by_what_a_person_knows_it_as(workspace):
+def test_code_is_listed_by_names_that_users_know(workspace):
     for path in (
         ".zot/extensions/guard/extension.json",
         ".zot/extensions/guard/node_modules/a/index.js",
@@ -93,7 +93,7 @@ def test_code_is_named_by_what_a_person_knows_it_as(workspace):
     assert len(state.code.digest) == 64
 
 
-def test_a_workspace_below_the_user_s_own_home_does_not_ask_about_that(tmp_path):
+def test_the_users_own_home_is_not_part_of_a_workspace(tmp_path):
     home = tmp_path / ".zot"
     (home / "extensions/a").mkdir(parents=True)
     (home / "extensions/a/extension.json").write_text("{}")
@@ -105,10 +105,10 @@ def test_a_workspace_below_the_user_s_own_home_does_not_ask_about_that(tmp_path)
     assert state.code.items == [".mcp.json"]
 
 
-# Granting, changing, revoking
+# Grant, change, revoke
 
 
-def test_what_was_granted_is_trusted_by_every_process(workspace):
+def test_a_grant_applies_to_every_process(workspace):
     workspace.write(TOOL)
     code = code_of(workspace.cwd, home=workspace.home)
     assert workspace.trust.grant(workspace.cwd, digest=code.digest) == Trusted(code)
@@ -117,7 +117,7 @@ def test_what_was_granted_is_trusted_by_every_process(workspace):
     assert stat.S_IMODE((workspace.home / "trust.json").stat().st_mode) == 0o600
 
 
-def test_a_workspace_is_its_real_path(workspace, tmp_path):
+def test_a_workspace_is_identified_by_its_real_path(workspace, tmp_path):
     workspace.write(TOOL)
     (tmp_path / "alias").symlink_to(workspace.cwd)
     workspace.trust.grant(tmp_path / "alias")
@@ -127,7 +127,7 @@ def test_a_workspace_is_its_real_path(workspace, tmp_path):
     assert isinstance(workspace.trust.state(other), UntrustedCode)
 
 
-def test_code_that_changed_while_it_was_read_is_not_granted(workspace):
+def test_code_that_changes_while_it_is_scanned_is_not_granted(workspace):
     workspace.write(TOOL)
     shown = code_of(workspace.cwd, home=workspace.home).digest
     workspace.write(TOOL, "worse")
@@ -151,7 +151,7 @@ def becomes_a_pipe(workspace):
         becomes_a_pipe,
     ],
 )
-def test_any_change_of_a_file_is_asked_about(change, workspace):
+def test_any_change_of_a_file_requires_a_new_grant(change, workspace):
     workspace.write(TOOL)
     workspace.write(".mcp.json")
     workspace.granted()
@@ -169,7 +169,7 @@ def test_every_file_that_differs_is_named(workspace):
     assert workspace.changed() == [f".zot/extensions/x/{name}" for name in ("changed", "gone", "new\n")]
 
 
-def test_a_file_that_is_as_it_was_again_is_trusted_again(workspace):
+def test_code_is_trusted_again_when_a_change_is_undone(workspace):
     workspace.write(TOOL)
     workspace.granted()
     workspace.write(TOOL, "y")
@@ -179,7 +179,7 @@ def test_a_file_that_is_as_it_was_again_is_trusted_again(workspace):
     assert isinstance(workspace.state(), Trusted)
 
 
-def test_trust_is_revoked_also_where_there_is_no_workspace_any_more(workspace):
+def test_trust_in_a_removed_workspace_can_be_revoked(workspace):
     workspace.write(TOOL)
     workspace.granted()
     workspace.cwd.rename(workspace.cwd.with_name("gone"))
@@ -188,7 +188,7 @@ def test_trust_is_revoked_also_where_there_is_no_workspace_any_more(workspace):
     assert workspace.trust.workspaces() == []
 
 
-def test_trust_is_revoked_by_any_name_of_the_workspace(workspace, tmp_path):
+def test_trust_can_be_revoked_by_any_path_of_the_workspace(workspace, tmp_path):
     workspace.write(TOOL)
     workspace.granted()
     (tmp_path / "alias").symlink_to(workspace.cwd)
@@ -199,7 +199,7 @@ def test_trust_is_revoked_by_any_name_of_the_workspace(workspace, tmp_path):
 # Changes
 
 
-def test_nothing_but_a_grant_trusts_what_has_changed(workspace):
+def test_changed_code_is_trusted_only_after_a_new_grant(workspace):
     workspace.write(TOOL)
     workspace.granted()
     workspace.write(".zot/extensions/x/state.json")
@@ -208,13 +208,13 @@ def test_nothing_but_a_grant_trusts_what_has_changed(workspace):
     workspace.granted()
 
 
-def test_a_workspace_that_was_trusted_without_code_is_asked_about_the_first(workspace):
+def test_new_code_in_a_trusted_empty_workspace_requires_a_grant(workspace):
     assert workspace.trust.grant(workspace.cwd) == workspace.state()
     workspace.write(TOOL)
     assert workspace.changed() == [TOOL]
 
 
-def test_a_program_that_is_named_elsewhere_is_part_of_what_is_trusted(workspace):
+def test_programs_named_by_the_configuration_are_part_of_the_code(workspace):
     workspace.trust = Trust(workspace.home, lambda _: ["bin/python", "bin/absent"])
     workspace.write("bin/python")
     state = workspace.state()
@@ -225,10 +225,10 @@ def test_a_program_that_is_named_elsewhere_is_part_of_what_is_trusted(workspace)
     assert workspace.changed() == ["bin/python"]
 
 
-# Links and other things that are no plain files
+# Links and special files
 
 
-def test_a_link_counts_with_what_it_leads_to_inside_the_workspace(workspace):
+def test_a_link_within_the_workspace_includes_its_target(workspace):
     workspace.write("packages/guard/main.js")
     workspace.link(".zot/extensions/guard", "../../packages/guard")
     workspace.granted()
@@ -239,7 +239,7 @@ def test_a_link_counts_with_what_it_leads_to_inside_the_workspace(workspace):
     assert state.code.items == [".zot/extensions/guard"]
 
 
-def test_a_link_to_the_outside_counts_by_where_it_leads(workspace, tmp_path):
+def test_a_link_to_the_outside_counts_by_its_target_path(workspace, tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "main.js").write_text(name)
@@ -253,7 +253,7 @@ def test_a_link_to_the_outside_counts_by_where_it_leads(workspace, tmp_path):
     assert workspace.changed() == [".zot/extensions/guard"]
 
 
-def test_a_linked_place_is_looked_at_where_it_is(workspace):
+def test_a_linked_directory_within_the_workspace_is_scanned(workspace):
     workspace.write("conf/extensions/guard/main.js")
     workspace.write("conf/not-code")
     workspace.link(".zot", "conf")
@@ -263,7 +263,7 @@ def test_a_linked_place_is_looked_at_where_it_is(workspace):
     assert list(state.code.files) == [".zot", "conf/extensions/guard/main.js"]
 
 
-def test_a_place_that_is_linked_to_the_outside_is_asked_about(workspace, tmp_path):
+def test_a_directory_linked_to_the_outside_is_listed(workspace, tmp_path):
     (tmp_path / "conf/extensions").mkdir(parents=True)
     workspace.link(".zot", tmp_path / "conf")
     state = workspace.state()
@@ -277,7 +277,7 @@ def test_a_loop_of_links_ends(target, workspace):
     workspace.granted()
 
 
-def test_names_that_are_no_text_are_told_apart(workspace):
+def test_file_names_that_are_not_utf8_are_distinguished(workspace):
     folder = os.fsencode(workspace.write(TOOL).parent)
     Path(os.fsdecode(folder + b"/\xff.py")).write_text("x")
     workspace.granted()
@@ -285,10 +285,10 @@ def test_names_that_are_no_text_are_told_apart(workspace):
     assert workspace.changed() == [r".zot/extensions/tools/\xff.py"]
 
 
-# What does not count, and what does
+# Ignored files
 
 
-def test_what_python_writes_by_itself_does_not_count(workspace):
+def test_bytecode_that_python_checks_does_not_count(workspace):
     source = workspace.write(TOOL)
     workspace.granted()
     py_compile.compile(str(source), invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
@@ -297,7 +297,7 @@ def test_what_python_writes_by_itself_does_not_count(workspace):
 
 
 @pytest.mark.parametrize("mode", ["CHECKED_HASH", "UNCHECKED_HASH"])
-def test_bytecode_that_python_would_run_without_asking_its_source_s_time_counts(mode, workspace):
+def test_bytecode_that_python_runs_unchecked_counts(mode, workspace):
     source = workspace.write(TOOL)
     workspace.granted()
     py_compile.compile(str(source), invalidation_mode=py_compile.PycInvalidationMode[mode])
@@ -305,7 +305,7 @@ def test_bytecode_that_python_would_run_without_asking_its_source_s_time_counts(
     assert workspace.changed() == [cached]
 
 
-def test_repositories_inside_do_not_count_and_dependencies_do(workspace):
+def test_repository_metadata_does_not_count_and_dependencies_do(workspace):
     workspace.write(".zot/extensions/x/main.js")
     workspace.granted()
     workspace.write(".zot/extensions/x/.git/index")
@@ -314,7 +314,7 @@ def test_repositories_inside_do_not_count_and_dependencies_do(workspace):
     assert workspace.changed() == [".zot/extensions/x/node_modules/a/index.js"]
 
 
-def test_more_than_can_be_looked_at_counts_as_changed(workspace):
+def test_code_that_is_too_large_to_scan_counts_as_changed(workspace):
     workspace.write(TOOL)
     workspace.granted()
     with workspace.write(".zot/extensions/x/weights").open("r+b") as file:
@@ -335,7 +335,7 @@ def test_more_than_can_be_looked_at_counts_as_changed(workspace):
 
 
 @pytest.mark.parametrize("content", ["[]", '{"workspaces": {"/": {}}}', "{", "\xff"])
-def test_a_damaged_file_trusts_nothing_and_is_left_alone(content, workspace):
+def test_a_damaged_file_trusts_nothing_and_is_not_replaced(content, workspace):
     workspace.write(TOOL)
     path = workspace.home / "trust.json"
     path.write_bytes(content.encode("latin-1"))
@@ -346,7 +346,7 @@ def test_a_damaged_file_trusts_nothing_and_is_left_alone(content, workspace):
     assert path.read_bytes() == content.encode("latin-1")
 
 
-def test_a_file_that_others_may_write_is_not_believed(workspace):
+def test_a_file_that_others_can_write_is_refused(workspace):
     workspace.write(TOOL)
     workspace.granted()
     (workspace.home / "trust.json").chmod(0o620)
@@ -354,7 +354,7 @@ def test_a_file_that_others_may_write_is_not_believed(workspace):
         workspace.state()
 
 
-def test_without_a_home_that_can_be_written_nothing_is_trusted(workspace):
+def test_nothing_is_granted_if_the_home_cannot_be_written(workspace):
     workspace.write(TOOL)
     trust = Trust(workspace.home / "missing")
     with pytest.raises(StorageError, match=r"trust\.json cannot be written: No such file or directory"):
@@ -362,7 +362,7 @@ def test_without_a_home_that_can_be_written_nothing_is_trusted(workspace):
     assert isinstance(trust.state(workspace.cwd), UntrustedCode)
 
 
-def test_processes_that_grant_at_once_lose_nothing(workspace, tmp_path):
+def test_concurrent_grants_are_all_saved(workspace, tmp_path):
     program = (
         "import sys; from pathlib import Path; from zotd.store.trust import Trust\n"
         "for number in range(20): Trust(Path(sys.argv[1])).grant(Path(sys.argv[2]) / str(number))\n"

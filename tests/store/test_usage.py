@@ -1,4 +1,4 @@
-"""Sums of what model requests took."""
+"""Sums of model usage."""
 
 import sqlite3
 from contextlib import closing
@@ -41,7 +41,7 @@ async def keys(archive, **options):
     return [row.key for row in await archive.usage(**options)]
 
 
-async def test_a_model_has_the_sum_of_its_requests_and_the_most_expensive_is_first(archive, journal, author_of):
+async def test_usage_is_summed_by_model_most_expensive_first(archive, journal, author_of):
     await author_of(journal, "s_1").commit((took(Tokens(1, 2, 3, 4, 0.25)),), (took(Tokens(10, 0, 0, 0, 0.25)),))
     await author_of(journal, "s_2").commit((took(Tokens(1, 1, 1, 1, 0.5)),), (took(Tokens(cost_usd=9), model="big"),))
     big, small = await archive.usage()
@@ -50,7 +50,7 @@ async def test_a_model_has_the_sum_of_its_requests_and_the_most_expensive_is_fir
     assert (small.cost_usd, small.attempts, small.unknown, small.name) == (1.0, 3, 0, "")
 
 
-async def test_it_is_summed_by_session_or_directory_too(archive, journal, author_of):
+async def test_usage_can_be_summed_by_session_or_directory(archive, journal, author_of):
     for session, cwd, cost in [("s_1", "/a", 1.0), ("s_2", "/b", 2.5), ("s_3", "/a", 2.0)]:
         await author_of(journal, session, cwd=cwd, name=f"name of {session}").commit((took(Tokens(cost_usd=cost)),))
     assert [(row.key, row.name) for row in await archive.usage(by="session")] == [
@@ -64,19 +64,19 @@ async def test_it_is_summed_by_session_or_directory_too(archive, journal, author
     ]
 
 
-async def test_only_what_was_after_a_time_counts(archive, journal, author_of):
+async def test_only_requests_after_the_given_time_count(archive, journal, author_of):
     await author_of(journal).commit(*[(took(Tokens(input=1), day=day),) for day in (1, 2, 3)])
     assert [row.input for row in await archive.usage(since=DAYS[2])] == [2]
     assert await archive.usage(since=DAYS[4]) == []
 
 
-async def test_a_request_without_figures_is_unknown(archive, journal, author_of):
+async def test_a_request_without_figures_counts_as_unknown(archive, journal, author_of):
     await author_of(journal).commit((took(None),), (took(Tokens(input=5)),))
     (row,) = await archive.usage()
     assert (row.input, row.attempts, row.unknown) == (5, 2, 1)
 
 
-async def test_a_request_that_a_crash_cut_is_unknown_and_cut_tools_are_none(archive, journal, author_of):
+async def test_a_request_cut_by_a_crash_counts_as_unknown_and_a_cut_tool_does_not(archive, journal, author_of):
     await author_of(journal, "s_1").commit((attempt(model="cut"),), (interrupted(),))
     await author_of(journal, "s_2").commit(
         (attempt(model="cut"),), (attempt(model="cut", answered=True),), (interrupted(),)
@@ -85,9 +85,7 @@ async def test_a_request_that_a_crash_cut_is_unknown_and_cut_tools_are_none(arch
     assert [(row.key, row.attempts, row.unknown) for row in await archive.usage()] == [("p/cut", 2, 2), ("p/m", 1, 0)]
 
 
-async def test_of_the_hour_that_a_report_begins_in_a_damaged_record_is_counted_as_unknown(
-    tmp_path, archive, journal, author_of
-):
+async def test_a_damaged_record_in_the_first_hour_counts_as_unknown(tmp_path, archive, journal, author_of):
     await author_of(journal).commit((took(Tokens(input=1)),), (took(Tokens(input=2)),))
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
         connection.execute("UPDATE records SET body = x'7b22' WHERE number = 1")
@@ -103,7 +101,7 @@ def guessed(record):
     return msgspec.structs.replace(record, estimate=GUESS)
 
 
-async def test_what_budgets_count_for_an_unknown_cost_is_a_figure_of_its_own(archive, journal, author_of):
+async def test_estimated_cost_is_reported_separately(archive, journal, author_of):
     await author_of(journal).commit(
         (took(Tokens(cost_usd=2)),),
         (guessed(took(None)),),
@@ -114,7 +112,7 @@ async def test_what_budgets_count_for_an_unknown_cost_is_a_figure_of_its_own(arc
     assert (row.cost_usd, row.estimated_usd) == (2.125, 0.5 + 0.375)
 
 
-async def test_budgets_count_what_is_known_and_the_estimates_of_the_rest(archive, journal, author_of):
+async def test_budgets_count_known_usage_and_estimates(archive, journal, author_of):
     await author_of(journal, "s_1").commit((took(Tokens(input=1, cost_usd=0.25)),), (guessed(took(None)),))
     await author_of(journal, "s_2").commit((guessed(took(Tokens(input=9))),))
     assert await archive.spent(DAYS[1]) == Tokens(input=15, output=6, cost_usd=1.25)
@@ -122,12 +120,10 @@ async def test_budgets_count_what_is_known_and_the_estimates_of_the_rest(archive
 
 
 @pytest.mark.parametrize("state", ["running", "waiting"])
-async def test_budgets_count_the_estimate_of_what_was_in_flight_when_the_daemon_died(
-    archive, journal, author_of, state
-):
+async def test_budgets_count_the_estimate_of_a_request_cut_by_a_crash(archive, journal, author_of, state):
     author = author_of(journal)
     await author.commit((took(Tokens(input=1)),), (guessed(attempt(day=3)),), (reply(day=2),), state=state)
-    assert await archive.spent(DAYS[1]) == Tokens(input=1)  # the reply is there
+    assert await archive.spent(DAYS[1]) == Tokens(input=1)  # the reply is recorded
     await author.commit((guessed(attempt(day=3)),), (guessed(attempt(day=3, answered=True)),))
     assert await archive.spent(DAYS[1]) == Tokens(input=1) + GUESS
     assert await archive.spent(DAYS[3]) == GUESS
@@ -136,7 +132,7 @@ async def test_budgets_count_the_estimate_of_what_was_in_flight_when_the_daemon_
     assert await archive.spent(DAYS[1]) == Tokens(input=1) + GUESS
 
 
-async def test_a_run_that_goes_on_asks_no_model_by_that(archive, journal, author_of):
+async def test_resuming_a_run_counts_no_request(archive, journal, author_of):
     resumed = msgspec.structs.replace(attempt(), resumes=True)
     await author_of(journal).commit((resumed,), state="running")
     assert await archive.spent("") == Tokens()
@@ -152,14 +148,14 @@ async def test_an_attempt_without_any_figures_is_never_free(tmp_path, archive, j
     assert await archive.spent("") == UNKNOWN + UNKNOWN + UNKNOWN
 
 
-async def test_a_record_that_is_damaged_later_still_counts_with_what_it_took(tmp_path, archive, journal, author_of):
+async def test_a_record_that_is_damaged_later_still_counts(tmp_path, archive, journal, author_of):
     await author_of(journal).commit((took(Tokens(input=1)),), (took(Tokens(input=2)),))
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
         connection.execute("UPDATE records SET body = x'7b22' WHERE number = 1")
     assert [(row.key, row.input) for row in await archive.usage()] == [("p/m", 3)]
 
 
-async def test_a_report_may_begin_within_an_hour(archive, journal, author_of):
+async def test_a_report_may_start_within_an_hour(archive, journal, author_of):
     minutes = [f"2026-11-21T{time}:00.000Z" for time in ("19:59", "20:10", "20:30", "20:59", "21:00", "21:01")]
     rows = [msgspec.structs.replace(took(Tokens(input=10**place)), time=time) for place, time in enumerate(minutes)]
     await author_of(journal).commit(*[(row,) for row in rows])
@@ -168,16 +164,16 @@ async def test_a_report_may_begin_within_an_hour(archive, journal, author_of):
     assert [row.input for row in await archive.usage(by="session")] == [111_111]
 
 
-async def test_a_commit_that_fails_is_in_no_sum(archive, journal, author_of):
+async def test_a_failed_commit_is_in_no_sum(archive, journal, author_of):
     author = author_of(journal)
     await author.commit((took(Tokens(input=1)),))
-    author.seal(took(Tokens(input=10)))  # never sent: what comes next does not follow what is stored
+    author.seal(took(Tokens(input=10)))  # not committed, so the next commit does not continue the stored session
     with pytest.raises(StorageError):
         await author.commit((took(Tokens(input=100)),))
     assert [row.input for row in await archive.usage()] == [1]
 
 
-async def test_all_time_is_added_up_without_a_look_at_the_records(journal):
+async def test_a_report_over_all_time_reads_no_records(journal):
     def plans(connection):
         return [
             row[3] for query in SUMS_BY.values() for row in connection.execute(f"EXPLAIN QUERY PLAN {query}", ("",))
@@ -192,7 +188,7 @@ async def test_deleted_sessions_are_in_no_sum(archive, journal, author_of):
     assert await archive.usage() == []
 
 
-async def test_the_records_are_found_by_an_index(tmp_path, journal):
+async def test_usage_records_are_found_by_an_index(tmp_path, journal):
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection:
         plan = " | ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {FOUND}", ("", "")))
     assert "records_usage (time>? AND time<?)" in plan

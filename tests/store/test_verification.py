@@ -1,4 +1,4 @@
-"""What is wrong with a database is found and said; what is right is counted."""
+"""`zotctl verify`: faults are found and described, and the content is counted."""
 
 import re
 import sqlite3
@@ -18,7 +18,7 @@ from zotd.wire.version import VERSION as PROGRAM
 
 @pytest.fixture
 async def path(tmp_path, author_of, say):
-    """A closed database with two sessions of three records each, all in the index."""
+    """A closed and indexed database with two sessions of three records each."""
     path = tmp_path / "zot.db"
     journal = await SqliteJournal.open(path)
     for session in ("s_1", "s_2"):
@@ -36,14 +36,14 @@ def edit(path, *statements):
             connection.execute(statement)
 
 
-async def test_a_sound_database_is_counted(path):
+async def test_verifying_an_intact_database_counts_its_content(path):
     report = verify(path)
     assert report.problems == []
     assert (report.sessions, report.records, report.messages) == (2, 6, 4)
     assert (report.version, report.size_bytes) == (PROGRAM, path.stat().st_size)
 
 
-async def test_the_live_database_is_looked_at_with_what_is_only_in_its_log(tmp_path, journal, author_of, say):
+async def test_verifying_a_live_database_includes_its_log(tmp_path, journal, author_of, say):
     await author_of(journal).commit((say.note("a"), [say.said("red")]))
     before = (tmp_path / "zot.db").read_bytes()
     report = verify(tmp_path / "zot.db")
@@ -51,14 +51,14 @@ async def test_the_live_database_is_looked_at_with_what_is_only_in_its_log(tmp_p
     assert (tmp_path / "zot.db").read_bytes() == before
 
 
-async def test_a_database_that_nobody_has_open_is_looked_at_and_nothing_is_made_beside_it(path):
+async def test_verifying_a_closed_database_creates_no_files(path):
     before = path.read_bytes()
     assert verify(path).problems == []
     assert ([entry.name for entry in path.parent.iterdir()], path.read_bytes()) == (["zot.db"], before)
 
 
-async def test_what_a_daemon_writes_that_starts_meanwhile_is_looked_at_too(path, author_of, say):
-    """Looked at as if nothing changed, it would be what it was, or torn."""
+async def test_verification_includes_writes_of_a_daemon_that_starts_meanwhile(path, author_of, say):
+    """Opened as immutable, the database would look unchanged, or torn."""
     starts = []
 
     def look(connection):
@@ -72,7 +72,7 @@ async def test_what_a_daemon_writes_that_starts_meanwhile_is_looked_at_too(path,
     assert starts == [(6,), (5,)]
 
 
-def test_an_older_schema_is_looked_at_too(tmp_path):
+def test_an_older_schema_can_be_verified(tmp_path):
     older.version_1(tmp_path / "old.db")
     report = verify(tmp_path / "old.db")
     assert (report.schema, report.records, report.problems) == (1, 3, [])
@@ -98,7 +98,7 @@ def test_an_older_schema_is_looked_at_too(tmp_path):
         ("UPDATE texts_data SET block = x'00' WHERE id > 100", "the search index"),
     ],
 )
-async def test_damage_is_found_and_named(path, damage, sentence):
+async def test_damage_is_found_and_described(path, damage, sentence):
     edit(path, damage)
     problems = verify(path).problems
     assert problems
@@ -108,7 +108,7 @@ async def test_damage_is_found_and_named(path, damage, sentence):
 @pytest.mark.parametrize(
     "damage", ["UPDATE sums SET input = input + 1", "DELETE FROM sums", "UPDATE sums SET hour = '2026-11-21T19'"]
 )
-async def test_sums_of_usage_that_are_not_those_of_the_records_are_found(tmp_path, damage):
+async def test_wrong_usage_sums_are_found(tmp_path, damage):
     path = tmp_path / "old.db"
     older.version_6(path)
     await (await SqliteJournal.open(path)).close()
@@ -124,13 +124,13 @@ async def test_damage_of_one_session_does_not_hide_the_others(path):
     assert report.sessions == 2
 
 
-async def test_a_damaged_page_is_reported_and_the_rest_still_looked_at(path, author_of, say):
+async def test_a_damaged_page_is_reported_and_the_rest_is_verified(path, author_of, say):
     journal = await SqliteJournal.open(path)
     await author_of(journal, "s_3").commit((say.note("X" * 20_000),))
     await journal.close()
     content = bytearray(path.read_bytes())
     page = content.index(b"X" * 4000) // 4096 * 4096
-    content[page : page + 4] = b"\xff\xff\xff\xff"  # where the chain of pages goes on
+    content[page : page + 4] = b"\xff\xff\xff\xff"  # number of the next page in the chain
     path.write_bytes(content)
 
     report = verify(path)
@@ -139,7 +139,7 @@ async def test_a_damaged_page_is_reported_and_the_rest_still_looked_at(path, aut
     assert (report.sessions, report.records) == (3, 6)
 
 
-async def test_no_more_problems_are_told_than_anybody_reads(path):
+async def test_the_number_of_reported_problems_is_limited(path):
     edit(
         path,
         *[f"INSERT INTO sessions VALUES (NULL, 'x{n}', '', '', '', '', 0, 0, '', 0)" for n in range(2 * MAX_PROBLEMS)],
@@ -148,7 +148,7 @@ async def test_no_more_problems_are_told_than_anybody_reads(path):
 
 
 @pytest.mark.parametrize("content", [None, "", "no database" * 1000])
-def test_what_is_no_database_is_refused_with_its_name_and_not_made(tmp_path, content):
+def test_a_missing_or_foreign_file_is_refused_and_not_created(tmp_path, content):
     path = tmp_path / "other.db"
     if content is not None:
         path.write_text(content)

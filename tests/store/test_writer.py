@@ -1,4 +1,4 @@
-"""The thread that writes: grouping, durability, failure, bounds."""
+"""The writer thread: groups, durability, failures, limits."""
 
 import asyncio
 import queue
@@ -15,7 +15,7 @@ FULL, NORMAL = 2, 1
 
 
 class Desk:
-    """Submits writes, and can hold the thread inside one so that others have to wait."""
+    """Submits writes, and can block the thread in one of them so that others queue up."""
 
     def __init__(self, writer):
         self.writer = writer
@@ -62,7 +62,7 @@ async def desk(tmp_path):
     await writer.close()
 
 
-async def test_everything_that_waits_is_one_transaction_synced_once(desk):
+async def test_all_queued_writes_share_a_transaction_and_a_sync(desk):
     desk.hold()
     ends = [desk.put(f"{n:02}", durable=n % 7 == 0) for n in range(50)]
     desk.gate.set()
@@ -73,7 +73,7 @@ async def test_everything_that_waits_is_one_transaction_synced_once(desk):
     assert len(await desk.keys()) == 50
 
 
-async def test_a_durable_write_is_committed_with_full_synchronisation_and_others_are_not(desk):
+async def test_only_durable_writes_are_committed_with_synchronous_full(desk):
     levels = []
 
     def look(connection):
@@ -85,7 +85,7 @@ async def test_a_durable_write_is_committed_with_full_synchronisation_and_others
     assert levels == [NORMAL, FULL, NORMAL]
 
 
-async def test_a_group_with_one_durable_write_is_synchronised(desk):
+async def test_a_group_with_a_durable_write_is_synced(desk):
     levels = []
     desk.hold()
     desk.submit(lambda c: levels.extend(c.execute("PRAGMA synchronous").fetchone()))
@@ -95,7 +95,7 @@ async def test_a_group_with_one_durable_write_is_synchronised(desk):
     assert levels == [FULL]
 
 
-async def test_a_write_that_the_database_refuses_does_not_take_its_group_with_it(desk):
+async def test_a_refused_write_does_not_fail_its_group(desk):
     await desk.put("taken")
     desk.hold()
     before, failing, after = desk.put("before"), desk.put("taken"), desk.put("after")
@@ -108,7 +108,7 @@ async def test_a_write_that_the_database_refuses_does_not_take_its_group_with_it
     assert sorted(await desk.keys()) == ["after", "before", "taken"]
 
 
-async def test_what_a_failing_write_did_before_it_failed_is_undone(desk):
+async def test_changes_of_a_failed_write_are_rolled_back(desk):
     def half(connection):
         connection.execute("INSERT INTO settings VALUES ('half', '')")
         connection.execute("INSERT INTO nowhere VALUES (1)")
@@ -126,7 +126,7 @@ async def test_a_bug_in_a_write_fails_that_write_only_and_is_logged(desk, caplog
     assert await desk.put("next") is None
 
 
-async def test_a_failure_in_what_follows_a_commit_does_not_keep_the_others_from_theirs(desk, caplog):
+async def test_an_error_in_one_callback_does_not_affect_the_others(desk, caplog):
     def broken(_):
         raise RuntimeError("the session is broken")
 
@@ -144,10 +144,8 @@ def not_synced(_):
     raise error
 
 
-async def test_after_a_failed_sync_what_is_in_the_log_is_written_elsewhere_before_anything_is_acknowledged(
-    desk, tmp_path
-):
-    """The system may have forgotten what it could not sync, and the next sync would not say so."""
+async def test_the_log_is_rewritten_after_a_failed_sync(desk, tmp_path):
+    """The kernel may have dropped the pages that it could not sync, and the next sync would succeed regardless."""
     await desk.put("before")
     with sqlite3.connect(tmp_path / "zot.db") as reader:
         reader.execute("BEGIN").execute("SELECT count(*) FROM settings").fetchone()
@@ -161,7 +159,7 @@ async def test_after_a_failed_sync_what_is_in_the_log_is_written_elsewhere_befor
     assert await desk.keys() == ["after", "before"]
 
 
-async def test_a_write_over_the_bound_is_refused_in_its_turn_and_the_next_one_taken(desk):
+async def test_a_write_beyond_the_limit_is_refused_in_its_turn(desk):
     desk.hold()
     large = desk.put("large", size_bytes=QUEUE_BYTES + 1)
     refused = desk.put("refused", size_bytes=1)
@@ -179,7 +177,7 @@ async def test_a_write_over_the_bound_is_refused_in_its_turn_and_the_next_one_ta
 
 @pytest.fixture
 async def spare(tmp_path):
-    """A desk whose writer has spare work: three slices after each pause, each of which the test lets begin."""
+    """A `Desk` with spare work: three slices after each pause, each of which waits for the test."""
 
     class Spare:
         def __init__(self):
@@ -206,13 +204,13 @@ async def spare(tmp_path):
     await writer.close()
 
 
-async def test_a_pause_is_used_for_spare_work_and_a_write_waits_for_one_slice_of_it_only(spare):
+async def test_a_write_waits_for_at_most_one_slice_of_spare_work(spare):
     desk, work = spare
     await desk.submit(durable=True)
     assert await work.next() == 2
     end = desk.put("between")
     work.let.put(None)
-    assert await end is None  # although nothing lets the second slice end
+    assert await end is None  # even though the second slice is still blocked
     for left in (1, 0):
         assert await work.next() == left
         work.let.put(None)
@@ -220,7 +218,7 @@ async def test_a_pause_is_used_for_spare_work_and_a_write_waits_for_one_slice_of
     assert work.seen == {(True, NORMAL)}
 
 
-async def test_spare_work_that_fails_is_undone_and_ends_nothing(tmp_path, caplog):
+async def test_failed_spare_work_is_rolled_back(tmp_path, caplog):
     failed = threading.Event()
 
     def fail(connection):
@@ -239,7 +237,7 @@ async def test_spare_work_that_fails_is_undone_and_ends_nothing(tmp_path, caplog
     await writer.close()
 
 
-async def test_close_writes_what_waits_and_refuses_what_comes_later(desk):
+async def test_close_writes_the_queue_and_refuses_later_writes(desk):
     desk.hold()
     ends = [desk.put(str(n)) for n in range(10)]
     async with asyncio.TaskGroup() as group:
@@ -252,7 +250,7 @@ async def test_close_writes_what_waits_and_refuses_what_comes_later(desk):
     assert str(await late) == "the journal is closed"
 
 
-async def test_a_loop_that_has_ended_does_not_stop_what_was_submitted(tmp_path):
+async def test_submitted_writes_are_completed_even_if_the_loop_is_closed(tmp_path):
     path = tmp_path / "zot.db"
     gate = threading.Event()
 
@@ -276,7 +274,7 @@ async def test_a_loop_that_has_ended_does_not_stop_what_was_submitted(tmp_path):
     assert sqlite3.connect(path).execute("SELECT key FROM settings").fetchall() == [("orphan",)]
 
 
-async def test_a_probe_is_called_at_each_point_of_a_transaction_in_order(tmp_path):
+async def test_the_probe_is_called_at_each_point_in_order(tmp_path):
     reached: list[str] = []
     writer = Writer(lambda: open_for_writing(tmp_path / "zot.db"), probe=reached.append)
     await writer.open()
