@@ -1,4 +1,4 @@
-"""A daemon in the test's loop, and a client that sees every frame."""
+"""A daemon in the test's event loop, and clients that see every frame."""
 
 from contextlib import AsyncExitStack
 
@@ -17,7 +17,7 @@ async def place(tmp_path):
 
 @pytest.fixture
 async def connect(place):
-    """`await connect(**hello)`: another client; it says hello when it has something to say."""
+    """`await connect(**hello)`: another client; it sends a hello if there are arguments."""
     async with AsyncExitStack() as stack:
 
         async def connect(**hello):
@@ -36,13 +36,13 @@ async def client(connect):
 
 @pytest.fixture
 async def session(client, place):
-    """A session's id; its provider needs no key, and nobody prompts it."""
+    """Id of a session whose provider needs no key, and which gets no prompts."""
     made = await client.ask("session.create", cwd=str(place.cwd), provider="ollama", model="none")
     return made["session"]["id"]
 
 
 class Door:
-    """A daemon with a WebSocket door, and an admin on its Unix socket."""
+    """A daemon with a WebSocket door, and an admin client on its Unix socket."""
 
     def __init__(self, stack, place, admin, url):
         self.stack = stack
@@ -54,7 +54,7 @@ class Door:
         return (await self.admin.ask("token.create", name=name, role=role, **fields))["token"]
 
     async def local(self):
-        """A client on the Unix socket that has not said hello yet."""
+        """A client on the Unix socket that has not sent a hello."""
         return await self.stack.enter_async_context(WireClient.connect(self.place.socket))
 
     async def visitor(self, **options):

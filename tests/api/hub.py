@@ -1,4 +1,4 @@
-"""One session, its journal and its clients, each of which goes on when the test says so."""
+"""One session with a journal and clients, each of which proceeds only when the test says so."""
 
 import asyncio
 from collections import deque
@@ -16,14 +16,14 @@ from zotd.wire import api
 Done = Callable[[StorageError | None], None]
 
 PAGE = 50
-"""Messages of a snapshot, when the client does not say how many."""
+"""Default number of messages in a snapshot."""
 
 REPLACING = {"assistant_message"}
-"""Of the committed events that there are here, those that say what live ones before them have said."""
+"""Committed events that contain, or make obsolete, the live events before them."""
 
 
 class Clock(asyncio.SelectorEventLoop):
-    """An event loop in which time passes when the test says so."""
+    """An event loop whose clock is advanced by the test."""
 
     now = 0.0
 
@@ -32,16 +32,16 @@ class Clock(asyncio.SelectorEventLoop):
 
 
 class Disk(Memory):
-    """A journal in three steps: a commit is handed over, it is stored, and the session hears of it; reads take long."""
+    """A journal in three steps: a commit is submitted, stored, and reported; reads take as long as the test wants."""
 
     def __init__(self):
         super().__init__()
         self.lines: list[bytes] = []
-        """Every event that is stored; the first has the `seq` 1."""
+        """Every stored event; the first one has `seq` 1."""
         self.submitted: deque[tuple[SessionRow, Sequence[JournalEntry], bool, Done]] = deque()
         self.unheard: deque[tuple[Done, StorageError | None]] = deque()
         self.reads: list[asyncio.Future[bool]] = []
-        """Those that wait; with True they get what was there when they began, else what is there now."""
+        """Pending reads; with True they return what was stored when they began, else what is stored now."""
 
     def commit(self, row, entries, *, durable, done):
         self.submitted.append((row, entries, durable, done))
@@ -80,7 +80,7 @@ class Disk(Memory):
 
 
 class Manager:
-    """Has one session."""
+    """A manager with a single session."""
 
     def __init__(self, session):
         self.session = session
@@ -100,7 +100,7 @@ class Manager:
 
 
 class Wire(asyncio.Transport):
-    """A transport whose peer reads when the test says so; what was read is in `read`."""
+    """A transport whose peer reads when the test says so; `read` has what was read."""
 
     def __init__(self, loop):
         super().__init__()
@@ -108,7 +108,7 @@ class Wire(asyncio.Transport):
         self.read = bytearray()
         self.held = bytearray()
         self.high: int | None = None
-        """The peer does not read, and beyond so many bytes the transport has enough; None: it reads."""
+        """Size of the buffer that counts as full while the peer does not read; None: it reads."""
         self.is_paused = False
         self.is_closed = False
         self.is_gone = False
@@ -132,7 +132,7 @@ class Wire(asyncio.Transport):
             self.connection.paused()
 
     def take(self, size):
-        """The peer reads so many bytes."""
+        """Let the peer read this many bytes."""
         self.read += self.held[:size]
         del self.held[:size]
         if self.is_paused and len(self.held) <= (self.high or 0) // 4:
@@ -147,7 +147,7 @@ class Wire(asyncio.Transport):
             self.abort()
 
     def abort(self):
-        """Also what a peer does that breaks down: nothing more is read."""
+        """Also simulates a peer that breaks down: nothing more is read."""
         self.is_closed = True
         self.held.clear()
         if not self.is_gone:
@@ -155,7 +155,7 @@ class Wire(asyncio.Transport):
             self._loop.call_soon(self.connection.lost)
 
 
-# --- a client -----------------------------------------------------------------------------------------------------
+# --- clients ------------------------------------------------------------------------------------------------------
 
 
 class Client:
@@ -164,7 +164,7 @@ class Client:
     def __init__(self, disk):
         self.disk = disk
         self.seq = 0
-        """Of the last event that it has: its cursor."""
+        """`seq` of the last event received: the cursor."""
         self.wire: Wire
         self.requests = 0
         self.evictions = 0
@@ -172,16 +172,16 @@ class Client:
     def connect(self, wire):
         self.wire = wire
         self.asked: dict[int, api.Cursor | None] = {}
-        """Its attachments by request, each with its cursor."""
+        """Cursors of its attach requests, by request."""
         self.answered = 0
-        """The last of its requests that has an answer."""
+        """The last request that was answered."""
         self.stage = "away"
         self.known = 0
-        """`seq` as far as this connection has told it."""
+        """The highest `seq` that this connection has reported."""
         self.replaced = 0
         self.last_live: int | None = None
 
-    # --- what it sends ---
+    # --- sending ---
 
     def send(self, command, **fields):
         self.requests += 1
@@ -203,7 +203,7 @@ class Client:
     def wants_to_follow(self):
         return self.requests in self.asked
 
-    # --- what it reads ---
+    # --- reading ---
 
     def look(self):
         *lines, rest = self.wire.read.split(b"\n")
@@ -219,7 +219,7 @@ class Client:
                 assert frame["success"], frame
                 self._answer(frame["id"], frame.get("data"))
             case {"type": "evicted", "last_seq": last_seq}:
-                assert last_seq <= self.known  # less, when it was about to attach again: nothing is missed by that
+                assert last_seq <= self.known  # less if it was about to attach again, which misses nothing
                 self.evictions += 1
                 self.stage = "evicted"
             case {"type": "replay_complete", "seq": seq}:
@@ -235,7 +235,7 @@ class Client:
                 assert (frame["type"], self.stage) == ("presence", "live")
 
     def _answer(self, request, data):
-        if request < self.answered:  # an attachment that it has given up since
+        if request < self.answered:  # superseded by a later attach
             return
         self.answered = request
         if request not in self.asked:

@@ -1,4 +1,4 @@
-"""Connections that behave badly, and many at once: each costs what it costs, and nothing is left of it."""
+"""Misbehaving connections, and many at once: their cost is bounded, and nothing remains of them."""
 
 import asyncio
 import gc
@@ -16,10 +16,10 @@ from zotd.wire.api import COMMANDS, Role
 CROWD = 100
 
 STORIES = 24
-"""Sessions that one client reads again at once; each holds more than is read at a time."""
+"""Number of sessions that one client replays at once; each has more than a page of events."""
 
 
-async def test_the_daemon_tells_what_it_holds_and_has_done(connect, session):
+async def test_metrics_report_what_the_daemon_holds_and_has_done(connect, session):
     client, other = await connect(), await connect()
     before = await client.ask("daemon.metrics")
     await other.ask("attach", session=session)
@@ -37,7 +37,7 @@ async def test_the_daemon_tells_what_it_holds_and_has_done(connect, session):
 
 
 @pytest.mark.parametrize("leaves_first", [True, False])
-async def test_nothing_of_a_deleted_session_stays_in_memory(connect, session, leaves_first):
+async def test_a_deleted_session_leaves_nothing_in_memory(connect, session, leaves_first):
     admin, follower = await connect(role="admin"), await connect()
     await follower.ask("attach", session=session)
     if leaves_first:
@@ -52,14 +52,14 @@ async def test_nothing_of_a_deleted_session_stays_in_memory(connect, session, le
 
 
 async def lists_until(client, count):
-    """Every list of those who are there, up to the first with so many."""
+    """Every presence list, up to the first one with this many clients."""
     found = [(await client.until("presence"))[-1]["clients"]]
     while len(found[-1]) != count:
         found.append((await client.until("presence"))[-1]["clients"])
     return found
 
 
-async def test_a_crowd_that_comes_at_once_is_told_of_in_a_few_lists(connect, session):
+async def test_clients_that_attach_at_once_cause_only_a_few_presence_lists(connect, session):
     first = await connect(client={"name": "first"})
     await first.ask("attach", session=session)
     others = [await connect() for _ in range(CROWD)]
@@ -74,10 +74,10 @@ async def test_a_crowd_that_comes_at_once_is_told_of_in_a_few_lists(connect, ses
     await lists_until(first, 1)
 
 
-# --- many things on one connection --------------------------------------------------------------------------------
+# --- many requests on one connection ------------------------------------------------------------------------------
 
 
-async def test_a_client_that_reads_is_not_cut_however_many_sessions_it_reads_again_at_once(connect, place):
+async def test_a_reading_client_is_not_disconnected_while_many_sessions_replay(connect, place):
     client = await connect()
     async with ModelServer(lambda _: text("I see")) as model:
         options = {"cwd": str(place.cwd), "provider": "openai", "base_url": model.openai_url, "no_ext": True}
@@ -101,18 +101,18 @@ async def test_a_client_that_reads_is_not_cut_however_many_sessions_it_reads_aga
         assert seqs[:-1] == list(range(1, seqs[-1] + 1))
 
 
-async def test_no_more_commands_of_a_client_run_at_once_than_may_and_all_are_answered(client):
+async def test_the_concurrent_commands_of_a_client_are_limited_and_all_answered(client):
     requests = {client.send("daemon.metrics") for _ in range(MAX_IN_FLIGHT * 3)}
     found = [await client.frame() for _ in requests]
     assert {answer["id"] for answer in found} == requests
     assert max(answer["data"]["tasks"] for answer in found) < MAX_IN_FLIGHT * 2
 
 
-# --- lines that do not end ----------------------------------------------------------------------------------------
+# --- incomplete lines ---------------------------------------------------------------------------------------------
 
 
 class Wire(asyncio.Transport):
-    """A transport without anything behind it."""
+    """A transport without a peer."""
 
     def __init__(self):
         super().__init__()
@@ -137,7 +137,7 @@ class Wire(asyncio.Transport):
 
 
 class Ignored:
-    """Takes every line for nothing."""
+    """A dispatcher that ignores every line."""
 
     def take(self, *_):
         return None
@@ -151,10 +151,10 @@ def wire():
 @pytest.fixture
 def connection(wire):
     house = SimpleNamespace(tally=Tally(), manager=SimpleNamespace(listen=lambda _: lambda: None))
-    return ServerConnection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # what it uses
+    return ServerConnection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # as far as used
 
 
-async def test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connection(connection, wire):
+async def test_a_client_that_does_not_finish_its_line_is_disconnected(connection, wire):
     connection.received(b'{"type":"ping","x":"')
     for _ in range(HALF_LINE_BEATS):
         connection.heartbeat()
@@ -163,7 +163,7 @@ async def test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connectio
     assert wire.is_closed
 
 
-async def test_a_client_that_ends_its_lines_may_take_its_time(connection, wire):
+async def test_a_slow_client_that_finishes_its_lines_stays_connected(connection, wire):
     for _ in range(HALF_LINE_BEATS * 2):
         connection.received(b'"}\n{"type":"ping","x":"')
         connection.heartbeat()
@@ -173,23 +173,23 @@ async def test_a_client_that_ends_its_lines_may_take_its_time(connection, wire):
     assert not wire.is_closed
 
 
-# --- sending again ------------------------------------------------------------------------------------------------
+# --- repeated requests --------------------------------------------------------------------------------------------
 
 CHANGE_NOTHING = {
     *("daemon.compact", "daemon.reload", "ext.tap", "session.export", "token.list", "trust.list"),
-    *("auth.check", "auth.login", "auth.logout"),  # whose key is to be in no digest, not even as a repetition
+    *("auth.check", "auth.login", "auth.logout"),  # their keys must not be in any digest
 }
-"""Commands above the role `read` that read only, or whose second time changes nothing."""
+"""Commands above the role `read` that only read, or that have no further effect when repeated."""
 
 
-def test_whatever_changes_something_can_be_sent_again_under_the_same_id():
+def test_every_changing_command_accepts_a_request_id():
     without = {
         row.name for row in COMMANDS if "request_id" not in row.params.__struct_fields__ and row.role > Role.READ
     }
     assert without == CHANGE_NOTHING
 
 
-async def test_what_was_answered_on_a_connection_that_is_gone_is_answered_again_on_the_next(connect, place):
+async def test_a_request_repeated_on_another_connection_gets_the_first_response(connect, place):
     fields = {"cwd": str(place.cwd), "provider": "ollama", "model": "none", "request_id": "made once"}
     first = await connect()
     made = await first.ask("session.create", **fields)

@@ -1,4 +1,4 @@
-"""What a program may do that descends from the daemon: real processes, which this one, the daemon, has started."""
+"""Rights of programs that descend from the daemon: real processes, started by this one, which acts as the daemon."""
 
 import asyncio
 import logging
@@ -31,7 +31,7 @@ daemon.connect(path)
 socket.send_fds(pair, [b"."], [daemon.fileno()])
 pair.recv(1)
 """
-"""Connects, and hands the connection over, which changes nothing: the kernel remembers who has connected."""
+"""Connects and passes the connection on; the kernel still reports the process that has connected."""
 
 ABOUT_NONE = {"hello", "ping", "subscribe", "session.list", "get_models", "daemon.status", "daemon.metrics"}
 
@@ -41,7 +41,7 @@ VALUES = {
     "args": "", "code": "x", "cwd": "/", "height": 1, "input": "i_1", "key": "up", "message": "go", "model": "x", "name": "nobody",
     "panel_id": "p", "position": 1, "query": "x", "reasoning": "low", "seq": 1, "topics": [], "width": 1,
 }  # fmt: skip
-"""Something for each field that a command needs."""
+"""A value for each required field of a command."""
 
 
 def fields(command):
@@ -57,7 +57,7 @@ def client_on(fd):
 
 
 class Family:
-    """Starts programs that connect."""
+    """Starts programs that connect to the daemon."""
 
     def __init__(self, stack, place):
         self._stack = stack
@@ -72,7 +72,7 @@ class Family:
         return await self._connection(ours, theirs)
 
     async def stranger(self):
-        """A connection of a program that has stayed in our session, as a shell's do in the shell's."""
+        """A connection of a program that stays in our session, like the children of a shell."""
         ours, theirs = socket.socketpair()
         program = await asyncio.create_subprocess_exec(*connecting(self._place), stdin=theirs.fileno())
         self._stack.push_async_callback(program.wait)
@@ -95,7 +95,7 @@ async def family(place):
 
 @pytest.fixture
 async def nesting(tmp_path):
-    """The same with a daemon that lets programs open sessions; and a client of a person, there."""
+    """Like `house`, but with `nested = "submit"`; and a client of a user."""
     async with AsyncExitStack() as stack:
         where = await stack.enter_async_context(serving(tmp_path, {"ZOT_NESTED": "submit"}))
         person = await stack.enter_async_context(WireClient.connect(where.socket))
@@ -103,22 +103,22 @@ async def nesting(tmp_path):
 
 
 async def made(client, place, **fields):
-    """A new session's id; its provider needs no key, and nobody prompts it."""
+    """Id of a new session whose provider needs no key."""
     found = await client.ask("session.create", cwd=str(place.cwd), provider="ollama", model="none", **fields)
     return found["session"]["id"]
 
 
 async def sentence(client, command, **fields):
-    """Why it is forbidden."""
+    """The message of the refusal."""
     answer = await client.answer(command, **fields)
     assert (answer["success"], answer.get("code")) == (False, "forbidden"), answer
     return answer["error"]
 
 
-# --- deciding -----------------------------------------------------------------------------------------------------
+# --- approvals ----------------------------------------------------------------------------------------------------
 
 
-async def test_it_cannot_approve_and_is_told_the_rule(family, session, caplog):
+async def test_a_descendant_cannot_approve_and_is_told_the_rule(family, session, caplog):
     program = await family.descendant(session)
     with caplog.at_level(logging.WARNING):
         said = await sentence(program, "approve", session=session, approval="a_1", args_digest="", decision="allow")
@@ -127,29 +127,29 @@ async def test_it_cannot_approve_and_is_told_the_rule(family, session, caplog):
 
 
 @pytest.mark.parametrize("role", ["approve", "admin"])
-async def test_it_gets_no_role_that_decides_and_keeps_the_one_it_has(family, session, role):
+async def test_a_descendant_cannot_get_a_higher_role(family, session, role):
     program = await family.descendant(session)
     assert "rule: descendants never decide" in await sentence(program, "hello", role=role)
     assert (await program.ask("hello"))["role"] == "submit"
     assert (await program.ask("hello", role="read"))["role"] == "read"
 
 
-async def test_a_program_that_was_not_started_for_anybody_of_ours_is_a_person(family, session):
+async def test_an_unrelated_program_is_not_confined(family, session):
     person = await family.stranger()
     assert (await person.ask("hello"))["role"] == "approve"
     assert (await person.ask("hello", role="admin"))["role"] == "admin"
     assert (await person.ask("session.list"))["sessions"]
 
 
-# --- seeing -------------------------------------------------------------------------------------------------------
+# --- visibility ---------------------------------------------------------------------------------------------------
 
 
-async def test_everything_that_the_rule_does_not_name_is_forbidden(family, session):
-    """A new command is, until somebody has thought about it."""
+async def test_every_command_not_listed_is_forbidden_for_descendants(family, session):
+    """So a new command is forbidden until it is added to the rule."""
     program = await family.descendant(session)
     found = {}
     for row in api.COMMANDS:
-        if row.name in HANDLERS and row.name != "attach":  # whose events would come between
+        if row.name in HANDLERS and row.name != "attach":  # its events would come between the responses
             values = {"session": session, **VALUES}
             known = {key: value for key, value in values.items() if key in fields(row.name)}
             found[row.name] = (await program.answer(row.name, **known)).get("code")
@@ -158,7 +158,7 @@ async def test_everything_that_the_rule_does_not_name_is_forbidden(family, sessi
     assert allowed == (ABOUT_NONE & found.keys()) | reads - {"presence.update"} | {"ext.reload", "ext.tap"}
 
 
-async def test_of_sessions_it_sees_its_own(family, client, session, place):
+async def test_a_descendant_sees_only_its_own_session(family, client, session, place):
     other = await made(client, place)
     program = await family.descendant(session)
     assert [one["id"] for one in (await program.ask("session.list"))["sessions"]] == [session]
@@ -169,7 +169,7 @@ async def test_of_sessions_it_sees_its_own(family, client, session, place):
     assert {one["id"] for one in (await client.ask("session.list"))["sessions"]} == {session, other}
 
 
-async def test_it_follows_its_own_session_and_does_not_change_it(family, session):
+async def test_a_descendant_can_follow_but_not_change_its_own_session(family, session):
     program = await family.descendant(session)
     assert (await program.ask("attach", session=session))["session"]["id"] == session
     await program.until("replay_complete")
@@ -177,7 +177,7 @@ async def test_it_follows_its_own_session_and_does_not_change_it(family, session
         assert "only read their own session" in await sentence(program, command, session=session, **fields)
 
 
-async def test_of_topics_it_hears_what_is_about_its_own_session(family, client, session, place):
+async def test_a_descendant_gets_only_topic_events_about_its_own_session(family, client, session, place):
     program = await family.descendant(session)
     await program.ask("subscribe", topics=["sessions", "extensions", "trust"])
     other = await made(client, place)
@@ -187,7 +187,7 @@ async def test_of_topics_it_hears_what_is_about_its_own_session(family, client, 
     assert (heard["session"], heard["name"]) == (session, "own")
 
 
-async def test_extensions_are_those_of_its_session_or_of_its_directory(family, session, place):
+async def test_a_descendant_sees_the_extensions_of_its_session_or_directory(family, session, place):
     program = await family.descendant(session)
     for command in ("ext.list", "ext.doctor", "ext.reload"):
         assert await program.ask(command, session=session) == await program.ask(command, cwd=str(place.cwd))
@@ -203,8 +203,8 @@ async def test_an_orphan_sees_no_session(family, session):
         assert "never decide" in await sentence(program, "hello", role="admin")
 
 
-async def test_who_has_left_before_it_could_be_looked_at_sees_no_session(place, session):
-    """The loop stands still meanwhile, so that the connection waits to be accepted."""
+async def test_a_program_that_exits_before_it_is_identified_sees_no_session(place, session):
+    """The loop is blocked meanwhile, so that the connection waits to be accepted."""
     ours, theirs = socket.socketpair()
     with ours, subprocess.Popen(connecting(place), stdin=theirs.fileno()) as program:  # noqa: ASYNC220  (it has to block)
         theirs.close()
@@ -219,14 +219,14 @@ async def test_who_has_left_before_it_could_be_looked_at_sees_no_session(place, 
 # --- nested sessions ----------------------------------------------------------------------------------------------
 
 
-async def test_it_opens_no_session_and_is_told_what_would_let_it(family, session, place):
+async def test_a_descendant_cannot_create_sessions_by_default(family, session, place):
     program = await family.descendant(session)
     said = await sentence(program, "session.create", cwd=str(place.cwd), ephemeral=True)
     assert "(rule: descendants only read their own)" in said
     assert 'nested = "submit"' in said
 
 
-async def test_where_that_is_allowed_it_opens_an_ephemeral_one_and_drives_only_that(nesting):
+async def test_with_nested_submit_a_descendant_can_use_its_own_ephemeral_session(nesting):
     family, person, place = nesting
     own = await made(person, place)
     program, beside = await family.descendant(own), await family.descendant(own)
@@ -240,14 +240,14 @@ async def test_where_that_is_allowed_it_opens_an_ephemeral_one_and_drives_only_t
     assert "not stored" in await sentence(program, "session.fork", session=nested)
 
 
-async def test_a_nested_session_opens_no_other(nesting):
+async def test_a_program_of_a_nested_session_cannot_create_another(nesting):
     family, person, place = nesting
     program = await family.descendant(await made(person, place))
     below = await family.descendant(await made(program, place, ephemeral=True))
     assert "(rule: one level deep)" in await sentence(below, "session.create", cwd=str(place.cwd), ephemeral=True)
 
 
-async def test_a_nested_session_permits_no_more_than_the_one_it_works_for(nesting):
+async def test_a_nested_session_is_no_more_permissive_than_its_origin(nesting):
     family, person, place = nesting
     own = await made(person, place, mode="ask")
     program = await family.descendant(own)
@@ -261,7 +261,7 @@ async def test_a_nested_session_permits_no_more_than_the_one_it_works_for(nestin
     assert "never decide" in await sentence(program, "session.configure", session=nested["id"], mode="ask")
 
 
-async def test_a_nested_session_does_not_say_what_is_trusted(nesting):
+async def test_a_nested_session_cannot_trust_a_workspace(nesting):
     family, person, place = nesting
     mine = place.cwd / ".zot" / "extensions" / "mine"
     mine.mkdir(parents=True)
@@ -275,13 +275,13 @@ async def test_a_nested_session_does_not_say_what_is_trusted(nesting):
     assert (found["name"], found["state"]) == ("mine", "untrusted")
 
 
-async def test_an_ephemeral_session_of_a_person_opens_one(nesting):
+async def test_a_program_of_a_users_ephemeral_session_can_create_a_nested_one(nesting):
     family, person, place = nesting
     program = await family.descendant(await made(person, place, ephemeral=True))
     assert await made(program, place, ephemeral=True)
 
 
-async def test_who_belongs_to_no_session_opens_none(nesting):
+async def test_a_descendant_without_a_session_cannot_create_one(nesting):
     family, _, place = nesting
     program = await family.descendant()
     assert "cannot see any" in await sentence(program, "session.create", cwd=str(place.cwd), ephemeral=True)

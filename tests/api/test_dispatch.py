@@ -34,7 +34,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("line", BAD.values(), ids=BAD)
-async def test_bad_input_is_answered_and_the_connection_lives(client, line):
+async def test_bad_input_is_answered_and_the_connection_continues(client, line):
     client.write(line + b"\n")
     response = await client.frame()
     assert (response["type"], response["command"], response["success"]) == ("response", "", False)
@@ -44,13 +44,13 @@ async def test_bad_input_is_answered_and_the_connection_lives(client, line):
 
 
 @pytest.mark.parametrize("request_id", ["", "x" * 1000, "\u2028\x0b\x85", 0, -5, 2**53, -(2**53)])
-async def test_an_id_comes_back_as_it_was(client, request_id):
+async def test_the_id_of_a_request_is_returned_unchanged(client, request_id):
     client.write(json.dumps({"type": "ping", "id": request_id}, ensure_ascii=False).encode() + b"\n")
     response = await client.frame()
     assert (response["id"], response["success"]) == (request_id, True)
 
 
-async def test_an_absent_id_and_null_are_the_same(client):
+async def test_an_absent_id_and_null_are_equivalent(client):
     client.write(b'{"type":"ping"}\n{"type":"ping","id":null}\n')
     assert [await client.frame(), await client.frame()] == [
         {"type": "response", "command": "ping", "success": True, "data": {"pong": True}}
@@ -63,7 +63,7 @@ async def test_empty_lines_are_ignored_and_a_carriage_return_is_allowed(client):
 
 
 @pytest.mark.parametrize("extra", [1, 2 * MIB])
-async def test_a_line_over_16_mib_is_skipped_to_its_newline_and_the_next_one_counts(client, extra):
+async def test_a_line_over_16_mib_is_skipped_and_the_next_one_is_handled(client, extra):
     client.write(b'{"type":"ping","id":1,"x":"')
     client.write(b"x" * (CLIENT_LIMIT + extra) + b'"}\n' + b'{"type":"ping","id":2}\n')
     first, second = await client.frame(), await client.frame()
@@ -71,19 +71,19 @@ async def test_a_line_over_16_mib_is_skipped_to_its_newline_and_the_next_one_cou
     assert (second["success"], second["id"]) == (True, 2)
 
 
-async def test_a_line_of_exactly_16_mib_is_taken(client):
+async def test_a_line_of_exactly_16_mib_is_accepted(client):
     head, tail = b'{"type":"ping","id":1,"x":"', b'"}'
     client.write(head + b"x" * (CLIENT_LIMIT - len(head) - len(tail)) + tail + b"\n")
     assert (await client.frame())["id"] == 1
 
 
-async def test_any_cutting_of_the_bytes_gives_the_same_lines(client):
+async def test_lines_do_not_depend_on_how_the_bytes_are_divided(client):
     for byte in b'{"type":"ping","id":"\xe2\x80\xa8"}\n{"type":"ping","id":2}\n':
         client.write(bytes([byte]))
     assert [(await client.frame())["id"], (await client.frame())["id"]] == ["\u2028", 2]
 
 
-async def test_an_unknown_command_is_a_bad_request_that_says_so(client):
+async def test_an_unknown_command_is_a_bad_request(client):
     response = await client.answer("make_coffee")
     assert (response["command"], response["error"], response["code"]) == (
         "make_coffee",
@@ -93,7 +93,7 @@ async def test_an_unknown_command_is_a_bad_request_that_says_so(client):
 
 
 def rows(*, handled):
-    """Commands of the table, those that this version carries out or the others."""
+    """Commands with a handler, or the others."""
     return [row for row in api.COMMANDS if (row.name in HANDLERS) is handled]
 
 
@@ -101,21 +101,21 @@ def fields(row):
     return row.params.__struct_fields__
 
 
-async def test_a_command_that_is_not_there_yet_says_so(connect):
+async def test_a_command_without_a_handler_is_unsupported(connect):
     admin = await connect(role="admin")
     found = {row.name: await admin.refused(row.name) for row in rows(handled=False)}
     assert found == dict.fromkeys(found, "unsupported")
 
 
 @pytest.mark.parametrize("role", list(api.Role), ids=lambda role: role.name.lower())
-async def test_every_command_above_a_role_is_forbidden_to_it(connect, role):
+async def test_every_command_above_the_role_is_forbidden(connect, role):
     client = await connect(role=role.name.lower())
     found = {row.name: await client.refused(row.name) for row in api.COMMANDS if row.role > role}
     assert found == dict.fromkeys(found, "forbidden")
     assert await client.ask("ping") == {"pong": True}
 
 
-async def test_a_session_command_says_that_its_session_is_missing_or_does_not_exist(connect):
+async def test_a_session_command_reports_a_missing_or_unknown_session(connect):
     admin = await connect(role="admin")
     for row in rows(handled=True):
         if not issubclass(row.params, api.OfSession) or row.name == "get_models":
@@ -133,12 +133,12 @@ async def test_a_session_command_says_that_its_session_is_missing_or_does_not_ex
         given |= {"command": "true"} if "command" in fields(row) else {}
         response = await admin.answer(row.name, **given)
         assert (response.get("code"), "`session`" in response["error"]) == ("bad_request", True), response
-        if row.name != "detach":  # harmless for whoever is not attached
+        if row.name != "detach":  # no error for a client that is not attached
             response = await admin.answer(row.name, **given, session="s_nobody")
             assert (response.get("code"), "s_nobody" in response["error"]) == ("not_found", True), response
 
 
-async def test_fields_of_another_type_are_a_bad_request_that_names_the_command(connect):
+async def test_a_field_of_the_wrong_type_is_a_bad_request_that_names_the_command(connect):
     admin = await connect(role="admin")
     for row in rows(handled=True):
         if fields(row):
@@ -147,11 +147,11 @@ async def test_fields_of_another_type_are_a_bad_request_that_names_the_command(c
     assert await admin.ask("ping") == {"pong": True}
 
 
-async def test_fields_that_nobody_knows_are_ignored(client):
+async def test_unknown_fields_of_a_command_are_ignored(client):
     assert await client.ask("ping", later="x", session=5) == {"pong": True}
 
 
-async def test_two_versions_that_cannot_talk_say_which_is_older(client):
+async def test_incompatible_versions_report_which_one_is_older(client):
     response = await client.answer("hello", protocol=[7, 9])
     assert response["code"] == "unsupported"
     assert "7 to 9" in response["error"]
@@ -159,12 +159,12 @@ async def test_two_versions_that_cannot_talk_say_which_is_older(client):
 
 
 @pytest.mark.parametrize("field", ["name", "kind", "version"])
-async def test_what_a_client_calls_itself_fits_on_a_line_because_all_others_are_told(client, field):
+async def test_the_name_of_a_client_is_limited_because_others_display_it(client, field):
     assert await client.refused("hello", client={field: "x" * 201}) == "bad_request"
     assert (await client.ask("hello", client={field: "x" * 200}))["protocol_version"] == 1
 
 
-async def test_hello_says_what_the_daemon_takes(client):
+async def test_hello_reports_the_limits_of_the_daemon(client):
     said = await client.ask("hello", client={"name": "me", "kind": "test", "version": "1"})
     assert said["role"] == "approve"
     assert said["limits"] == {"line_bytes": 16 * MIB, "frame_bytes": 4 * MIB, "queue": 64}
@@ -172,7 +172,7 @@ async def test_hello_says_what_the_daemon_takes(client):
     assert await client.refused("hello", role="emperor") == "bad_request"
 
 
-async def test_a_connection_that_becomes_admin_is_in_the_log(connect, caplog):
+async def test_a_connection_that_becomes_admin_is_logged(connect, caplog):
     caplog.set_level("INFO", logger="zotd")
     await connect(role="admin", client={"name": "zotctl"})
     assert any("zotctl" in record.getMessage() and "admin" in record.getMessage() for record in caplog.records)
@@ -190,7 +190,7 @@ async def test_a_connection_that_becomes_admin_is_in_the_log(connect, caplog):
         ({"reasoning": "extreme"}, "reasoning"),
     ],
 )
-async def test_a_session_that_could_not_run_is_not_made(client, place, fields, word):
+async def test_a_session_that_could_not_run_is_not_created(client, place, fields, word):
     response = await client.answer(
         "session.create", **{"cwd": str(place.cwd), "provider": "ollama", "model": "m"} | fields
     )

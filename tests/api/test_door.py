@@ -1,4 +1,4 @@
-"""Who knocks is taken in: also when the daemon has no descriptor for it yet, or somebody has removed the socket."""
+"""Accepting connections, also without free descriptors, and after the socket was removed."""
 
 import asyncio
 import errno
@@ -35,7 +35,7 @@ async def connect(daemon):
 
 
 class Shortage:
-    """A daemon that may open no further file."""
+    """A daemon that cannot open any further file."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -46,7 +46,7 @@ class Shortage:
         self.process.rlimit(psutil.RLIMIT_NOFILE, (lowest_free, self.before[1]))
 
     async def seen(self, client):
-        """Wait until the daemon has noticed."""
+        """Wait until the daemon has noticed the shortage."""
         while "cannot accept connections" not in self.daemon.log:
             await client.ask("ping")
 
@@ -54,9 +54,7 @@ class Shortage:
         self.process.rlimit(psutil.RLIMIT_NOFILE, self.before)
 
 
-async def test_without_descriptors_those_inside_are_served_and_those_who_come_wait_until_there_are_some(
-    daemon, connect
-):
+async def test_without_free_descriptors_new_clients_wait_and_others_are_served(daemon, connect):
     inside = await connect()
     await inside.ask("ping")
     shortage = Shortage(daemon)
@@ -71,7 +69,7 @@ async def test_without_descriptors_those_inside_are_served_and_those_who_come_wa
     assert "Traceback" not in daemon.log + daemon.stderr
 
 
-async def test_a_client_that_leaves_makes_room_for_one_that_waits(daemon, connect):
+async def test_a_client_that_disconnects_makes_room_for_a_waiting_one(daemon, connect):
     leaving, staying = await connect(), await connect()
     for client in (leaving, staying):
         await client.ask("ping")
@@ -99,12 +97,12 @@ def knock(path):
     return client
 
 
-def test_a_socket_that_is_there_is_left_alone(place):
+def test_an_existing_socket_is_not_replaced(place):
     assert place.restore() is None
 
 
 @pytest.mark.parametrize("names", [["zotd.sock"], ["zotd.sock.lock"], ["zotd.sock", "zotd.sock.lock"]])
-def test_a_socket_that_was_removed_is_made_again_under_the_daemons_lock(place, tmp_path, names):
+def test_a_removed_socket_is_created_again_under_the_lock(place, tmp_path, names):
     for name in names:
         (tmp_path / name).unlink()
     old = place.restore()
@@ -118,7 +116,7 @@ def test_a_socket_that_was_removed_is_made_again_under_the_daemons_lock(place, t
     assert place.restore() is None
 
 
-def test_the_place_of_another_daemon_is_not_taken(place, tmp_path):
+def test_the_socket_of_another_daemon_is_not_replaced(place, tmp_path):
     for name in ("zotd.sock", "zotd.sock.lock"):
         (tmp_path / name).unlink()
     other = Socket(tmp_path / "zotd.sock")
@@ -129,7 +127,7 @@ def test_the_place_of_another_daemon_is_not_taken(place, tmp_path):
     other.close()
 
 
-def test_a_file_in_its_place_is_not_touched(place, tmp_path):
+def test_a_file_at_the_path_of_a_removed_socket_is_not_touched(place, tmp_path):
     (tmp_path / "zotd.sock").unlink()
     (tmp_path / "zotd.sock").write_text("mine")
     with pytest.raises(SocketError, match="is not a socket"):
@@ -154,7 +152,7 @@ def lost(run):
     made.close()
 
 
-def test_a_directory_that_is_gone_is_made_again_with_the_socket(lost, run):
+def test_a_removed_directory_is_created_again_with_the_socket(lost, run):
     old = lost.restore()
     assert old is not None
     old.close()
@@ -162,13 +160,13 @@ def test_a_directory_that_is_gone_is_made_again_with_the_socket(lost, run):
     assert run.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_directory_that_cannot_be_made_again_is_told_in_one_sentence(lost, run):
+def test_a_directory_that_cannot_be_created_again_is_reported_in_one_sentence(lost, run):
     run.write_text("mine")
     with pytest.raises(SocketError, match=r"was removed and cannot be created again: .* is not a directory"):
         lost.restore()
 
 
-async def test_a_door_that_moves_takes_in_who_comes_to_either_place(place, tmp_path):
+async def test_moving_the_door_accepts_clients_of_both_sockets(place, tmp_path):
     entered: asyncio.Queue[socket.socket] = asyncio.Queue()
     door = Door(place.listener, entered.put_nowait)
     clients = [knock(tmp_path / "zotd.sock")]
@@ -187,7 +185,7 @@ async def test_a_door_that_moves_takes_in_who_comes_to_either_place(place, tmp_p
 
 
 class Scarce(socket.socket):
-    """A listener of a process that may open no further file, until it is told that it may."""
+    """A listener of a process that can open no further file until the test permits it."""
 
     may_open = False
     tries = 0
@@ -210,7 +208,7 @@ def scarce(tmp_path):
 
 
 @pytest.mark.looptime
-async def test_a_shortage_is_told_once_and_costs_one_try_a_second(scarce, caplog):
+async def test_a_shortage_is_logged_once_and_retried_once_a_second(scarce, caplog):
     entered: asyncio.Queue[socket.socket] = asyncio.Queue()
     door = Door(scarce, entered.put_nowait)
     await asyncio.sleep(10.5)
@@ -222,7 +220,7 @@ async def test_a_shortage_is_told_once_and_costs_one_try_a_second(scarce, caplog
 
 
 @pytest.mark.looptime
-async def test_whoever_waits_comes_in_as_soon_as_somebody_has_left(scarce, looptime):
+async def test_a_waiting_client_is_accepted_as_soon_as_another_disconnects(scarce, looptime):
     entered: asyncio.Queue[socket.socket] = asyncio.Queue()
     door = Door(scarce, entered.put_nowait)
     await asyncio.sleep(0.25)

@@ -1,4 +1,4 @@
-"""One client that asks for much at once costs the others little, and a request that is kept is kept within bounds."""
+"""A client with many requests delays others little, and the memory for its requests is bounded."""
 
 import asyncio
 import base64
@@ -13,7 +13,7 @@ from zotd.testing.script import text
 MANY = 300
 
 BETWEEN = 6
-"""Answers to the greedy client between two of another one: what fits into the turns of the loop that a ping takes."""
+"""Responses to the greedy client between two to another one: as many as fit into the loop iterations of a ping."""
 
 
 async def large(client, place):
@@ -34,7 +34,7 @@ async def large(client, place):
 @pytest.mark.parametrize(
     "command", [{"type": "get_messages", "full": True}, {"type": "complete", "kind": "model", "text": "gpt"}]
 )
-async def test_a_reader_that_asks_for_much_at_once_leaves_the_others_their_turn(connect, place, command):
+async def test_many_requests_of_one_client_hardly_delay_others(connect, place, command):
     person = await connect()
     session = await large(person, place)
     greedy = await connect(role="read")
@@ -56,7 +56,7 @@ async def test_a_reader_that_asks_for_much_at_once_leaves_the_others_their_turn(
     assert max(map(len, gaps)) <= BETWEEN, gaps
 
 
-async def test_many_readers_from_other_machines_leave_the_others_their_turn_as_one_does(door):
+async def test_many_remote_clients_delay_others_no_more_than_one(door):
     person = door.admin
     session = await large(person, door.place)
     token = await door.token("readers", "read")
@@ -78,7 +78,7 @@ async def test_many_readers_from_other_machines_leave_the_others_their_turn_as_o
     assert max(map(len, gaps)) <= BETWEEN, gaps
 
 
-async def test_a_reload_of_everything_is_remembered_and_forgotten_like_any_request(connect, caplog):
+async def test_a_reload_of_all_extensions_is_remembered_like_any_request(connect, caplog):
     client = await connect(role="submit")
     first = await client.answer("ext.reload", request_id="r")
     again = await client.answer("ext.reload", request_id="r")

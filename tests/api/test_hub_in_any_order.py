@@ -1,4 +1,4 @@
-"""Whoever follows a session, however slowly and however often: all that it was promised comes once, and in order."""
+"""Property test: clients that follow a session get every event once and in order, however slow they are."""
 
 import asyncio
 from types import SimpleNamespace
@@ -25,15 +25,15 @@ LONG = "x" * 100_000
 """Three of these are more than a page of a replay."""
 
 MANY_TURNS = 10
-"""Of the event loop: more than anything here takes that does not wait for the journal or for a client."""
+"""Iterations of the event loop; more than anything takes that waits for neither the journal nor a client."""
 
-# --- what happens -------------------------------------------------------------------------------------------------
+# --- actions ------------------------------------------------------------------------------------------------------
 
 who = st.integers(0, 2)
 numbers = st.integers(0, 7)
 few = st.integers(1, 4)
 patience = st.sampled_from([0, 0, 1, 2, MANY_TURNS, MANY_TURNS])
-"""Turns that the event loop gets before the next thing happens."""
+"""Iterations that the event loop gets before the next action."""
 cursors = st.sampled_from(["own", "own", "own", "start", "future", "epoch", "none", "none"])
 kinds = st.sampled_from(["user", "user", "assistant", "long"])
 highs = st.sampled_from([0, 0, HIGH_WATER_BYTES])
@@ -63,7 +63,7 @@ class Hub(RuleBasedStateMachine):
         self.loop.set_exception_handler(lambda _, context: self.faults.append(context))
         self.disk = Disk()
         self.tasks: list[asyncio.Task[None]] = []
-        self.session = session_of(new_row(), self.disk, Desk(None), self.spawn)  # type: ignore[arg-type]  # nothing runs
+        self.session = session_of(new_row(), self.disk, Desk(None), self.spawn)  # type: ignore[arg-type]  # no runs
         self.manager = Manager(self.session)
         self.house = SimpleNamespace(
             tally=Tally(), manager=self.manager, presences=Presences(), opened_by_people=set(), spawn=self.spawn
@@ -80,13 +80,13 @@ class Hub(RuleBasedStateMachine):
     def connect(self, client):
         wire = Wire(self.loop)
         handlers = {"attach": sessions.attach, "detach": sessions.detach}
-        dispatcher = Dispatcher(self.manager, handlers)  # type: ignore[arg-type]  # what they use
+        dispatcher = Dispatcher(self.manager, handlers)  # type: ignore[arg-type]  # as far as used
         wire.connection = ServerConnection(wire, context=self.house, dispatcher=dispatcher, peer="a test")  # type: ignore[arg-type]
         client.connect(wire)
 
     def do(self, action, turns):
-        """Do it on the loop; give that some turns, and look at what clients have read."""
-        self.loop.call_soon(action)  # behind what is ready: it may come between two steps of anybody
+        """Run `action` on the loop, give it some iterations, and check what the clients have read."""
+        self.loop.call_soon(action)  # after what is ready, so it may run between two steps of any task
         for _ in range(1 + turns):
             self.loop.call_soon(self.loop.stop)
             self.loop.run_forever()
@@ -174,7 +174,7 @@ class Hub(RuleBasedStateMachine):
 
     @rule(client=who, where=cursors, turns=patience)
     def a_client_attaches(self, client, where, turns):
-        """Also for the second time, and while the first is under way."""
+        """Attach; also repeatedly, and while an attach is in progress."""
         one = self.clients[client]
         if one.wire.is_closed:
             self.do(lambda: self.connect(one), 0)
@@ -221,7 +221,7 @@ class Hub(RuleBasedStateMachine):
     @precondition(lambda self: self.session.ledger.failure is None)
     @rule(client=who, kind=st.sampled_from(["frames", "bytes", "live"]))
     def a_client_never_reads(self, client, kind):
-        """Until it is cut."""
+        """Let the client read nothing until it is disconnected."""
         one = self.clients[client]
         self.do(lambda: None, MANY_TURNS)
         if one.stage != "live" or one.answered != one.requests or one.wire.is_closed:
@@ -241,7 +241,7 @@ class Hub(RuleBasedStateMachine):
                 self.show_live(1, progress=True, filling=" " * len(LONG))
         self.disk_catches_up()
 
-    # --- what holds at all times ---
+    # --- invariants ---
 
     @invariant()
     def what_waits_for_a_client_is_bounded(self):
@@ -251,7 +251,7 @@ class Hub(RuleBasedStateMachine):
             assert sum(len(piece.encode()) for piece in waiting) <= MAX_BYTES
 
     def teardown(self):
-        """Whatever came before: once everything works again, everybody gets everything."""
+        """Once everything works again, every client gets every event, whatever happened before."""
         try:
             self.drain()
             for client in self.clients:
@@ -282,12 +282,12 @@ class Hub(RuleBasedStateMachine):
 
 
 @pytest.mark.timeout(120)  # a failing example takes a minute to shrink; a passing run takes seconds
-def test_no_order_of_events_costs_a_client_anything():
+def test_clients_get_every_event_once_and_in_order_whatever_happens():
     thorough = settings(max_examples=150, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
     run_state_machine_as_test(Hub, settings=thorough)
 
 
-# --- what it has found ----------------------------------------------------------------------------------------------
+# --- regressions ----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -297,7 +297,7 @@ def hub():
     machine.teardown()
 
 
-def test_the_late_answer_to_an_attachment_that_was_given_up_does_not_change_what_the_client_has(hub):
+def test_a_late_response_to_a_superseded_attach_has_no_effect(hub):
     hub.it_commits_and_all_goes_well("user", MANY_TURNS)
     hub.a_client_attaches(0, "none", MANY_TURNS)
     hub.a_client_attaches(0, "start", MANY_TURNS)
@@ -308,7 +308,7 @@ def test_the_late_answer_to_an_attachment_that_was_given_up_does_not_change_what
     assert hub.clients[0].evictions == 1
 
 
-def test_what_is_stored_and_not_shown_yet_is_not_replayed_before_what_leads_to_it(hub):
+def test_stored_but_unshown_events_are_not_replayed_early(hub):
     hub.it_commits_and_all_goes_well("user", MANY_TURNS)
     hub.a_client_attaches(0, "start", MANY_TURNS)
     hub.it_shows_live_events(1, progress=False, turns=MANY_TURNS)
@@ -318,7 +318,7 @@ def test_what_is_stored_and_not_shown_yet_is_not_replayed_before_what_leads_to_i
     assert (hub.clients[0].stage, hub.clients[0].seq) == ("live", 1)
 
 
-def test_an_attachment_of_a_client_that_was_cut_does_not_wait_for_it_to_read_its_last_frame(hub):
+def test_an_attach_of_a_disconnected_client_does_not_wait_for_it_to_read(hub):
     hub.a_client_stops_reading(0, 0)
     hub.a_client_attaches(0, "none", MANY_TURNS)
     hub.do(lambda: [hub.pile_up("live") for _ in range(2 + MAX_BYTES // len(LONG))], MANY_TURNS)
@@ -327,7 +327,7 @@ def test_an_attachment_of_a_client_that_was_cut_does_not_wait_for_it_to_read_its
     assert hub.tasks == []
 
 
-def test_the_cursor_of_what_was_replayed_is_never_one_of_the_future(hub):
+def test_the_cursor_after_a_replay_never_exceeds_the_shown_events(hub):
     hub.it_commits_and_all_goes_well("user", MANY_TURNS)
     hub.a_client_attaches(0, "start", MANY_TURNS)
     hub.it_commits(["user"], at_once=True, turns=0)

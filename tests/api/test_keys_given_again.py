@@ -1,4 +1,4 @@
-"""A key that the daemon has lost with its memory, from the client that has given it."""
+"""Sending a key again that the daemon has lost in a restart."""
 
 from contextlib import asynccontextmanager
 
@@ -24,7 +24,7 @@ def again(key="k", **given_for):
     return {"api_key": key, "given_for": {"provider": "openai", "base_url": HERE} | given_for}
 
 
-async def test_a_key_is_taken_again_only_by_the_session_that_lacks_it_and_for_the_place_that_it_was_given_for(tmp_path):
+async def test_a_key_is_accepted_again_only_if_missing_and_for_the_same_destination(tmp_path):
     async with daemon(tmp_path) as (place, client):
         session = await made(place, client, secrets={"api_key": "k"})
         moved = await made(place, client, secrets={"api_key": "k"})

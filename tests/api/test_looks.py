@@ -1,4 +1,4 @@
-"""Looking at directories that may never answer."""
+"""Access to directories that may never respond."""
 
 import asyncio
 import threading
@@ -6,7 +6,7 @@ import threading
 from zotd.api.methods.completion import look
 
 
-async def test_those_that_hang_take_no_more_threads_than_they_may():
+async def test_hanging_lookups_use_a_limited_number_of_threads():
     room, free = asyncio.Semaphore(1), threading.Event()
     begun = []
 
@@ -16,7 +16,7 @@ async def test_those_that_hang_take_no_more_threads_than_they_may():
 
     async with asyncio.TaskGroup() as tasks:
         asked = [tasks.create_task(look(room, hang)) for _ in range(3)]
-    free.set()  # before anything can fail: the loop waits for its threads
+    free.set()  # before any assertion can fail, because the loop waits for its threads
     assert [one.result() for one in asked] == [None, None, None]
     assert len(begun) == 1
     assert await look(room, lambda: "found") == "found"

@@ -1,4 +1,4 @@
-"""What waits for a client that does not read: bounded, merged, exact."""
+"""Output for a client that does not read: bounded and merged without loss."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from zotd.wire import events
 
 
 class Full(asyncio.WriteTransport):
-    """A transport whose peer reads nothing: whatever is written pauses the writer."""
+    """A transport whose peer reads nothing, so that the first write pauses the outbox."""
 
     def __init__(self):
         super().__init__()
@@ -29,7 +29,7 @@ class Full(asyncio.WriteTransport):
 
 @pytest.fixture
 def stalled():
-    """`stalled(cut)`: an outbox that is told that nothing is read."""
+    """`stalled(cut)`: an outbox with a paused transport."""
     made = []
 
     def stalled(cut):
@@ -51,7 +51,7 @@ def lines(data):
     return [json.loads(line) for line in data.splitlines()]
 
 
-def test_pieces_of_one_item_become_one_and_others_stay_apart():
+def test_adjacent_deltas_of_one_item_are_merged():
     batch = LiveBatch()
     batch.add(deltas("On", "ce "))
     batch.add([events.ToolUseArgs("c_1", '{"a"', session="s_1"), events.ToolUseArgs("c_1", ":1}", session="s_1")])
@@ -65,7 +65,7 @@ def test_pieces_of_one_item_become_one_and_others_stay_apart():
     ]
 
 
-def test_what_a_model_thinks_becomes_one_piece_and_its_text_another():
+def test_thinking_and_text_are_merged_separately():
     batch = LiveBatch()
     batch.add([*(events.ThinkingDelta(text, session="s_1") for text in ("H", "m")), *deltas("y", "es")])
     assert [(frame["type"], frame["delta"]) for frame in lines(batch.encode())] == [
@@ -75,14 +75,14 @@ def test_what_a_model_thinks_becomes_one_piece_and_its_text_another():
 
 
 @pytest.mark.parametrize("piece", ["x", "é", "漢", "\0", "\x1b[2J", '"'])
-def test_the_size_is_that_of_the_bytes_whatever_is_in_them(piece):
+def test_the_size_of_a_batch_is_that_of_its_encoding(piece):
     batch = LiveBatch()
     for _ in range(100):
         batch.add(deltas(piece))
     assert batch.size == len(batch.encode())
 
 
-async def test_no_merged_frame_is_longer_than_a_frame_may_be(stalled):
+async def test_a_merged_frame_does_not_exceed_the_frame_limit(stalled):
     reasons: list[str] = []
     box = stalled(reasons.append)
     while not reasons:
@@ -94,7 +94,7 @@ async def test_no_merged_frame_is_longer_than_a_frame_may_be(stalled):
     assert sum(map(len, box._transport.written)) < 2 * outbox.MAX_BYTES
 
 
-async def test_what_a_replay_holds_for_a_client_counts_as_waiting(stalled):
+async def test_events_held_during_a_replay_count_towards_the_limit(stalled):
     reasons: list[str] = []
     box = stalled(reasons.append)
     box.check(outbox.MAX_BYTES)

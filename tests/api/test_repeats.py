@@ -1,4 +1,4 @@
-"""Requests that are sent again: what is remembered, for how long, and what is never forgotten."""
+"""Repeated requests: what is remembered, for how long, and what is never evicted."""
 
 import asyncio
 
@@ -17,11 +17,11 @@ def renamed(request_id, name="tests"):
 async def answered(seen, params, answer):
     future = seen.begin("session.rename", params)
     future.set_result(answer)
-    await asyncio.sleep(0)  # the future tells those who wait in the loop's next turn
+    await asyncio.sleep(0)  # the future calls its callbacks in the next iteration of the loop
     return future
 
 
-async def test_a_repeated_request_finds_the_first_answer_and_another_payload_is_refused():
+async def test_a_repeated_request_gets_the_first_response_and_another_payload_is_refused():
     seen = Repeats()
     await answered(seen, renamed("1"), api.Pong(pong=True))
     first = seen.seen("session.rename", renamed("1"))
@@ -33,7 +33,7 @@ async def test_a_repeated_request_finds_the_first_answer_and_another_payload_is_
         seen.seen("session.rename", renamed("1", "others"))
 
 
-async def test_a_request_that_failed_may_be_tried_again():
+async def test_a_failed_request_may_be_repeated():
     seen = Repeats()
     answer = seen.begin("session.rename", renamed("1"))
     assert answer is not None
@@ -42,7 +42,7 @@ async def test_a_request_that_failed_may_be_tried_again():
     assert seen.seen("session.rename", renamed("1", "others")) is None
 
 
-async def test_the_oldest_answers_are_forgotten_and_what_is_under_way_is_not():
+async def test_the_oldest_responses_are_evicted_but_no_running_request():
     seen = Repeats()
     seen.begin("session.rename", renamed("under way"))
     for number in range(repeats.MAX_KEPT + 1):
@@ -52,7 +52,7 @@ async def test_the_oldest_answers_are_forgotten_and_what_is_under_way_is_not():
     assert seen.seen("session.rename", renamed("1")) is not None
 
 
-async def test_large_answers_do_not_fill_the_memory():
+async def test_the_size_of_remembered_responses_is_limited():
     seen = Repeats()
     answer = api.CommandResult("display", text="x" * (repeats.MAX_BYTES // 3))
     for number in range(4):
@@ -65,7 +65,7 @@ async def test_large_answers_do_not_fill_the_memory():
     ]
 
 
-async def test_long_ids_do_not_fill_the_memory_either():
+async def test_the_size_of_request_ids_counts_as_well():
     seen = Repeats()
     for sign in "abcd":
         await answered(seen, renamed(sign * (repeats.MAX_BYTES // 3)), None)
@@ -73,7 +73,7 @@ async def test_long_ids_do_not_fill_the_memory_either():
     assert seen.seen("session.rename", renamed("d" * (repeats.MAX_BYTES // 3))) is not None
 
 
-async def test_a_key_is_no_part_of_a_request():
+async def test_secrets_are_not_part_of_the_digest():
     one, other = (api.SessionConfigure(session="s_1", request_id="1", secrets=api.Secrets(key)) for key in ("a", "b"))
     seen = Repeats()
     await answered(seen, one, None)

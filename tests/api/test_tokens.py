@@ -1,4 +1,4 @@
-"""Tokens: who may come in through the WebSocket door, as they are stored and as commands show them."""
+"""Tokens of the WebSocket door: how they are stored, and the commands about them."""
 
 import hashlib
 import json
@@ -29,7 +29,7 @@ def tokens(tmp_path, clock):
     return TokenStore(tmp_path / "tokens.json", clock)
 
 
-# --- what is stored ---
+# --- storage ---
 
 
 def test_a_token_is_stored_as_a_digest_that_only_its_user_can_read(tokens, tmp_path):
@@ -43,7 +43,7 @@ def test_a_token_is_stored_as_a_digest_that_only_its_user_can_read(tokens, tmp_p
     assert tokens.admitted(secret) == ("phone", token)
 
 
-def test_no_two_tokens_are_alike_and_each_has_its_name(tokens):
+def test_every_token_is_different_and_names_are_unique(tokens):
     made = {tokens.create(f"t{number}", Role.READ)[0] for number in range(20)}
     assert len(made) == 20
     with pytest.raises(TakenError, match='a token "t3" exists already'):
@@ -51,13 +51,13 @@ def test_no_two_tokens_are_alike_and_each_has_its_name(tokens):
 
 
 @pytest.mark.parametrize("given", ["", "zot_", "zot_" + "A" * 43, "\0", "é", "\udcff", "x" * 100_000])
-def test_what_is_no_token_admits_nobody(tokens, given):
+def test_an_invalid_token_is_not_admitted(tokens, given):
     assert tokens.admitted(given) is None
     tokens.create("phone", Role.SUBMIT)
     assert tokens.admitted(given) is None
 
 
-def test_a_token_holds_until_it_expires_or_is_revoked(tokens, clock):
+def test_a_token_is_valid_until_it_expires_or_is_revoked(tokens, clock):
     secret, token = tokens.create("phone", Role.SUBMIT, lifetime_s=60)
     clock.now += 59
     assert tokens.admitted(secret)
@@ -72,14 +72,14 @@ def test_a_token_holds_until_it_expires_or_is_revoked(tokens, clock):
     assert tokens.admitted(other) is None
 
 
-def test_a_new_token_of_the_same_name_is_another_one(tokens):
+def test_a_token_created_again_under_the_same_name_is_another_token(tokens):
     _, token = tokens.create("phone", Role.SUBMIT)
     tokens.revoke("phone")
     tokens.create("phone", Role.SUBMIT)
     assert not tokens.stands("phone", token)
 
 
-def test_when_it_was_used_is_known_by_the_minute(tokens, clock, tmp_path):
+def test_the_last_use_is_recorded_to_the_minute(tokens, clock, tmp_path):
     tokens.create("phone", Role.READ)
     tokens.use("phone")
     first = (tmp_path / "tokens.json").stat().st_ino
@@ -93,7 +93,7 @@ def test_when_it_was_used_is_known_by_the_minute(tokens, clock, tmp_path):
     assert tokens.list()["phone"].used == clock.now
 
 
-def test_there_is_a_bound_on_how_many_there_are(tmp_path, clock):
+def test_the_number_of_tokens_is_limited(tmp_path, clock):
     path = tmp_path / "tokens.json"
     one = {"digest": "0" * 64, "role": "read", "created": 1}
     path.write_text(json.dumps({"tokens": {f"t{number}": one for number in range(MAX_TOKENS)}}))
@@ -155,13 +155,13 @@ BAD = {
 
 
 def _unread(path):
-    """What `lstat` says of a file, without the time of the last access: reading the file may set that."""
+    """The result of `lstat` without the access time, which reading the file may change."""
     found = path.lstat()
     return (found.st_mode, found.st_ino, found.st_nlink, found.st_uid, found.st_size, found.st_mtime_ns)
 
 
 @pytest.mark.parametrize("how", BAD)
-def test_a_file_that_is_not_safe_or_not_whole_admits_nobody_and_is_left_as_it_is(tokens, tmp_path, how):
+def test_an_unsafe_or_damaged_token_file_admits_no_client_and_is_not_changed(tokens, tmp_path, how):
     path = tmp_path / "tokens.json"
     path.write_bytes(GOOD)
     path.chmod(0o600)
@@ -177,7 +177,7 @@ def test_a_file_that_is_not_safe_or_not_whole_admits_nobody_and_is_left_as_it_is
 
 
 @pytest.mark.parametrize("how", [b"", b"\n", b" \r\n"])
-def test_a_file_that_ends_with_white_space_is_as_good_as_one_that_does_not(tokens, tmp_path, how):
+def test_trailing_white_space_in_the_token_file_is_accepted(tokens, tmp_path, how):
     path = tmp_path / "tokens.json"
     path.write_bytes(GOOD + how)
     path.chmod(0o600)
@@ -190,7 +190,7 @@ def test_a_file_that_ends_with_white_space_is_as_good_as_one_that_does_not(token
 # --- commands ---
 
 
-async def test_a_token_is_shown_once_and_listed_without_what_makes_it_one(door, session_of):
+async def test_a_token_is_shown_once_and_listed_without_its_secret(door, session_of):
     made = await door.admin.ask(
         "token.create", name="phone", role="approve", session=session_of, expires_s=3600, sessions=[session_of]
     )
@@ -206,7 +206,7 @@ async def session_of(door):
     return made["session"]["id"]
 
 
-async def test_only_an_admin_makes_lists_and_revokes_tokens(door):
+async def test_only_an_admin_can_create_list_and_revoke_tokens(door):
     for role in ("read", "submit", "approve"):
         web = await door.member(await door.token(role, role), role="admin")
         assert await web.refused("token.create", name="x", role="read") == "forbidden"
@@ -232,16 +232,16 @@ async def test_only_an_admin_makes_lists_and_revokes_tokens(door):
         ({"name": "taken"}, "conflict"),
     ],
 )
-async def test_a_token_that_cannot_be_is_refused(door, fields, code):
+async def test_a_token_with_invalid_properties_is_refused(door, fields, code):
     await door.token("taken")
     assert await door.admin.refused("token.create", **{"name": "new", "role": "read", **fields}) == code
 
 
-async def test_revoking_what_is_not_there_says_so(door):
+async def test_revoking_an_unknown_token_is_an_error(door):
     assert await door.admin.refused("token.revoke", name="nobody") == "not_found"
 
 
-async def test_a_file_that_cannot_be_used_is_not_overwritten(door):
+async def test_an_unusable_token_file_is_not_overwritten(door):
     await door.token("phone")
     path = door.place.home / "tokens.json"
     path.write_bytes(b"{")

@@ -1,4 +1,4 @@
-"""The door: nobody steals it, squats it, finds it open for a moment, or comes in as somebody else."""
+"""The Unix socket: private at every moment, and never taken from a running daemon."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ from zotd.client.blocking import connect as open_client
 from zotd.testing.live_daemon import DaemonProcess
 
 STARTS = 300
-"""Binding first and changing the mode afterwards was seen wider in 11 of 3,000 starts, by a slower watcher."""
+"""With bind and chmod, a slower watcher saw a wider mode in 11 of 3,000 starts."""
 
 NOBODY = 65534
 
@@ -31,7 +31,7 @@ def process(tmp_path):
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022])
-def test_the_socket_is_never_wider_than_its_user_nor_missing_once_it_is_there(tmp_path, mask):
+def test_the_socket_is_never_open_to_others_and_never_missing(tmp_path, mask):
     folder = tmp_path / "run"
     folder.mkdir(mode=0o700)
     path = folder / "zotd.sock"
@@ -62,7 +62,7 @@ def test_the_socket_is_never_wider_than_its_user_nor_missing_once_it_is_there(tm
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o022, 0o077])
-def test_a_daemon_lets_nobody_else_into_its_directories_whatever_the_umask(process, mask):
+def test_the_daemons_directories_are_private_whatever_the_umask(process, mask):
     before = os.umask(mask)
     try:
         process.start()
@@ -91,11 +91,11 @@ def somebody_elses(run):
     if os.geteuid() == 0:
         os.chown(run, NOBODY, NOBODY)
     else:
-        run.chmod(0o777)  # only root can give it away; tests/test_paths.py has another way
+        run.chmod(0o777)  # only root could change the owner; tests/test_paths.py covers that case
 
 
 @pytest.mark.parametrize("prepare", [link_elsewhere, open_to_others, somebody_elses])
-def test_a_directory_that_is_not_private_is_refused_and_left_as_it_is(process, prepare):
+def test_a_directory_that_is_not_private_is_refused_and_not_changed(process, prepare):
     run = process.place.home / "run"
     run.parent.mkdir(mode=0o700)
     prepare(run)
@@ -125,7 +125,7 @@ def a_dangling_link(path):
 
 
 @pytest.mark.parametrize("prepare", [a_file, a_pipe, a_directory, a_dangling_link])
-def test_what_is_no_socket_is_refused_and_left_as_it_is(process, prepare):
+def test_a_file_that_is_no_socket_is_refused_and_not_changed(process, prepare):
     path = Path(process.place.socket)
     path.parent.mkdir(mode=0o700, parents=True)
     prepare(path)
@@ -136,7 +136,7 @@ def test_what_is_no_socket_is_refused_and_left_as_it_is(process, prepare):
     assert path.lstat() == before
 
 
-def test_a_second_daemon_names_the_first_and_leaves_it_its_socket_and_clients(process, tmp_path):
+def test_a_second_daemon_is_refused_and_does_not_affect_the_first(process, tmp_path):
     process.start()
     path = Path(process.place.socket)
     inode = path.stat().st_ino
@@ -150,7 +150,7 @@ def test_a_second_daemon_names_the_first_and_leaves_it_its_socket_and_clients(pr
     assert path.stat().st_ino == inode
 
 
-def test_the_socket_of_a_daemon_that_was_killed_is_replaced(process):
+def test_the_socket_of_a_killed_daemon_is_replaced(process):
     process.start()
     process.end(signal.SIGKILL)
     assert Path(process.place.socket).is_socket()
@@ -170,7 +170,7 @@ def test_a_listener_that_holds_no_lock_keeps_its_socket(process):
         assert path.is_socket()
 
 
-def test_a_daemon_that_ends_takes_its_socket_along_but_not_another_ones(process):
+def test_a_daemon_removes_only_its_own_socket(process):
     process.start()
     assert process.end() == 0
     path = Path(process.place.socket)
@@ -182,7 +182,7 @@ def test_a_daemon_that_ends_takes_its_socket_along_but_not_another_ones(process)
     assert path.read_text() == "not the daemon's"
 
 
-def test_a_name_left_by_a_start_that_was_killed_half_way_is_no_obstacle(tmp_path):
+def test_a_temporary_socket_of_a_killed_start_is_replaced(tmp_path):
     with socket.socket(socket.AF_UNIX) as half:
         half.bind(str(tmp_path / f".{os.getpid():x}"))
     Socket(tmp_path / "zotd.sock").close()
@@ -190,7 +190,7 @@ def test_a_name_left_by_a_start_that_was_killed_half_way_is_no_obstacle(tmp_path
 
 @pytest.mark.parametrize("length", [103, 104, 108, 200])
 @pytest.mark.parametrize("letter", ["h", "\U0001d4bd"])
-def test_a_home_of_any_length_works_for_daemon_and_client(tmp_path, length, letter):
+def test_a_home_of_any_length_works(tmp_path, length, letter):
     base = tmp_path / "x"
     base.mkdir()
     room = length - len(os.fsencode(base)) - len("/" + "/zot/run/zotd.sock")
@@ -205,14 +205,14 @@ def test_a_home_of_any_length_works_for_daemon_and_client(tmp_path, length, lett
 
 
 @pytest.mark.parametrize("runtime", ["", "/no/such/directory", "relative"])
-def test_without_a_runtime_directory_daemon_and_client_meet_elsewhere(tmp_path, runtime):
+def test_daemon_and_client_agree_on_a_path_without_a_runtime_directory(tmp_path, runtime):
     daemon = DaemonProcess(tmp_path, {"XDG_RUNTIME_DIR": runtime, "ZOT_HOME": "", "TMPDIR": str(tmp_path)})
     with daemon, open_client(daemon.place.socket) as client:
         assert client.call("ping") == {"pong": True}
         assert daemon.place.socket.startswith(str(tmp_path))
 
 
-def test_a_home_that_cannot_be_made_is_told_in_one_sentence(tmp_path):
+def test_a_home_that_cannot_be_created_is_reported_in_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     daemon = DaemonProcess(tmp_path, {"ZOT_HOME": str(tmp_path / "file" / "zot")})
     said = daemon.try_to_start()
@@ -238,12 +238,12 @@ with socket.socket(socket.AF_UNIX) as client:
 """
 
 
-def test_another_user_who_gets_to_the_socket_is_dropped_unheard(process):
+def test_a_client_of_another_user_is_disconnected_at_once(process):
     if os.geteuid() != 0:
-        return  # only root can become somebody else
+        return  # only root can become another user
     process.start()
     path = Path(process.place.socket)
-    # File modes keep others out already; they are opened here, to see the second lock.
+    # File modes already keep others out; they are opened here to test the check of the uid.
     folders = [*path.parents][: len(path.parents) - 1]
     modes = {folder: folder.stat().st_mode for folder in folders}
     path.chmod(0o666)
@@ -262,13 +262,13 @@ def test_another_user_who_gets_to_the_socket_is_dropped_unheard(process):
         assert client.call("ping") == {"pong": True}
 
 
-def test_the_kernel_tells_who_a_peer_is():
+def test_the_peer_is_identified_by_the_kernel():
     one, other = socket.socketpair()
     with one, other:
         assert peer_of(one) == (os.getuid(), os.getpid())
 
 
-async def test_connections_are_bounded_and_others_go_on(connect):
+async def test_connections_are_limited_and_existing_ones_continue(connect):
     held = [await connect(client={"name": "tests"}) for _ in range(MAX_CONNECTIONS)]
     extra = await connect()
     assert await extra.rest() == []
@@ -276,9 +276,9 @@ async def test_connections_are_bounded_and_others_go_on(connect):
     assert await held[0].ask("ping") == {"pong": True}
 
 
-async def test_whoever_opens_connections_and_says_nothing_keeps_nobody_out(connect):
+async def test_silent_connections_do_not_keep_others_out(connect):
     silent = [await connect() for _ in range(MAX_CONNECTIONS)]
-    silent[0].write(b'{"type":"ping"')  # and no end
+    silent[0].write(b'{"type":"ping"')  # without a newline
     for _ in range(3):
         client = await connect()
         assert await client.ask("ping") == {"pong": True}

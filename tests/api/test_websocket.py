@@ -1,4 +1,4 @@
-"""The WebSocket door: the same daemon as behind the Unix socket, for whoever has a token."""
+"""The WebSocket door: the same daemon as behind the Unix socket, for clients with a token."""
 
 import asyncio
 
@@ -20,10 +20,10 @@ async def new_session(client, door, **fields):
     return (await client.ask("session.create", cwd=str(door.place.cwd), **SESSION, **fields))["session"]["id"]
 
 
-# --- the same frames ---
+# --- the same protocol ---
 
 
-async def test_a_client_of_another_make_talks_to_it(door, token):
+async def test_an_independent_websocket_client_works(door, token):
     async with aiohttp.ClientSession() as http, http.ws_connect(door.url) as web:
         await web.send_json({"id": 1, "type": "hello", "token": token, "role": "admin", "client": {"name": "another"}})
         hello = await web.receive_json()
@@ -38,7 +38,7 @@ async def test_a_client_of_another_make_talks_to_it(door, token):
         assert web.close_code == 4242
 
 
-async def test_two_doors_lead_to_the_same_sessions_with_the_same_events(door, member):
+async def test_both_doors_provide_the_same_sessions_and_events(door, member):
     session = await new_session(member, door)
     for client in (member, door.admin):
         await client.ask("attach", session=session)
@@ -50,7 +50,7 @@ async def test_two_doors_lead_to_the_same_sessions_with_the_same_events(door, me
     assert len(people) == 2
 
 
-async def test_a_cursor_of_one_door_holds_at_the_other(door, member, token):
+async def test_a_cursor_of_one_door_is_valid_at_the_other(door, member, token):
     session = await new_session(member, door)
     attached = await member.ask("attach", session=session)
     after = {"epoch": attached["epoch"], "seq": attached["seq"]}
@@ -61,27 +61,27 @@ async def test_a_cursor_of_one_door_holds_at_the_other(door, member, token):
     assert (await again.until("session_changed"))[-1]["name"] == "renamed"
 
 
-async def test_a_request_that_is_repeated_through_the_other_door_is_answered_as_the_first_time(door, member):
+async def test_a_request_repeated_through_the_other_door_gets_the_first_response(door, member):
     fields = {"cwd": str(door.place.cwd), **SESSION, "request_id": "once"}
     first = await member.ask("session.create", **fields)
     assert await door.admin.ask("session.create", **fields) == first
 
 
-# --- those who are slow, silent or too many ---
+# --- slow, silent and too many clients ---
 
 
-async def test_a_client_that_does_not_read_is_cut_and_others_go_on(door, member, token):
+async def test_a_client_that_stops_reading_is_disconnected(door, member, token):
     slow = await door.member(token)
     for number in range(4000):
-        slow.text(f'{{"id":"{number:04000}","type":"ping"}}'.encode())  # each answer repeats the id
+        slow.text(f'{{"id":"{number:04000}","type":"ping"}}'.encode())  # each response repeats the id
     async with asyncio.timeout(30):
         while (await member.ask("daemon.metrics"))["evictions"] == 0:
             assert await member.ask("ping") == {"pong": True}
-    assert await slow.end() in {1001, None}  # it is told, if it reads within a moment
+    assert await slow.end() in {1001, None}  # the code arrives only if the client reads in time
 
 
 class Network(asyncio.Transport):
-    """Takes everything."""
+    """A confinement that allows everything."""
 
     def __init__(self):
         super().__init__()
@@ -94,7 +94,7 @@ class Network(asyncio.Transport):
         return 0
 
 
-async def test_a_client_that_answers_no_ping_is_ended_and_one_that_does_is_not():
+async def test_a_client_that_answers_no_ping_is_disconnected():
     said: list[str] = []
 
     class Member(ServerConnection):
@@ -123,7 +123,7 @@ async def test_a_client_that_answers_no_ping_is_ended_and_one_that_does_is_not()
     assert said == ["it sent nothing and did not answer a ping"]
 
 
-async def test_both_doors_together_have_so_many_connections_and_some_are_kept_for_the_user(door, token):
+async def test_connections_of_both_doors_are_limited_with_a_reserve_for_the_user(door, token):
     for _ in range(MAX_CONNECTIONS - RESERVED - 1):
         await door.member(token)
     late = await door.stranger()
@@ -135,7 +135,7 @@ async def test_both_doors_together_have_so_many_connections_and_some_are_kept_fo
     assert (await door.admin.ask("daemon.status"))["clients"] == MAX_CONNECTIONS
 
 
-async def test_the_end_of_the_daemon_is_told(tmp_path):
+async def test_clients_are_told_when_the_daemon_stops(tmp_path):
     env = {"ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0"}
     async with serving(tmp_path, env) as where, WireClient.connect(where.socket) as admin:
         await admin.ask("hello", role="admin")
@@ -149,14 +149,14 @@ async def test_the_end_of_the_daemon_is_told(tmp_path):
             assert await silent.reader.read(1) == b""
 
 
-# --- beside the protocol ---
+# --- other URLs ---
 
 
-async def test_health_needs_no_token_and_says_nothing_else(door):
+async def test_healthz_needs_no_token_and_reveals_nothing(door):
     assert (await (await door.visitor()).request("/healthz"))[::2] == (200, "ok\n")
 
 
-async def test_figures_need_a_token_and_name_nothing(door, token):
+async def test_metrics_need_a_token_and_contain_no_names(door, token):
     await new_session(door.admin, door, name="a-name-that-nobody-may-read")
     reader = await door.token("prometheus", "read")
     code, headers, body = await (await door.visitor()).request("/metrics", Authorization=f"Bearer {reader}")
@@ -168,18 +168,18 @@ async def test_figures_need_a_token_and_name_nothing(door, token):
         assert (await (await door.visitor()).request("/metrics", **header))[0] == 401
 
 
-async def test_a_token_for_one_session_gets_no_figures_of_all(door):
+async def test_a_token_for_one_session_cannot_read_metrics(door):
     guest = await door.token("guest", "read", session=await new_session(door.admin, door))
     assert (await (await door.visitor()).request("/metrics", Authorization=f"Bearer {guest}"))[0] == 403
 
 
-async def test_the_page_is_served_as_it_is(door):
+async def test_the_page_is_served_unchanged(door):
     code, headers, body = await (await door.visitor()).request("/")
     assert (code, headers["content-type"]) == (200, "text/html; charset=utf-8")
     assert body.startswith("<!doctype html>")
 
 
-async def test_one_who_leaves_in_the_middle_of_anything_leaves_nothing_behind(door, token):
+async def test_a_client_that_disconnects_at_any_point_leaves_nothing(door, token):
     before = (await door.admin.ask("daemon.metrics"))["descriptors"]
     for _ in range(10):
         member = await door.member(token)
@@ -196,7 +196,7 @@ async def test_one_who_leaves_in_the_middle_of_anything_leaves_nothing_behind(do
             await door.admin.ask("ping")
 
 
-async def test_a_client_that_closes_gets_its_code_back(door, token):
+async def test_a_close_frame_is_answered_with_its_code(door, token):
     web = await door.member(token)
     web.write(masked(CLOSE, (4001).to_bytes(2, "big") + b"bye"))
     with pytest.raises(ClosedError) as closed:

@@ -1,4 +1,4 @@
-"""Every command of the protocol through the WebSocket door: what no token, a low one, and one for a session get of it."""
+"""Every command through the WebSocket door without a token, with a low role, and with a token for one session."""
 
 import contextlib
 
@@ -50,10 +50,10 @@ FIELDS = {
     "code": "1",
     "sender": "s",
 }
-"""A value for each field that a command must have."""
+"""A value for each required field of a command."""
 
 ABOUT_NOTHING = "hello ping subscribe session.list get_models daemon.status daemon.metrics"
-"""What a token for a session may ask that is about no session; nothing of another one is in the answers."""
+"""Commands without a session that a limited token may use; their responses contain nothing about other sessions."""
 
 ABOUT_A_SESSION = """
     attach detach session.get session.history session.tree session.rename session.configure session.rewind session.export
@@ -61,7 +61,7 @@ ABOUT_A_SESSION = """
     queue.list queue.withdraw queue.move ext.list ext.doctor ext.reload auth.list prompt abort compact run_command clear
     retry set_model set_reasoning set_mode panel.key panel.resize panel.close approve shell
 """
-"""What it may ask about its own session; a new command is refused until somebody writes it here."""
+"""Commands that a limited token may use for its own session; a new command is refused until it is added here."""
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
@@ -76,7 +76,7 @@ async def door(tmp_path_factory):
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def sessions(door):
-    """Ids: the token's own, and another one."""
+    """Ids of the token's own session and of another one."""
     made = [await door.admin.ask("session.create", cwd=str(door.place.cwd), name=name, **SESSION) for name in "ab"]
     return [one["session"]["id"] for one in made]
 
@@ -87,7 +87,7 @@ async def guest(door, sessions):
 
 
 def fields(name, session=None):
-    """Parameters of a command with which it can be begun; about this session, if it can be about one."""
+    """Valid parameters of a command, about this session if the command has one."""
     known = {field.encode_name: field for field in msgspec.structs.fields(BY_NAME[name].params)}
     needed = {key: FIELDS[key] for key, field in known.items() if field.required}
     return needed | ({"session": session} if session and "session" in known else {})
@@ -102,21 +102,21 @@ async def code(web, name, /, **params):
     return "" if answer["success"] else answer["code"]
 
 
-async def test_without_a_token_no_command_is_even_answered(door):
+async def test_no_command_is_answered_without_a_token(door):
     for number, name in enumerate(BY_NAME, 1):
-        web = await door.stranger(local=(f"127.0.1.{number}", 0))  # wrong tokens of one address are slowed down
+        web = await door.stranger(local=(f"127.0.1.{number}", 0))  # wrong tokens are throttled per address
         web.send(name, **fields(name, "s"))
         assert await web.raw() == (CLOSE, (4401).to_bytes(2, "big")), name
 
 
-async def test_a_token_that_may_read_reads(door, sessions):
+async def test_a_read_token_can_read(door, sessions):
     reader = await door.member(await door.token("reader", "read"), role="admin")
     for command in COMMANDS:
         refused = await code(reader, command.name, **fields(command.name, sessions[0])) == "forbidden"
         assert refused == (command.role > Role.READ), command.name
 
 
-async def test_a_token_for_a_session_gets_nothing_of_another_one(guest, sessions):
+async def test_a_token_for_a_session_gets_nothing_about_another(guest, sessions):
     for name in BY_NAME:
         if takes_session(name):
             others = [
@@ -127,25 +127,25 @@ async def test_a_token_for_a_session_gets_nothing_of_another_one(guest, sessions
                 *(["", None] if name != "get_models" else []),
             ]
             said = [await code(guest, name, **{**fields(name), "session": other}) for other in others]
-            assert set(said) <= {"forbidden", "bad_request"}, name  # the latter: it is no text
+            assert set(said) <= {"forbidden", "bad_request"}, name  # the latter if the value is no text
             assert said[0] == "forbidden", name
         elif name not in ABOUT_NOTHING.split():
             assert await code(guest, name, **fields(name)) == "forbidden", name
 
 
-async def test_a_token_for_a_session_is_for_what_concerns_it_alone(guest, sessions):
+async def test_a_token_for_a_session_is_refused_commands_with_wider_effects(guest, sessions):
     for name in BY_NAME.keys() - set(ABOUT_A_SESSION.split()) - set(ABOUT_NOTHING.split()):
         assert await code(guest, name, **fields(name, sessions[0])) == "forbidden", name
 
 
-async def test_what_is_about_no_session_shows_a_token_for_one_no_other(guest, sessions):
+async def test_commands_without_a_session_show_a_limited_token_no_other_session(guest, sessions):
     for name in ABOUT_NOTHING.split():
         answer = await guest.answer(name, **fields(name))
         assert answer["success"], name
         assert sessions[1] not in str(answer), name
 
 
-async def test_a_token_for_a_session_may_all_else_there(door, guest, sessions):
+async def test_a_token_for_a_session_may_use_all_other_commands_there(door, guest, sessions):
     last = ["session.close", "session.delete"]
     for name in [*(name for name in ABOUT_A_SESSION.split() if name not in last), *last]:
         assert await code(guest, name, **fields(name, sessions[0])) != "forbidden", name
@@ -153,11 +153,11 @@ async def test_a_token_for_a_session_may_all_else_there(door, guest, sessions):
     assert left["id"] == sessions[1]
 
 
-# --- a low role brings no code ---
+# --- code execution with a low role ---
 
 
 async def environment_of(door, session):
-    """What a command of the session runs in."""
+    """The environment of the session's commands."""
     client = door.admin
     await client.ask("attach", session=session)
     await client.ask("shell", session=session, command="echo mark=$ZOT_TEST_MARK trust=$ZOT_TRUST")
@@ -167,7 +167,7 @@ async def environment_of(door, session):
 
 
 @pytest.mark.parametrize("command", ["session.create", "session.configure", "attach"])
-async def test_a_token_that_may_only_submit_does_not_say_what_tools_run_in(door, command):
+async def test_a_submit_token_cannot_set_the_environment_of_tools(door, command):
     web = await door.member(await door.token(f"submits-{command}", "submit"))
     env = {"PATH": "/usr/bin:/bin", "ZOT_TEST_MARK": "from-afar", "ZOT_TRUST": "1"}
     made = await web.ask(
@@ -181,7 +181,7 @@ async def test_a_token_that_may_only_submit_does_not_say_what_tools_run_in(door,
     assert "from-afar" not in shown
 
 
-async def test_a_token_that_may_only_submit_brings_no_extension(door):
+async def test_a_submit_token_cannot_load_extensions(door):
     web = await door.member(await door.token("brings", "submit"))
     brought = {"extensions": [str(door.place.cwd)]}
     assert await web.refused("session.create", cwd=str(door.place.cwd), **SESSION, **brought) == "forbidden"
@@ -197,7 +197,7 @@ ELSEWHERE: dict[str, dict[str, object]] = {
 
 @pytest.mark.parametrize("what", ELSEWHERE)
 @pytest.mark.parametrize("kind", ["all sessions", "one session", "the socket"])
-async def test_below_approve_nobody_says_where_keys_and_prompts_go(door, what, kind):
+async def test_choosing_the_destination_of_keys_and_prompts_requires_approve(door, what, kind):
     session = (await door.admin.ask("session.create", cwd=str(door.place.cwd), **SESSION))["session"]["id"]
     if kind == "the socket":
         client = await door.local()
@@ -214,7 +214,7 @@ async def test_below_approve_nobody_says_where_keys_and_prompts_go(door, what, k
     assert await client.ask("session.configure", session=session, reasoning="low")
 
 
-async def test_a_key_of_the_environment_is_not_taken_from_a_client_below_approve(door):
+async def test_keys_in_the_environment_are_ignored_below_approve(door):
     client = await door.local()
     await client.ask("hello", role="submit")
     env = {"PATH": "/usr/bin:/bin", "OPENAI_API_KEY": "sk-mine", "ZOT_TEST_MARK": "mine"}
@@ -229,7 +229,7 @@ async def test_a_key_of_the_environment_is_not_taken_from_a_client_below_approve
 
 
 @pytest.mark.parametrize("role", ["approve", "admin"])
-async def test_a_key_that_was_given_for_one_place_does_not_go_to_another(door, role):
+async def test_a_key_is_not_sent_to_another_destination(door, role):
     async with ModelServer(text("answered") for _ in range(3)) as server:
         first, second = server.openai_url, server.openai_url.replace("127.0.0.1", "localhost")
         given = {"provider": "openai", "model": "m", "base_url": first, "secrets": {"api_key": "sk-for-one-place"}}
@@ -246,7 +246,7 @@ async def test_a_key_that_was_given_for_one_place_does_not_go_to_another(door, r
     assert not any(keyed[1:])
 
 
-async def test_what_is_beyond_the_token_is_refused_with_the_way_to_another_one(door):
+async def test_a_command_beyond_the_token_is_refused_with_advice(door):
     reader = await door.member(await door.token("another", "read"), role="admin")
     answer = await reader.answer("daemon.reload")
     assert answer["code"] == "forbidden"

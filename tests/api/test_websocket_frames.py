@@ -1,4 +1,4 @@
-"""What a peer may do to the framing of the WebSocket door, before and after hello: nothing that costs others anything."""
+"""Malformed and excessive WebSocket framing, before and after hello: it must not cost other clients anything."""
 
 import asyncio
 import os
@@ -19,14 +19,14 @@ from zotd.testing.wire_client import WireClient
 MIB = 1024 * 1024
 
 SENT_MIB = 128
-"""Of a gigabyte that was announced: what could be held would be by then."""
+"""Bytes sent of an announced gigabyte; if the daemon kept them, it would be visible by then."""
 
 
-# --- the framing alone ---
+# --- decoder ---
 
 
 def heard(data, cuts=()):
-    """Lines, the last ping and the close code, whatever the cutting."""
+    """Lines, the last ping and the close code, for bytes divided in any way."""
     frames = Frames()
     lines, pings, close = bytearray(), [], None
     edges = [0, *sorted(cut % (len(data) + 1) for cut in cuts), len(data)]
@@ -56,19 +56,19 @@ MESSAGES = st.lists(
 
 
 @given(MESSAGES, st.lists(st.integers(0, 5000), max_size=8))
-def test_any_cutting_of_the_bytes_gives_the_same_messages(messages, cuts):
+def test_messages_do_not_depend_on_how_bytes_are_divided(messages, cuts):
     data = b"".join(piece for message in messages for piece in message)
     assert heard(data, cuts) == heard(data)
 
 
 @given(st.lists(st.binary(max_size=200_000), max_size=3), st.binary(min_size=4, max_size=4))
-def test_what_a_client_masks_comes_out_as_it_was_with_no_line_break_inside(texts, mask):
+def test_masked_payload_is_restored_without_line_breaks(texts, mask):
     data = b"".join(masked(TEXT, text, mask=mask) for text in texts)
     assert heard(data)[0] == b"".join(text.replace(b"\n", b"\r") + b"\n" for text in texts)
 
 
 @given(st.binary(max_size=2000), st.lists(st.integers(0, 2000), max_size=5))
-def test_no_bytes_break_the_framing_nor_are_kept(data, cuts):
+def test_any_bytes_are_handled_and_not_kept(data, cuts):
     frames = Frames()
     for start, end in zip([0, *sorted(cuts)], [*sorted(cuts), len(data)], strict=True):
         if not frames.is_over:
@@ -77,7 +77,7 @@ def test_no_bytes_break_the_framing_nor_are_kept(data, cuts):
 
 
 @pytest.mark.parametrize("size", [0, 125, 126, 65_535, 65_536])
-def test_our_frames_have_the_shortest_length(size):
+def test_sent_frames_use_the_shortest_length_encoding(size):
     head = {0: 2, 125: 2, 126: 4, 65_535: 4, 65_536: 10}[size]
     assert len(frame(Op.TEXT, b"x" * size)) == head + size
 
@@ -102,7 +102,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("is_member", [False, True])
-async def test_a_broken_frame_ends_the_connection_with_its_code_and_no_other(door, token, is_member):
+async def test_a_malformed_frame_closes_only_its_connection_with_the_right_code(door, token, is_member):
     other = await door.member(token)
     for name, (data, code) in BROKEN.items():
         web = await (door.member(token) if is_member else door.stranger())
@@ -111,30 +111,30 @@ async def test_a_broken_frame_ends_the_connection_with_its_code_and_no_other(doo
         assert await other.ask("ping") == {"pong": True}
 
 
-# --- floods ---
+# --- excess ---
 
 
-async def test_a_compressed_message_is_refused_before_anything_is_unpacked(door, token):
+async def test_a_compressed_message_is_refused_without_decompressing_it(door, token):
     web = await door.stranger()
     web.write(masked(TEXT, b"\x00" * 60, rsv=4))
     assert await web.end() == 1002
 
 
-async def test_a_message_in_a_hundred_thousand_pieces_is_refused(door, token):
+async def test_a_message_in_too_many_frames_is_refused(door, token):
     web = await door.member(token)
     piece = masked(0, b" ", fin=False)
     web.write(masked(TEXT, b" ", fin=False) + piece * 100_000)
     assert await web.end() == 1008
 
 
-async def test_a_message_in_as_many_pieces_as_are_allowed_is_one_message(door, token):
+async def test_a_message_in_the_maximum_number_of_frames_is_accepted(door, token):
     web = await door.member(token)
     pieces = [masked(0, b" ", fin=False)] * (MAX_FRAGMENTS - 2)
     web.write(b"".join([masked(TEXT, b'{"id":77,"type":', fin=False), *pieces, masked(0, b'"ping"}')]))
     assert (await web.answer_to(77))["data"] == {"pong": True}
 
 
-async def test_a_flood_of_messages_without_a_byte_is_refused_and_pieces_without_one_are_not(door, token):
+async def test_a_flood_of_empty_messages_is_refused_and_of_empty_frames_is_not(door, token):
     web = await door.member(token)
     empty = masked(TEXT, b"", fin=False) + masked(0, b"")
     web.write(empty * (2 * carrier.MAX_CONTROLS) + masked(TEXT, b""))
@@ -152,7 +152,7 @@ async def test_a_flood_of_pings_is_refused_and_a_few_are_answered(door, token, i
     assert await web.end() == 1008
 
 
-async def test_a_deep_line_a_huge_number_and_what_is_no_json_are_answered_and_the_connection_lives(door, token):
+async def test_malformed_messages_are_answered_and_the_connection_continues(door, token):
     web = await door.member(token)
     for bad in (
         b'{"type":"ping","x":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
@@ -179,7 +179,7 @@ async def test_a_deep_line_a_huge_number_and_what_is_no_json_are_answered_and_th
     assert await web.ask("ping") == {"pong": True}
 
 
-async def test_line_breaks_and_separators_inside_a_message_do_not_cut_it(door, token):
+async def test_line_breaks_within_a_message_do_not_split_it(door, token):
     web = await door.member(token)
     web.text('{\r\n"type":\n"nothing\u2028\u2029\x85\u000b",\n"id":5}\n\n'.replace("\x0b", "\\u000b").encode())
     answer = await web.frame()
@@ -189,7 +189,7 @@ async def test_line_breaks_and_separators_inside_a_message_do_not_cut_it(door, t
     assert await web.ask("ping") == {"pong": True}
 
 
-async def test_of_a_key_that_comes_twice_no_reading_gives_more_than_the_token(door):
+async def test_duplicate_json_keys_never_exceed_the_rights_of_the_token(door):
     web = await door.stranger()
     token = await door.token("reader", "read")
     web.text(f'{{"id":1,"type":"hello","token":"{token}","role":"read","role":"admin"}}'.encode())
@@ -197,7 +197,7 @@ async def test_of_a_key_that_comes_twice_no_reading_gives_more_than_the_token(do
     assert await web.refused("daemon.shutdown") == "forbidden"
 
 
-async def test_a_line_beyond_16_mib_is_skipped_while_it_comes_and_the_connection_lives(door, token):
+async def test_a_message_over_16_mib_is_skipped_as_it_arrives(door, token):
     web = await door.member(token)
     web.write(masked(TEXT, b"", size=17 * MIB)[:14])
     for _ in range(17):
@@ -207,13 +207,13 @@ async def test_a_line_beyond_16_mib_is_skipped_while_it_comes_and_the_connection
     assert await web.ask("ping") == {"pong": True}
 
 
-async def test_a_hello_longer_than_64_kib_is_not_read_to_its_end(door, token):
+async def test_a_hello_longer_than_64_kib_is_refused_early(door, token):
     web = await door.stranger()
     web.write(masked(TEXT, b'{"type":"hello","token":"' + b"x" * 65_536, size=10 * MIB))
     assert await web.end() == 4401
 
 
-async def test_a_message_of_a_gigabyte_takes_no_memory_and_is_answered_before_it_ends(tmp_path):
+async def test_a_message_of_a_gigabyte_is_refused_early_without_using_memory(tmp_path):
     with DaemonProcess(tmp_path, {"ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0"}) as daemon:
         async with AsyncExitStack() as stack:
             admin = await stack.enter_async_context(WireClient.connect(daemon.place.socket))
@@ -240,22 +240,22 @@ async def test_a_message_of_a_gigabyte_takes_no_memory_and_is_answered_before_it
             assert process.memory_info().rss - before <= 8 * MIB
 
 
-async def test_three_hundred_who_say_nothing_keep_nobody_out(door, token):
+async def test_three_hundred_silent_visitors_keep_no_client_out(door, token):
     silent = [await door.visitor() for _ in range(150)]
     silent += [await door.stranger() for _ in range(150)]
     for web in silent[-5:]:
-        web.write(b"\x81")  # one byte of a frame, and then no more
+        web.write(b"\x81")  # the first byte of a frame, and nothing more
     assert await (await door.member(token)).ask("ping") == {"pong": True}
     port = int(door.url.split(":")[2].split("/")[0])
     held = [one for one in psutil.Process().net_connections("tcp") if one.laddr and one.laddr.port == port]
-    assert len(held) <= visitor.MAX_VISITORS + 3  # and the listener, the member, and one that is just leaving
-    for web in silent[: 300 - visitor.MAX_VISITORS]:  # those who came first; the daemon has hung up on them
+    assert len(held) <= visitor.MAX_VISITORS + 3  # and the listener, the member, and one that is being closed
+    for web in silent[: 300 - visitor.MAX_VISITORS]:  # the oldest ones, which the daemon has disconnected
         async with asyncio.timeout(20):
             while await web.reader.read(100):
                 pass
 
 
-async def test_who_says_nothing_for_ten_seconds_is_sent_away(door, token):
+async def test_a_visitor_without_a_token_is_disconnected_after_ten_seconds(door, token):
     webs = [await door.visitor(), await door.stranger(), await door.stranger()]
     webs[2].write(masked(TEXT, b"{", fin=False))
     assert await webs[1].end() == 4401
@@ -263,14 +263,14 @@ async def test_who_says_nothing_for_ten_seconds_is_sent_away(door, token):
     assert await webs[0].reader.read(1) == b""
 
 
-async def test_frames_behind_a_hello_are_answered_in_their_order(door, token):
+async def test_messages_sent_with_the_hello_are_answered_in_order(door, token):
     web = await door.stranger()
     first = web.send("hello", token=token)
     second = web.send("ping")
     assert [(await web.frame())["id"], (await web.frame())["id"]] == [first, second]
 
 
-async def test_a_frame_before_hello_is_the_last_one(door, token):
+async def test_a_message_before_hello_closes_the_connection(door, token):
     web = await door.stranger()
     web.send("ping")
     web.send("hello", token=token)
@@ -279,7 +279,7 @@ async def test_a_frame_before_hello_is_the_last_one(door, token):
     assert closed.value.code == 4401
 
 
-async def test_a_hello_that_is_too_long_is_refused_although_its_token_is_good(door, token):
+async def test_an_oversized_hello_is_refused_even_with_a_valid_token(door, token):
     web = await door.stranger()
     web.send("hello", token=token, padding="x" * carrier.HELLO_BYTES)
     assert await web.end() == 4401

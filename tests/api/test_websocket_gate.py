@@ -1,4 +1,4 @@
-"""Who may knock at the WebSocket door: by Host, Origin and URL, before anybody is asked for a token."""
+"""Requests to the WebSocket door are checked by Host, Origin and URL before a token is looked at."""
 
 from itertools import product
 
@@ -46,47 +46,47 @@ def status(hosts, origins=(), target="/v1", gate=GATE):
 
 
 @pytest.mark.parametrize("host", ADMITTED_HOSTS)
-def test_these_names_are_this_machine(host):
+def test_the_names_of_this_machine_are_accepted_as_host(host):
     assert status([host]) is None
 
 
 @pytest.mark.parametrize("host", REFUSED_HOSTS)
-def test_no_other_name_is_however_much_it_looks_like_one(host):
+def test_similar_host_names_are_refused(host):
     assert status([host]) == 403
 
 
 @pytest.mark.parametrize("origin", REFUSED_ORIGINS)
-def test_no_page_of_anybody_else_may_connect_however_its_origin_looks(origin):
+def test_pages_of_other_origins_are_refused(origin):
     assert status(["localhost:8765"], [origin]) == 403
 
 
 @pytest.mark.parametrize("host", ADMITTED_HOSTS)
-def test_a_page_that_was_served_here_may_and_so_may_one_that_is_listed(host):
+def test_own_and_configured_origins_are_accepted(host):
     assert status([host], [f"http://{host.lower()}"]) is None
     assert status([host], ["https://ui.example"]) is None
 
 
 @given(st.text(max_size=40).filter(lambda name: name.lower() not in {*map(str.lower, ADMITTED_HOSTS)}))
-def test_whatever_else_is_no_name_of_this_machine(name):
+def test_any_other_host_is_refused(name):
     assert status([name]) == 403
     assert status([name], [f"http://{name}"]) == 403
 
 
 @given(st.lists(st.sampled_from(ADMITTED_HOSTS), max_size=3).filter(lambda hosts: len(hosts) != 1))
-def test_a_request_has_one_host(hosts):
+def test_a_request_must_have_exactly_one_host(hosts):
     assert status(hosts) == 400
 
 
-def test_two_origins_are_one_too_many():
+def test_a_request_with_two_origins_is_refused():
     assert status(["localhost:8765"], ["http://localhost:8765"] * 2) == 403
 
 
 @pytest.mark.parametrize("target", ["http://localhost:8765/v1", "localhost:8765", "*", "//evil.example/v1?x", "/v1?"])
-def test_a_target_is_a_path_and_nothing_else(target):
+def test_a_target_must_be_a_path_without_query(target):
     assert status(["localhost:8765"], target=target) == 400
 
 
-def test_the_port_may_be_left_out_only_where_browsers_leave_it_out():
+def test_the_port_may_be_omitted_only_if_it_is_the_default():
     secure = WebsocketSection(listen="127.0.0.1:443", tls_cert="/c", tls_key="/k")
     assert status(["localhost"], ["https://localhost"], gate=OriginCheck.of(secure, 443)) is None
     assert status(["localhost"], gate=OriginCheck.of(secure, 80)) == 403
@@ -105,7 +105,7 @@ ANOTHER_NAME: tuple[list[str], ...] = (
 )
 
 
-async def test_a_request_by_another_name_gets_nothing_whatever_it_asks_for(door, token):
+async def test_a_request_for_another_host_gets_nothing(door, token):
     for path, host in product(("/", "/v1", "/metrics", "/healthz", "/x", "/v1/zot_x"), ANOTHER_NAME):
         code, headers, body = await (await door.visitor()).request(path, host=host)
         assert code in {400, 403}, (path, host)
@@ -114,7 +114,7 @@ async def test_a_request_by_another_name_gets_nothing_whatever_it_asks_for(door,
         assert "aiohttp" not in body + str(headers)
 
 
-async def test_a_page_of_somebody_else_is_refused_before_the_upgrade_and_may_read_nothing(door, token):
+async def test_a_page_of_another_origin_is_refused_before_the_upgrade(door, token):
     for origin in ("https://evil.example", "null", "http://localhost:1.evil.com"):
         assert await (await door.visitor()).upgrade(Origin=origin) == 403, origin
         code, headers, _ = await (await door.visitor()).request("/healthz", Origin=origin)
@@ -122,13 +122,13 @@ async def test_a_page_of_somebody_else_is_refused_before_the_upgrade_and_may_rea
         assert not any(name.startswith("access-control") for name in headers)
 
 
-async def test_a_page_that_the_door_has_served_may_connect(door, token):
+async def test_the_served_page_may_connect(door, token):
     web = await door.visitor()
     assert await web.upgrade(Origin=f"http://{web.host}") == 101
     assert (await web.hello(token))["role"] == "approve"
 
 
-async def test_what_is_no_get_has_no_effect_and_no_page_learns_anything(door):
+async def test_methods_other_than_get_are_refused_without_cors_headers(door):
     body = b'{"type":"daemon.shutdown"}'
     said = {"Content_Type": "text/plain", "Content_Length": str(len(body))}
     for method, path in product(("OPTIONS", "POST", "PUT", "DELETE", "HEAD", "TRACE"), ("/v1", "/", "/metrics")):
@@ -138,7 +138,7 @@ async def test_what_is_no_get_has_no_effect_and_no_page_learns_anything(door):
     assert await door.admin.ask("ping") == {"pong": True}
 
 
-async def test_a_preflight_of_any_page_gets_no_permission(door):
+async def test_a_cors_preflight_is_refused(door):
     for origin in ("https://evil.example", f"http://{door.url.split('/')[2]}"):
         web = await door.visitor()
         code, headers, _ = await web.request(
@@ -157,7 +157,7 @@ async def test_a_token_in_a_url_is_refused_and_not_logged(door, token, caplog):
         assert "send the token in the first frame" in body
 
 
-async def test_every_answer_says_what_browsers_may_do_with_it(door):
+async def test_every_response_has_security_headers(door):
     for path, expected in (("/healthz", 200), ("/", 200), ("/v1", 426), ("/metrics", 401), ("/x", 404)):
         code, headers, _ = await (await door.visitor()).request(path)
         assert code == expected
@@ -168,12 +168,12 @@ async def test_every_answer_says_what_browsers_may_do_with_it(door):
         assert headers["connection"].lower() in {"close", "upgrade"}
 
 
-async def test_an_upgrade_that_two_readers_could_take_for_two_things_is_none(door, token):
+async def test_an_ambiguous_upgrade_request_is_refused(door, token):
     for status, options in (
         (426, {"version": "HTTP/1.0"}),
         (426, {"Content_Length": "5", "body": b"hello"}),
         (426, {"Transfer_Encoding": "chunked", "body": b"0\r\n\r\n"}),
-        (400, {"Sec_websocket_key": "AAAAAAAAAAAAAAAAAAAAAA=="}),  # a second one
+        (400, {"Sec_websocket_key": "AAAAAAAAAAAAAAAAAAAAAA=="}),  # a second key
         (400, {"Sec_WebSocket_Version": "8"}),
         (404, {"path": "//v1"}),
         (404, {"path": "/v1/"}),
@@ -182,7 +182,7 @@ async def test_an_upgrade_that_two_readers_could_take_for_two_things_is_none(doo
         assert await (await door.visitor()).upgrade(**options) == status, options
 
 
-async def test_what_is_no_http_is_answered_without_a_word_about_us(door, caplog):
+async def test_malformed_http_is_answered_without_naming_the_server(door, caplog):
     web = await door.visitor()
     web.write(b"\x16\x03\x01 zot_secret\r\n\r\n")
     said = await web.reader.read(-1)
@@ -191,17 +191,17 @@ async def test_what_is_no_http_is_answered_without_a_word_about_us(door, caplog)
     assert "zot_secret" not in caplog.text
 
 
-# --- without a door ---
+# --- closed ---
 
 
-async def test_a_daemon_without_the_section_listens_nowhere(tmp_path):
+async def test_the_websocket_door_is_closed_by_default(tmp_path):
     async with serving(tmp_path) as place, WireClient.connect(place.socket) as client:
         assert (await client.ask("daemon.status"))["websocket"] is None
     listening = [one for one in psutil.Process().net_connections("tcp") if one.status == psutil.CONN_LISTEN]
     assert listening == []
 
 
-# --- how often one may be wrong ---
+# --- throttle ---
 
 
 class Clock:
@@ -211,7 +211,7 @@ class Clock:
         return self.now
 
 
-def test_of_the_failures_of_an_address_ten_a_minute_are_refused_at_once():
+def test_ten_failures_a_minute_are_refused_without_delay():
     clock = Clock()
     throttle = Throttle(clock)
     assert [throttle.failed("a") for _ in range(BURST)] == [0.0] * BURST
@@ -223,14 +223,14 @@ def test_of_the_failures_of_an_address_ten_a_minute_are_refused_at_once():
     assert [throttle.failed("a") for _ in range(BURST + 1)] == [0.0] * BURST + [DELAY_S]
 
 
-def test_only_so_many_addresses_are_remembered():
+def test_the_number_of_remembered_addresses_is_limited():
     throttle = Throttle(Clock())
     for number in range(3 * MAX_SOURCES):
         throttle.failed(str(number))
     assert len(throttle._sources) == MAX_SOURCES
 
 
-def test_all_addresses_of_one_ipv6_customer_are_one():
+def test_addresses_of_one_ipv6_network_count_as_one():
     assert source_of("2001:db8:1:2::1") == source_of("2001:db8:1:2:ffff::9") != source_of("2001:db8:1:3::1")
     assert source_of("::ffff:10.0.0.1") == source_of("10.0.0.1") == "10.0.0.1"
     assert source_of("fe80::1%eth0") == "fe80::/64"

@@ -1,4 +1,4 @@
-"""Where the WebSocket door listens, and where it refuses to."""
+"""Addresses at which the WebSocket door listens or refuses to listen."""
 
 import os
 import socket
@@ -24,14 +24,14 @@ def refused_start(tmp_path, extra):
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:8765", "[::]:8765", "192.0.2.1:8765"])
-async def test_an_address_that_others_can_reach_needs_tls(address):
+async def test_an_address_reachable_from_other_machines_requires_tls(address):
     with pytest.raises(
         ConfigError, match=r"TLS is required, because other machines can reach .*; set tls_cert and tls_key"
     ):
         await prepared(WebsocketSection(listen=address))
 
 
-async def test_a_name_is_as_good_as_the_address_that_it_stands_for():
+async def test_a_name_is_checked_by_the_addresses_it_resolves_to():
     name = socket.gethostname()
     addresses = {str(found[4][0]) for found in socket.getaddrinfo(name, 1)}
     if all(address.startswith("127.") or address == "::1" for address in addresses):
@@ -42,7 +42,7 @@ async def test_a_name_is_as_good_as_the_address_that_it_stands_for():
     assert await prepared(WebsocketSection(listen="localhost:8765")) is not None
 
 
-def test_a_daemon_that_others_could_reach_does_not_start_wherever_that_is_written(tmp_path):
+def test_the_daemon_does_not_start_with_an_unencrypted_public_address(tmp_path):
     said = refused_start(tmp_path, {"ZOT_WEBSOCKET_LISTEN": "0.0.0.0:8765"})
     assert said.startswith("error websocket.listen: TLS is required, because other machines can reach 0.0.0.0:8765")
     file = place(tmp_path).home / "config.toml"
@@ -60,12 +60,12 @@ def test_a_daemon_that_others_could_reach_does_not_start_wherever_that_is_writte
         ({"listen": "127.0.0.1:1", "tls_cert": "/no/cert", "tls_key": "/no/key"}, "cannot be used: No such file"),
     ],
 )
-async def test_a_door_that_cannot_be_is_told_in_a_sentence(settings, sentence):
+async def test_an_invalid_door_configuration_is_reported_in_one_sentence(settings, sentence):
     with pytest.raises(ConfigError, match=sentence):
         await prepared(WebsocketSection(**settings))
 
 
-async def test_a_port_that_is_taken_leaves_the_unix_socket_and_names_who_has_it(tmp_path):
+async def test_a_port_in_use_is_reported_and_the_unix_socket_still_works(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         env = {"ZOT_WEBSOCKET_LISTEN": f"127.0.0.1:{port}"}
@@ -79,7 +79,7 @@ async def test_a_port_that_is_taken_leaves_the_unix_socket_and_names_who_has_it(
 
 @pytest.fixture
 def certificate(tmp_path):
-    """Paths of a certificate for this machine, and of its key."""
+    """Paths of a certificate for this machine and of its key."""
     needs("openssl")
     cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
     kind = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
@@ -89,7 +89,7 @@ def certificate(tmp_path):
     return cert, key
 
 
-async def test_with_a_certificate_it_speaks_tls_and_nothing_else(tmp_path, certificate):
+async def test_with_a_certificate_only_tls_is_accepted(tmp_path, certificate):
     cert, key = certificate
     env = {
         "ZOT_WEBSOCKET_LISTEN": "0.0.0.0:0",
@@ -112,6 +112,6 @@ async def test_with_a_certificate_it_speaks_tls_and_nothing_else(tmp_path, certi
             assert (await plain.request("/healthz"))[0] == 0
 
 
-def test_without_the_section_nothing_of_aiohttp_is_loaded():
+def test_aiohttp_is_not_imported_without_the_websocket_section():
     code = "import sys, zotd.app; print([name for name in ('aiohttp', 'prometheus_client') if name in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,4 +1,4 @@
-"""Tokens at the WebSocket door: who comes in with one, how far, and for how long."""
+"""Authentication at the WebSocket door: valid tokens, their rights, and their lifetime."""
 
 import asyncio
 from contextlib import suppress
@@ -27,21 +27,21 @@ BAD_HELLOS: dict[str, dict[str, object]] = {
 }
 
 
-async def test_without_a_token_that_counts_a_connection_is_closed_without_a_word(door, token):
+async def test_a_connection_without_a_valid_token_is_closed_without_a_message(door, token):
     for name, hello in BAD_HELLOS.items():
         web = await door.stranger()
         web.send("hello", **hello)
         assert await web.raw() == (CLOSE, (4401).to_bytes(2, "big")), name
 
 
-async def test_a_token_that_is_almost_right_is_wrong(door, token):
+async def test_an_almost_correct_token_is_refused(door, token):
     for wrong in (token[:-1], token + "\n", token + "\0", token.upper(), token.removeprefix("zot_")):
         web = await door.stranger()
         web.send("hello", token=wrong)
         assert await web.end() == 4401
 
 
-async def test_a_client_gets_what_its_token_gives_whatever_it_says_of_itself(door, caplog):
+async def test_the_role_of_a_client_is_limited_by_its_token(door, caplog):
     web = await door.member(
         await door.token("reader", "read"), role="admin", client={"name": "zotctl", "kind": "zotctl"}
     )
@@ -52,13 +52,13 @@ async def test_a_client_gets_what_its_token_gives_whatever_it_says_of_itself(doo
     assert "is admin" not in [record.getMessage() for record in caplog.records if "token:reader" in record.getMessage()]
 
 
-async def test_a_client_may_ask_for_less_than_its_token_gives(door, token):
+async def test_a_client_may_request_a_lower_role(door, token):
     web = await door.member(token, role="read")
     assert await web.refused("daemon.shutdown") == "forbidden"
-    assert await (await door.member(token)).refused("daemon.shutdown") == "forbidden"  # admin has to be asked for
+    assert await (await door.member(token)).refused("daemon.shutdown") == "forbidden"  # admin has to be requested
 
 
-async def test_a_revoked_token_ends_its_connections_at_once_and_no_others(door, token):
+async def test_revoking_a_token_closes_only_its_connections_at_once(door, token):
     cut, kept = await door.member(await door.token("phone", "submit")), await door.member(token)
     session = await new_session(cut, door)
     await cut.ask("attach", session=session)
@@ -68,7 +68,7 @@ async def test_a_revoked_token_ends_its_connections_at_once_and_no_others(door, 
     assert await kept.ask("ping") == {"pong": True}
 
 
-async def test_what_was_sent_after_the_revocation_is_not_done(door):
+async def test_commands_sent_after_the_revocation_are_not_executed(door):
     token = await door.token("phone", "submit")
     web = await door.member(token)
     session = await new_session(web, door)
@@ -79,14 +79,14 @@ async def test_what_was_sent_after_the_revocation_is_not_done(door):
     assert (await door.admin.ask("session.get", session=session))["name"] != "too late"
 
 
-async def test_a_token_that_revokes_itself_is_told_so_first(door):
+async def test_a_client_that_revokes_its_own_token_gets_the_response_first(door):
     web = await door.member(await door.token("own"), role="admin")
     assert await web.ask("token.revoke", name="own") == {}
     assert await web.end() == 4401
 
 
 @pytest.mark.parametrize("damage", ["open to others", "cut short", "replaced by a link", "empty"])
-async def test_a_file_of_tokens_that_is_not_safe_admits_nobody_and_status_says_why(door, token, damage):
+async def test_an_unsafe_token_file_admits_no_client_and_status_reports_it(door, token, damage):
     path = door.place.home / "tokens.json"
     if damage == "open to others":
         path.chmod(0o644)
@@ -103,7 +103,7 @@ async def test_a_file_of_tokens_that_is_not_safe_admits_nobody_and_status_says_w
 
 
 async def guess(door, number):
-    """Show a wrong token, and wait for what the door says."""
+    """Send a wrong token and wait for the reaction."""
     async with visitor(door.url) as web:
         assert await web.upgrade() == 101
         web.send("hello", token=f"zot_{number}")
@@ -112,7 +112,7 @@ async def guess(door, number):
 
 async def keep_guessing(door, numbers):
     for number in numbers:
-        with suppress(OSError):  # the door hangs up on those that are too many
+        with suppress(OSError):  # the lobby is full, and the oldest visitors are disconnected
             await guess(door, number)
 
 
@@ -125,7 +125,7 @@ async def keep_guessing_without_waiting(door, numbers):
                     await web.writer.drain()
 
 
-async def test_a_good_token_comes_in_each_time_while_others_at_its_address_guess_without_a_pause(door, token):
+async def test_a_valid_token_is_always_admitted_despite_failures_at_its_address(door, token):
     numbers, logins = count(), 0
     guessers = [keep_guessing] * 40 + [keep_guessing_without_waiting] * 8
     async with asyncio.TaskGroup() as group:
@@ -139,7 +139,7 @@ async def test_a_good_token_comes_in_each_time_while_others_at_its_address_guess
             task.cancel()
 
 
-async def test_when_ten_wrong_tokens_have_come_from_an_address_the_next_wait_to_be_refused(door, token, caplog):
+async def test_refusals_are_delayed_after_ten_wrong_tokens_of_an_address(door, token, caplog):
     for number in range(BURST):
         assert await guess(door, number) == 4401
     waiting = [await door.stranger() for _ in range(4)]
@@ -147,13 +147,13 @@ async def test_when_ten_wrong_tokens_have_come_from_an_address_the_next_wait_to_
         web.send("hello", token="zot_wrong")
         web.write(masked(PING, b"still here?"))
         assert await web.raw() == (PONG, b"still here?")
-        web.send("hello", token=token)  # nobody has a second try
+        web.send("hello", token=token)  # a second attempt is ignored
     for web in waiting:
         assert await web.raw() == (CLOSE, (4401).to_bytes(2, "big"))
     assert caplog.text.count("authentication failed for 127.0.0.1") == BURST + len(waiting)
 
 
-async def test_who_waits_to_be_refused_takes_nobodys_place(door, token):
+async def test_clients_waiting_for_a_refusal_take_no_place_of_others(door, token):
     for number in range(BURST):
         await guess(door, number)
     early = await door.stranger()
@@ -162,11 +162,11 @@ async def test_who_waits_to_be_refused_takes_nobodys_place(door, token):
         web.send("hello", token="zot_wrong")
         web.write(masked(PING))
         with suppress(ClosedError):
-            await web.raw()  # it was heard, or had to leave already
+            await web.raw()  # refused, or displaced from the lobby
     assert (await early.hello(token))["role"] == "approve"
 
 
-async def test_metrics_are_there_for_a_good_token_whoever_failed_before(door, token):
+async def test_metrics_are_available_with_a_valid_token_despite_earlier_failures(door, token):
     codes = []
     for _ in range(BURST + 2):
         code, headers, _ = await (await door.visitor()).request("/metrics", Authorization="Bearer zot_wrong")
@@ -176,17 +176,17 @@ async def test_metrics_are_there_for_a_good_token_whoever_failed_before(door, to
     assert (await (await door.visitor()).request("/metrics", Authorization=f"Bearer {token}"))[0] == 200
 
 
-async def test_who_was_let_in_before_others_failed_at_the_same_address_is_not_refused_for_it(door, token):
+async def test_connected_clients_are_not_affected_by_failures_at_their_address(door, token):
     early = await door.stranger()
     for number in range(BURST):
         assert await guess(door, number) == 4401
     assert (await early.hello(token))["role"] == "approve"
 
 
-# --- a token for some sessions ---
+# --- limited tokens ---
 
 
-async def test_a_token_for_one_session_sees_and_does_nothing_else(door):
+async def test_a_token_for_one_session_can_see_and_do_nothing_else(door):
     own, other = await new_session(door.admin, door, name="own"), await new_session(door.admin, door, name="other")
     web = await door.member(await door.token("guest", "admin", session=own), role="admin")
     assert [one["id"] for one in (await web.ask("session.list"))["sessions"]] == [own]
@@ -213,7 +213,7 @@ async def test_a_token_for_one_session_sees_and_does_nothing_else(door):
     assert (await web.ask("daemon.status"))["warnings"] == []
 
 
-async def test_a_token_for_one_session_hears_of_no_other(door):
+async def test_a_token_for_one_session_gets_no_events_of_others(door):
     own, other = await new_session(door.admin, door), await new_session(door.admin, door)
     web = await door.member(await door.token("guest", "read", session=own))
     await web.ask("subscribe", topics=["sessions", "extensions", "trust"])
@@ -222,7 +222,7 @@ async def test_a_token_for_one_session_hears_of_no_other(door):
     assert (await web.event())["session"] == own
 
 
-async def test_a_token_with_a_low_role_for_one_session_does_not_widen_its_mode(door):
+async def test_a_token_below_approve_cannot_make_the_mode_more_permissive(door):
     own = await new_session(door.admin, door, mode="ask")
     web = await door.member(await door.token("guest", "submit", session=own))
     assert await web.refused("session.configure", session=own, mode="yolo") == "forbidden"

@@ -1,4 +1,4 @@
-"""A client of the WebSocket door that can send what no library sends, and sees every frame as it came."""
+"""A WebSocket client that can send malformed data, and sees every frame as it was received."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ TEXT, BINARY, CLOSE, PING, PONG = 1, 2, 8, 9, 10
 
 
 def masked(op, payload=b"", *, fin=True, rsv=0, mask=b"\x00\x00\x00\x00", size=None):
-    """A frame of a client; `size` lies about the payload's length."""
+    """Encode a frame of a client; `size` overrides the length in its header."""
     length = len(payload) if size is None else size
     head = bytes([fin << 7 | rsv << 4 | op])
     if length < 126:
@@ -25,7 +25,7 @@ def masked(op, payload=b"", *, fin=True, rsv=0, mask=b"\x00\x00\x00\x00", size=N
 
 
 class ClosedError(Exception):
-    """The daemon has closed; `args[0]` is the code, None when it only hung up."""
+    """The daemon has closed the connection; `args[0]` is the code, None if it closed only the socket."""
 
     @property
     def code(self):
@@ -33,7 +33,7 @@ class ClosedError(Exception):
 
 
 class Web:
-    """One WebSocket connection, or the HTTP before it."""
+    """A WebSocket connection, or the HTTP connection before the upgrade."""
 
     def __init__(self, reader, writer, host):
         self.reader = reader
@@ -43,7 +43,7 @@ class Web:
         self.events = []
 
     async def request(self, path="/v1", *, method="GET", version="HTTP/1.1", host=(), body=b"", **headers):
-        """Send a request, with these values of Host instead of the right one, and other headers with `_` for `-`."""
+        """Send a request with these values of Host and other headers, with `_` for `-`."""
         lines = [f"{method} {path} {version}"]
         lines += [f"Host: {value}" for value in (host if host != () else [self.host])]
         lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
@@ -60,7 +60,7 @@ class Web:
         return status, fields, said.decode()
 
     async def upgrade(self, **options):
-        """The status of the answer to an upgrade: 101 when it is a WebSocket now."""
+        """Return the status of the response to an upgrade: 101 if it succeeded."""
         fields = {
             "Upgrade": "websocket",
             "Connection": "Upgrade",
@@ -82,7 +82,7 @@ class Web:
         self.write(masked(TEXT, payload, mask=os.urandom(4)))
 
     async def raw(self):
-        """The next frame: what it is, and its payload."""
+        """Return the opcode and the payload of the next frame."""
         async with asyncio.timeout(WAIT_S):
             try:
                 first, second = await self.reader.readexactly(2)
@@ -96,7 +96,7 @@ class Web:
                 raise ClosedError(None) from error
 
     async def frame(self):
-        """The next text message; pings are left out. Raises ClosedError."""
+        """Return the next text message; pings are skipped. Raises ClosedError."""
         while True:
             op, payload = await self.raw()
             if op == CLOSE:
@@ -139,7 +139,7 @@ class Web:
         return events
 
     async def end(self):
-        """Read until the daemon closes; the code."""
+        """Read until the daemon closes the connection; return the code."""
         try:
             while True:
                 await self.frame()
@@ -155,7 +155,7 @@ class Web:
 
 @asynccontextmanager
 async def visitor(url, *, tls=None, local=None):
-    """A connection to the door at a WebSocket's URL, without a byte sent."""
+    """Open a connection to the host and port of a WebSocket URL without sending anything."""
     address = url.split("/")[2]
     host, _, port = address.rpartition(":")
     reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), ssl=tls, local_addr=local)
@@ -170,7 +170,7 @@ async def visitor(url, *, tls=None, local=None):
 
 @asynccontextmanager
 async def stranger(url, **options):
-    """A WebSocket that has not said hello."""
+    """Open a WebSocket that has not sent a hello."""
     async with visitor(url, **options) as web:
         assert await web.upgrade() == 101
         yield web

@@ -137,7 +137,7 @@ def zot(prompt, *options):
     return shlex.join(["zot", "-p", "--no-session", "--provider", "openai", "--model", "small", *options, prompt])
 
 
-async def test_it_opens_no_session_and_is_told_what_would_let_it(process, model, look):
+async def test_a_descendant_cannot_create_sessions_by_default(process, model, look):
     server = await model(bash("zot -p hello"), text("Alone."))
     (said,) = await told(await Shop(process).open(server), look)
     assert "rule: descendants only read their own" in said
