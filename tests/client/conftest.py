@@ -1,4 +1,4 @@
-"""A fake daemon for each test that wants one."""
+"""Fixtures with a fake daemon."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The other machine, in this loop: a WebSocket whose frames go to a Unix socket and come from there."""
+"""Simulates another machine: a WebSocket server that relays frames to and from a Unix socket."""
 
 import asyncio
 import json
@@ -11,26 +11,26 @@ TOKEN = "zot_" + "t" * 43
 
 
 class Relay:
-    """What it was asked, and how it answers."""
+    """Records requests, and determines the responses."""
 
     def __init__(self, path):
-        """`path`: of the daemon behind it."""
+        """`path` is the socket of the daemon behind it."""
         self.path = path
         self.port = 0
         self.requests = []
-        """Headers of all, newest last."""
+        """Headers of all requests, newest last."""
         self.frames = []
-        """What clients have sent."""
+        """Frames received from clients."""
         self.codes = []
-        """With which codes they have left."""
+        """Close codes received from clients."""
         self.answer = None
-        """Instead of the upgrade."""
+        """Response to send instead of the upgrade."""
         self.first = None
-        """Bytes instead of an answer to the first frame."""
+        """Bytes to send instead of a response to the first frame."""
         self.close = None
-        """Code and reason instead of an answer to the first frame."""
+        """Close code and reason to send instead of a response to the first frame."""
         self.gone = asyncio.Event()
-        """A client has left."""
+        """Set when a client has disconnected."""
 
     async def handle(self, request):
         self.requests.append(dict(request.headers))
@@ -73,7 +73,7 @@ class Relay:
 
 @asynccontextmanager
 async def serving(path, context=None):
-    """A relay to the daemon at `path`; with a TLS `context`, behind that."""
+    """Serve a relay to the daemon at `path`, with TLS if there is a `context`."""
     relay = Relay(path)
     application = web.Application()
     application.router.add_get("/{path:.*}", relay.handle)
@@ -89,7 +89,7 @@ async def serving(path, context=None):
 
 
 def authority(folder, *names):
-    """A CA of our own: the file that vouches for it, and a certificate (chain and key in one file) for `names`."""
+    """Create a CA; return its certificate, and a certificate (chain and key in one file) for `names`."""
     ca = trustme.CA()
     ca.cert_pem.write_to_path(folder / "ca.pem")
     certificate = ca.issue_cert(*names)

@@ -1,4 +1,4 @@
-"""Starting the daemon when none runs."""
+"""Starting the daemon if none is running."""
 
 import fcntl
 import os
@@ -29,7 +29,7 @@ def env(tmp_path):
 
 @pytest.fixture
 def path(env):
-    """Whatever has been started there is stopped at the end."""
+    """Environment for a daemon that is stopped at the end of the test."""
     where = paths.socket_path(env)
     yield where
     try:
@@ -50,16 +50,16 @@ def test_fifty_clients_at_once_get_one_daemon(env, path):
 
     with ThreadPoolExecutor(50) as threads:
         assert len(set(threads.map(pid, range(50)))) == 1
-    assert Path(paths.start_log(env)).read_text() == ""  # and no second one has even tried
+    assert Path(paths.start_log(env)).read_text() == ""  # no second daemon was started and refused
 
 
-def test_the_daemon_is_nobodys_child_in_no_terminal_and_in_the_root_directory(env, path):
+def test_the_started_daemon_is_detached_from_the_client(env, path):
     read_end, write_end = os.pipe()
     os.set_inheritable(write_end, True)
     with Connection(autostart.ensure(path, env, FAKE)) as connection:
         process = psutil.Process(number(connection.call("hello"), "pid"))
     os.close(write_end)
-    assert os.read(read_end, 1) == b""  # it does not hold our files open
+    assert os.read(read_end, 1) == b""  # it does not hold our descriptors open
     os.close(read_end)
     assert process not in psutil.Process().children(recursive=True)
     assert process.cwd() == "/"
@@ -77,24 +77,24 @@ def test_the_daemon_is_nobodys_child_in_no_terminal_and_in_the_root_directory(en
         ("silent", "it exited without a message"),
     ],
 )
-def test_a_failed_start_says_the_real_reason_in_one_line(env, path, failure, reason):
+def test_a_failed_start_reports_the_daemons_reason_in_one_line(env, path, failure, reason):
     with pytest.raises(StartError) as caught:
         autostart.ensure(path, env | {"FAKE_START": failure}, FAKE)
     assert str(caught.value) == f"cannot start zotd: {reason} (log: {paths.start_log(env)})"
 
 
-def test_the_reason_is_of_this_start_and_not_of_one_before(env, path):
+def test_the_reported_reason_is_that_of_the_latest_start(env, path):
     for failure, reason in [("crash", "the disk is full"), ("silent", "it exited without a message")]:
         with pytest.raises(StartError, match=reason):
             autostart.ensure(path, env | {"FAKE_START": failure}, FAKE)
 
 
-def test_a_program_that_is_not_there_is_a_start_error(env, path):
+def test_a_missing_program_is_a_start_error(env, path):
     with pytest.raises(StartError, match="No such file"):
         autostart.ensure(path, env, ["/nonexistent/python"])
 
 
-def test_an_open_socket_directory_is_refused_before_anything_is_made(env, path):
+def test_an_open_socket_directory_is_refused_before_any_file_is_created(env, path):
     folder = Path(path).parent
     folder.mkdir(parents=True)
     folder.chmod(0o755)
@@ -103,10 +103,10 @@ def test_an_open_socket_directory_is_refused_before_anything_is_made(env, path):
     assert list(folder.iterdir()) == []
 
 
-def test_whoever_waits_for_the_lock_uses_a_daemon_that_comes_up_meanwhile(env, path):
+def test_a_client_waiting_for_the_lock_uses_a_daemon_started_meanwhile(env, path):
     paths.check_private_dir(str(Path(path).parent))
     with Path(paths.start_lock(path)).open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # somebody else is starting it
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another client is starting it
         found = []
         waiting = threading.Thread(target=lambda: found.append(autostart.ensure(path, env, FAKE)))
         waiting.start()
@@ -115,7 +115,7 @@ def test_whoever_waits_for_the_lock_uses_a_daemon_that_comes_up_meanwhile(env, p
         found[0].close()
 
 
-def test_a_log_that_has_grown_is_put_aside(env, path):
+def test_a_long_start_log_is_rotated(env, path):
     log = Path(paths.start_log(env))
     paths.make_private_dir(str(log.parent))
     log.write_bytes(b"x" * (autostart.LOG_LIMIT + 1))
@@ -125,7 +125,7 @@ def test_a_log_that_has_grown_is_put_aside(env, path):
     assert Path(f"{log}.1").stat().st_size == autostart.LOG_LIMIT + 1
 
 
-def test_a_log_that_cannot_be_opened_keeps_no_daemon_from_starting(env, path, tmp_path):
+def test_the_daemon_starts_even_if_its_log_cannot_be_opened(env, path, tmp_path):
     log = Path(paths.start_log(env))
     paths.make_private_dir(str(log.parent))
     log.symlink_to(tmp_path / "elsewhere")

@@ -14,7 +14,7 @@ from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAn
 
 
 def serve_once(path, work):
-    """Accept one connection in a thread and hand it to `work`."""
+    """Accept one connection in a thread and pass it to `work`."""
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(path)
     listener.listen(1)
@@ -29,13 +29,13 @@ def serve_once(path, work):
     return thread
 
 
-def test_a_call_returns_the_data_of_its_answer(daemon, path):
+def test_a_call_returns_the_data_of_its_response(daemon, path):
     with blocking.connect(path) as connection:
         assert connection.call("ping") == {"pong": True}
         assert connection.call("hello")["pid"] == os.getpid()
 
 
-def test_a_refused_command_raises_its_sentence_and_code(daemon, path):
+def test_a_refused_command_raises_an_error_with_sentence_and_code(daemon, path):
     with blocking.connect(path) as connection:
         with pytest.raises(CallError, match="there is no session s_x") as caught:
             connection.call("get_state", session="s_x")
@@ -43,7 +43,7 @@ def test_a_refused_command_raises_its_sentence_and_code(daemon, path):
         assert connection.call("ping") == {"pong": True}
 
 
-def test_nobody_listening_is_told_from_other_errors(path):
+def test_a_socket_without_a_listener_raises_not_running_error(path):
     with pytest.raises(NotRunningError, match=path):
         blocking.connect(path)
     with socket.socket(socket.AF_UNIX) as gone:
@@ -52,13 +52,13 @@ def test_nobody_listening_is_told_from_other_errors(path):
         blocking.connect(path)
 
 
-def test_a_daemon_that_accepts_but_never_answers_is_noticed(daemon, path):
+def test_a_daemon_that_never_answers_raises_no_answer_error(daemon, path):
     daemon.wedged = True
     with blocking.connect(path) as connection, pytest.raises(NoAnswerError):
         connection.call("ping", timeout_s=0.05)
 
 
-def test_a_listener_with_a_full_queue_is_noticed(path):
+def test_a_listener_with_a_full_queue_raises_no_answer_error(path):
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen(0)
@@ -68,9 +68,9 @@ def test_a_listener_with_a_full_queue_is_noticed(path):
             blocking.connect(path, timeout_s=0.05)
 
 
-def test_another_users_daemon_gets_not_a_byte(path):
+def test_nothing_is_sent_to_another_users_daemon(path):
     if os.geteuid() != 0:
-        return  # only root can become somebody else
+        return  # only root can become another user
     script = (
         "import os, socket, sys; s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); os.chmod(sys.argv[1], 0o777);"
         "os.setuid(12345); s.listen(); print('ready', flush=True); c, _ = s.accept(); print(c.recv(100))"
@@ -84,7 +84,7 @@ def test_another_users_daemon_gets_not_a_byte(path):
         assert other.stdout.readline() == "b''\n"
 
 
-def test_events_that_come_before_an_answer_are_kept_in_order(path):
+def test_events_before_a_response_are_kept_in_order(path):
     def work(peer):
         peer.recv(1000)
         peer.sendall(b'{"type":"a"}\n\n{"type":"b"}\n{"type":"response","id":7}\n')
@@ -100,7 +100,7 @@ def test_events_that_come_before_an_answer_are_kept_in_order(path):
     thread.join()
 
 
-def test_a_line_is_the_same_however_it_is_cut(path):
+def test_lines_do_not_depend_on_how_bytes_are_divided(path):
     line = '{"type":"text_delta","delta":"\u2028\u0085é"}\n'.encode()
 
     def work(peer):
@@ -114,7 +114,7 @@ def test_a_line_is_the_same_however_it_is_cut(path):
     thread.join()
 
 
-def test_an_endless_line_ends_the_connection_instead_of_the_memory(path):
+def test_an_endless_line_ends_the_connection(path):
     def work(peer):
         try:
             while True:
@@ -129,14 +129,14 @@ def test_an_endless_line_ends_the_connection_instead_of_the_memory(path):
 
 
 @pytest.mark.parametrize("line", [b"hello\n", b"[1]\n", b"\xff\n", b"[" * 100_000 + b"\n"])
-def test_what_is_no_frame_ends_the_connection_with_a_sentence(path, line):
+def test_a_line_that_is_no_frame_ends_the_connection_with_an_error(path, line):
     thread = serve_once(path, lambda peer: peer.sendall(line))
     with blocking.connect(path) as connection, pytest.raises(ConnectionLostError, match="is it zotd"):
         next(connection.events())
     thread.join()
 
 
-def test_whoever_waits_can_be_interrupted_without_losing_a_byte(daemon, path):
+def test_a_wait_can_be_interrupted_without_losing_data(daemon, path):
     class StopError(Exception):
         pass
 
@@ -154,7 +154,7 @@ def test_whoever_waits_can_be_interrupted_without_losing_a_byte(daemon, path):
         assert connection.call("ping") == {"pong": True}
 
 
-def test_the_thin_client_loads_nothing_that_is_slow():
+def test_the_blocking_client_imports_no_slow_modules():
     heavy = "asyncio msgspec argparse pathlib typing dataclasses inspect subprocess threading logging"
     script = f"import sys, zotd.client.blocking, zotd.paths; print([m for m in {heavy.split()} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -33,13 +33,13 @@ async def test_a_prompt_yields_the_events_of_its_run_up_to_done(client, tmp_path
     assert await text_of(session.prompt("again")) == "again"
 
 
-async def test_the_environment_goes_along_without_its_secrets(client, daemon, tmp_path):
+async def test_the_environment_is_sent_without_its_secrets(client, daemon, tmp_path):
     session = await client.create(cwd=str(tmp_path))
     assert daemon.sessions[session.id].env == {"A": "1"}
     assert await text_of(session.prompt("env A")) == "1"
 
 
-async def test_settings_of_a_new_session_arrive(client, daemon, tmp_path):
+async def test_settings_of_a_new_session_are_sent(client, daemon, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path)
     session = await client.create(str(tmp_path / "link"), api_key="k", provider="p", tools=["read"], ephemeral=True)
     params = daemon.sessions[session.id].params
@@ -47,14 +47,14 @@ async def test_settings_of_a_new_session_arrive(client, daemon, tmp_path):
     assert params.secrets.api_key == "k"
 
 
-async def test_sessions_on_one_connection_do_not_mix(client):
+async def test_events_of_sessions_on_one_connection_are_kept_apart(client):
     sessions = [await client.create() for _ in range(5)]
     async with asyncio.TaskGroup() as tasks:
         texts = [tasks.create_task(text_of(s.prompt(f"I am {n}"))) for n, s in enumerate(sessions)]
     assert [text.result() for text in texts] == [f"I am {n}" for n in range(5)]
 
 
-async def test_a_second_prompt_on_the_same_object_is_busy_and_on_another_waits(client):
+async def test_a_second_prompt_is_busy_on_the_same_object_and_queued_on_another(client):
     session = await client.create()
     async with aclosing(session.prompt("hang")) as first:
         await anext(first)
@@ -71,7 +71,7 @@ async def test_a_second_prompt_on_the_same_object_is_busy_and_on_another_waits(c
     assert await text_of(session.prompt("third")) == "third"
 
 
-async def test_an_input_that_somebody_withdraws_ends_its_prompt_with_an_error(client):
+async def test_withdrawing_an_input_ends_its_prompt_with_an_error(client):
     session = await client.create()
     async with aclosing(session.prompt("hang")) as first:
         await anext(first)
@@ -139,7 +139,7 @@ async def test_any_command_of_the_table_can_be_called_by_its_parameters(client):
         await client.call(api.OfSession(session.id), command="prompt")
 
 
-async def test_a_daemon_that_does_not_answer_is_a_named_error(client, daemon):
+async def test_a_call_without_a_response_raises_no_answer_error(client, daemon):
     daemon.wedged = True
     with pytest.raises(NoAnswerError, match="`ping`"):
         await client.call(api.Nothing(), command="ping", timeout_s=0.05)
@@ -167,7 +167,7 @@ async def test_a_lost_connection_ends_prompts_and_later_calls(client, daemon):
         await session.state()
 
 
-async def test_an_eviction_says_why(client, daemon):
+async def test_an_eviction_is_reported_with_its_reason(client, daemon):
     session = await client.create()
     peer = daemon.peers[0]
     line = b'{"type":"evicted","reason":"slow","last_seq":1}\n'
@@ -188,7 +188,7 @@ async def test_events_of_a_newer_daemon_are_skipped(client, daemon):
         assert await next_of(feed, events.Notice) == known
 
 
-async def test_a_flood_arrives_whole_in_batches(client):
+async def test_a_flood_of_events_is_received_completely_in_batches(client):
     session = await client.create()
     count = batches = 0
     async with aclosing(session.prompt_batches("many 20000")) as stream:
@@ -199,7 +199,7 @@ async def test_a_flood_arrives_whole_in_batches(client):
     assert batches < 1_000
 
 
-async def test_hello_tells_who_we_are(daemon, path):
+async def test_hello_introduces_the_client(daemon, path):
     async with Client.connect(path=path, autostart=False, name="me", can_approve=True, role="admin") as client:
         assert client.hello.pid == os.getpid()
         assert client.hello.role == "admin"

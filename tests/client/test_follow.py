@@ -29,7 +29,7 @@ async def show(daemon, session, *numbers):
 
 
 async def until(items, kind):
-    """Items up to and with the first of that kind."""
+    """Return the items up to and including the first one of that type."""
     seen = []
     async for item in items:
         seen.append(item)
@@ -42,7 +42,7 @@ def texts(items):
     return [e.text for item in items if isinstance(item, list) for e in item if isinstance(e, events.GuardNote)]
 
 
-async def test_nothing_is_missed_or_doubled_across_lost_connections(daemon, session, path):
+async def test_no_event_is_missed_or_repeated_across_lost_connections(daemon, session, path):
     follower = Follower(session.id, path=path)
     seen = []
     async with aclosing(follower.items()) as items:
@@ -61,14 +61,14 @@ async def test_nothing_is_missed_or_doubled_across_lost_connections(daemon, sess
     assert modes == ["snapshot", "resumed", "resumed", "resumed"]
 
 
-async def test_the_cursor_does_not_pass_what_was_not_applied(daemon, session, path):
+async def test_the_cursor_advances_only_past_applied_events(daemon, session, path):
     await show(daemon, session, 1, 2)
     start = api.Cursor("fake-epoch", 0)
     follower = Follower(session.id, path=path, after=start)
     async with aclosing(follower.items()) as items:
         first = await until(items, list)
     assert texts(first) == ["1", "2"]
-    assert follower.cursor == start  # the reader never asked for more
+    assert follower.cursor == start  # the reader has not requested the next item
     async with aclosing(Follower(session.id, path=path, after=follower.cursor).items()) as items:
         assert texts(await until(items, list)) == ["1", "2"]
 
@@ -80,17 +80,17 @@ async def test_a_cursor_of_another_epoch_gives_a_snapshot(daemon, session, path)
         (snapshot,) = await until(items, api.Attached)
         assert snapshot.mode == "snapshot"
         await show(daemon, session, 3)
-        assert texts(await until(items, list)) in ([], ["3"])  # replay_complete may come alone
+        assert texts(await until(items, list)) in ([], ["3"])  # `replay_complete` may be in a batch of its own
     assert follower.cursor == api.Cursor("fake-epoch", 2)
 
 
-async def test_a_session_that_is_not_there_is_an_error_and_not_a_retry(daemon, path):
+async def test_a_missing_session_is_an_error_and_not_retried(daemon, path):
     async with aclosing(Follower("s_none", path=path).items()) as items:
         with pytest.raises(CallError):
             await anext(items)
 
 
-async def test_without_a_daemon_the_reader_is_told_and_none_is_started(path):
+async def test_without_a_daemon_the_follower_reports_it_and_starts_none(path):
     async with aclosing(Follower("s_1", path=path).items()) as items:
         first, second = await anext(items), await anext(items)
     assert isinstance(first, Disconnected)
@@ -105,7 +105,7 @@ def test_delays_double_up_to_their_cap():
     assert follow.backoff_s(5, 0.0) == 0.0
 
 
-def test_a_gap_is_an_error_and_a_repetition_is_dropped():
+def test_a_gap_is_an_error_and_repeated_events_are_dropped():
     def event(seq):
         return events.GuardNote("ext", "e", "t", session="s", seq=seq)
 

@@ -1,4 +1,4 @@
-"""Values as people read them."""
+"""Formatting of values for people."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from zotd.client.humanize import age, count, counted, duration, money, size, too
     ("seconds", "words"),
     [(-1, "0s"), (12.9, "12s"), (60, "1m 00s"), (3599, "59m 59s"), (7800, "2h 10m"), (5 * 86400, "5d")],
 )
-def test_how_long_it_takes(seconds, words):
+def test_durations_have_their_two_largest_units(seconds, words):
     assert duration(seconds) == words
 
 
@@ -17,17 +17,17 @@ def test_how_long_it_takes(seconds, words):
     ("seconds", "words"),
     [(0.04, "0.0s"), (3.24, "3.2s"), (9.96, "10s"), (59.7, "1m 00s"), (3599, "59m 59s"), (3660, "1h 01m")],
 )
-def test_what_was_short_is_told_in_tenths(seconds, words):
+def test_short_durations_have_tenths(seconds, words):
     assert took(seconds) == words
 
 
 @pytest.mark.parametrize(("number", "words"), [(0, "0 lines"), (1, "1 line"), (1200, "1,200 lines")])
-def test_one_thing_is_no_plural(number, words):
+def test_a_count_of_one_is_singular(number, words):
     assert counted(number, "line") == words
 
 
 @pytest.mark.parametrize(("seconds", "words"), [(59, "now"), (60, "1m"), (3600, "1h"), (86400, "1d")])
-def test_how_long_ago_it_was(seconds, words):
+def test_ages_have_their_largest_unit(seconds, words):
     assert age(seconds) == words
 
 
@@ -35,7 +35,7 @@ def test_how_long_ago_it_was(seconds, words):
     ("number", "words"),
     [(0, "0"), (999, "999"), (84_123, "84k"), (999_499, "999k"), (999_500, "1M"), (1_240_000, "1.2M")],
 )
-def test_how_many_there_are(number, words):
+def test_token_counts_are_rounded(number, words):
     assert count(number) == words
 
 
@@ -51,10 +51,10 @@ def test_how_many_there_are(number, words):
         (2_000_000_000, "2.0 GB"),
     ],
 )
-def test_a_size_has_the_largest_unit_that_fits(number, words):
+def test_sizes_have_the_largest_unit_that_fits(number, words):
     assert size(number) == words
 
 
 @pytest.mark.parametrize(("usd", "words"), [(0, "$0.00"), (0.001, "<$0.01"), (0.005, "$0.01"), (3.1, "$3.10")])
-def test_what_it_costs(usd, words):
+def test_prices_are_in_cents(usd, words):
     assert money(usd) == words

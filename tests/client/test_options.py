@@ -14,5 +14,5 @@ from zotd.client.options import parser
         ("--no-yolo", "mode", "ask"),
     ],
 )
-def test_flags_of_the_original_mean_what_ours_do(flag, name, value):
+def test_flags_of_the_original_are_accepted(flag, name, value):
     assert getattr(parser().parse_args([flag]), name) == value

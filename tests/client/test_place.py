@@ -1,4 +1,4 @@
-"""Where the daemon is: what a flag, a variable, a path and a token file mean."""
+"""Location of the daemon: flags, variables, paths and token files."""
 
 import json
 import os
@@ -34,18 +34,18 @@ def refused(function, *arguments):
         (["--hosts", HOST], ["--hosts", HOST], {}),
     ],
 )
-def test_a_flag_anywhere_before_the_double_dash_is_a_variable(args, rest, variables):
+def test_location_flags_are_accepted_anywhere_before_the_double_dash(args, rest, variables):
     assert without_flags(args) == (rest, variables)
 
 
-def test_without_a_host_the_daemon_is_behind_its_socket(tmp_path):
+def test_without_a_host_the_local_socket_is_used(tmp_path):
     env = {"ZOTD_SOCKET": str(tmp_path / "s"), "ZOT_HOST": "", "HOME": "/home/ann"}
     where = place.of(env)
     assert (where.name, where.is_remote, where.variables) == (str(tmp_path / "s"), False, env)
     assert place.of({"ZOT_HOST": HOST}, path="/run/s").name == "/run/s"
 
 
-def test_another_machine_gets_no_environment_and_no_path_of_this_one():
+def test_a_remote_daemon_gets_neither_environment_nor_local_paths():
     where = place.of({"ZOT_HOST": HOST, "ANTHROPIC_API_KEY": "sk", "ZOT_TRUST": "1"})
     assert (where.name, where.variables, where.was_killed()) == (HOST, None, False)
     assert where.real_path("/srv/../srv/app") == "/srv/../srv/app"
@@ -53,7 +53,7 @@ def test_another_machine_gets_no_environment_and_no_path_of_this_one():
     assert (where.directory(None), where.directory("/nonexistent")) == (None, "/nonexistent")
 
 
-def test_a_directory_of_this_machine_has_to_exist(tmp_path):
+def test_a_local_directory_must_exist(tmp_path):
     where = place.of({"ZOTD_SOCKET": "/run/s"})
     assert refused(where.directory, str(tmp_path / "none")) == f"there is no directory {tmp_path}/none"
     assert where.directory(None) == str(Path.cwd())
@@ -72,7 +72,7 @@ def test_a_directory_of_this_machine_has_to_exist(tmp_path):
         ("ws://[::1]", "[::1]:80", "ws://[::1]:80/v1"),
     ],
 )
-def test_a_url_names_one_origin(url, name, full):
+def test_a_url_is_normalised_to_an_origin(url, name, full):
     assert (origin.parsed(url).name, origin.parsed(url).url) == (name, full)
 
 
@@ -107,7 +107,7 @@ def test_a_url_names_one_origin(url, name, full):
         ("ws://[::ffff:192.0.2.7]", "in the clear"),
     ],
 )
-def test_a_url_that_holds_more_or_less_than_a_host_is_refused(url, why):
+def test_a_url_with_more_or_less_than_a_host_is_refused(url, why):
     sentence = refused(origin.parsed, url)
     assert why in sentence
     assert "\n" not in sentence
@@ -116,7 +116,7 @@ def test_a_url_that_holds_more_or_less_than_a_host_is_refused(url, why):
 
 @pytest.fixture
 def file(tmp_path):
-    """`file(content, mode)`: a token file."""
+    """`file(content, mode)`: path of a token file."""
 
     def file(content=TOKEN, mode=0o600):
         path = tmp_path / "token"
@@ -128,7 +128,7 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize("end", ["", "\n", "\r\n"])
-def test_a_token_is_read_without_the_end_of_its_line(file, end):
+def test_a_token_is_read_without_its_newline(file, end):
     assert token_file.read(file(TOKEN + end, 0o400)) == TOKEN
 
 
@@ -148,13 +148,13 @@ def test_a_token_is_read_without_the_end_of_its_line(file, end):
         (TOKEN, 0o620, "is open to other users"),
     ],
 )
-def test_a_file_that_is_no_token_or_not_only_ours_is_refused(file, content, mode, why):
+def test_an_invalid_or_open_token_file_is_refused(file, content, mode, why):
     path = file(content, mode)
     sentence = refused(token_file.read, path)
     assert (why in sentence, path in sentence, TOKEN[:9] in sentence) == (True, True, False)
 
 
-def test_a_token_file_must_be_a_file(file, tmp_path):
+def test_a_token_file_must_be_a_regular_file(file, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(file())
     os.mkfifo(tmp_path / "fifo", 0o600)
@@ -166,16 +166,16 @@ def test_a_token_file_must_be_a_file(file, tmp_path):
 
 
 def test_a_token_file_of_another_user_is_refused(file):
-    path = "/etc/passwd"  # root's; who is root can give a file away
+    path = "/etc/passwd"  # owned by root; root itself could change the owner of a file
     if os.geteuid() == 0:
         path = file()
         os.chown(path, 12345, -1)
     assert refused(token_file.read, path).endswith("not to you")
 
 
-def test_a_token_belongs_to_the_first_host_that_it_was_sent_to(tmp_path):
+def test_a_token_is_pinned_to_the_first_host(tmp_path):
     home = str(tmp_path / "home")
-    pins.check(TOKEN, "one:1", home)  # records nothing
+    pins.check(TOKEN, "one:1", home)  # records no pin
     pins.record(TOKEN, "one:1", home)
     pins.record(TOKEN[::-1], "two:2", home)
     pins.record(TOKEN, "one:1", home)
@@ -184,7 +184,7 @@ def test_a_token_belongs_to_the_first_host_that_it_was_sent_to(tmp_path):
         assert refused(function, TOKEN, "two:2", home).startswith(sentence)
 
 
-def test_the_file_of_hosts_tells_nobody_a_token_and_is_for_its_user_alone(tmp_path):
+def test_the_pin_file_is_private_and_contains_no_token(tmp_path):
     pins.record(TOKEN, "one:1", str(tmp_path))
     path = tmp_path / "hosts.json"
     assert path.stat().st_mode & 0o777 == 0o600
@@ -195,13 +195,13 @@ def test_the_file_of_hosts_tells_nobody_a_token_and_is_for_its_user_alone(tmp_pa
 @pytest.mark.parametrize(
     "content", ["", "[]", '{"tokens": 1}', '{"tokens": {"a": ["b"]}}', '{"tokens": {"a": null}}', "{" * 100_000]
 )
-def test_a_damaged_file_of_hosts_sends_no_token_anywhere(tmp_path, content):
+def test_no_token_is_sent_if_the_pin_file_is_damaged(tmp_path, content):
     (tmp_path / "hosts.json").write_text(content)
     assert "is damaged" in refused(pins.check, TOKEN, "one:1", str(tmp_path))
     assert "is damaged" in refused(pins.record, TOKEN, "one:1", str(tmp_path))
 
 
-def test_of_two_that_send_a_token_to_two_hosts_at_once_one_may(tmp_path):
+def test_concurrent_pins_to_two_hosts_let_only_one_succeed(tmp_path):
     def record(name):
         try:
             pins.record(TOKEN, name, str(tmp_path))
@@ -215,7 +215,7 @@ def test_of_two_that_send_a_token_to_two_hosts_at_once_one_may(tmp_path):
     assert set(json.loads((tmp_path / "hosts.json").read_text())["tokens"].values()) == allowed - {None}
 
 
-def test_a_file_of_hosts_that_others_may_write_is_not_believed(tmp_path):
+def test_a_pin_file_that_others_can_write_is_refused(tmp_path):
     path = tmp_path / "hosts.json"
     path.write_text('{"tokens": {}}')
     path.chmod(0o666)

@@ -1,4 +1,4 @@
-"""A daemon on another machine: what goes there, what comes back, and what is said when nothing does."""
+"""A daemon on another machine: what is sent and received, and the error messages."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ WAIT_S = 20
 
 
 class Home:
-    """A user with a token."""
+    """The home of a user with a token."""
 
     def __init__(self, folder, stack, path):
         self.folder = folder
@@ -58,7 +58,7 @@ class Home:
         return Connection(await asyncio.to_thread(self.open, url, **extra))
 
     async def refused(self, url, **extra):
-        """The one sentence of a connection that does not come about."""
+        """Return the message of a connection that fails."""
         with pytest.raises(ClientError) as caught:
             await asyncio.to_thread(self.open, url, **extra)
         sentence = str(caught.value)
@@ -78,7 +78,7 @@ async def home(tmp_path, path):
 
 @pytest.fixture
 async def there(home, daemon):
-    """The other machine, with a daemon."""
+    """A relay that simulates the other machine, with a daemon behind it."""
     return await home.serve()
 
 
@@ -86,10 +86,10 @@ def url(there, scheme="ws", host="127.0.0.1"):
     return f"{scheme}://{host}:{there.port}"
 
 
-# --- the token and the frames ---------------------------------------------------------------------------------------
+# --- token and frames -----------------------------------------------------------------------------------------------
 
 
-async def test_the_first_frame_carries_the_token_and_no_other_does(home, there):
+async def test_only_the_first_frame_contains_the_token(home, there):
     with await home.connect(url(there)) as connection:
         said = await asyncio.to_thread(connection.call, "hello", client={"name": "zot"})
         assert await asyncio.to_thread(connection.call, "ping") == {"pong": True}
@@ -98,14 +98,14 @@ async def test_the_first_frame_carries_the_token_and_no_other_does(home, there):
     assert not any(TOKEN in value for headers in there.requests for value in headers.values())
 
 
-async def test_a_client_that_says_no_hello_is_introduced(home, there):
+async def test_a_hello_is_sent_for_a_client_that_sends_none(home, there):
     with await home.connect(url(there)) as connection:
         assert await asyncio.to_thread(connection.call, "ping") == {"pong": True}
     assert [frame["type"] for frame in there.frames] == ["hello", "ping"]
 
 
 @pytest.mark.parametrize("command", ["hello", "ping"])
-async def test_a_refused_token_is_the_answer_to_whatever_came_first(home, there, command):
+async def test_a_refused_token_is_the_response_to_the_first_frame(home, there, command):
     home.token_file.write_text("zot_" + "w" * 43)
     with await home.connect(url(there)) as connection, pytest.raises(CallError) as caught:
         await asyncio.to_thread(connection.call, command)
@@ -114,14 +114,14 @@ async def test_a_refused_token_is_the_answer_to_whatever_came_first(home, there,
     assert str(caught.value) == f"{name} refused the token: it may have expired or been revoked"
 
 
-async def test_a_daemon_that_goes_away_is_lost_as_one_of_this_machine_is(home, there):
+async def test_a_lost_remote_daemon_raises_connection_lost_error(home, there):
     there.close = 1001, ""
     with await home.connect(url(there)) as connection, pytest.raises(ConnectionLostError):
         await asyncio.to_thread(connection.call, "hello")
 
 
 @pytest.mark.parametrize("command", ["hello", "ping"])
-async def test_a_server_that_says_something_else_than_text_is_left(home, there, command):
+async def test_a_server_that_sends_binary_messages_is_disconnected(home, there, command):
     there.first = bytes(1000)
     with await home.connect(url(there)) as connection, pytest.raises(ConnectionLostError):
         await asyncio.to_thread(connection.call, command)
@@ -129,7 +129,7 @@ async def test_a_server_that_says_something_else_than_text_is_left(home, there, 
 
 
 @pytest.mark.parametrize("module", ["ping", "status", "sessions"])
-async def test_what_a_server_says_cannot_steer_a_terminal(home, there, module):
+async def test_control_characters_of_a_server_are_escaped(home, there, module):
     there.close = 4401, "\x1b]0;title\x07\x1b[2J\u202eno"
     program = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "zotctl", module),
@@ -143,7 +143,7 @@ async def test_what_a_server_says_cannot_steer_a_terminal(home, there, module):
     assert not set(said.decode()) & {"\x1b", "\x07", "\u202e"}
 
 
-async def test_who_leaves_says_goodbye(home, there):
+async def test_a_client_closes_the_websocket_properly(home, there):
     with await home.connect(url(there)) as connection:
         await asyncio.to_thread(connection.call, "ping")
     async with asyncio.timeout(WAIT_S):
@@ -151,7 +151,7 @@ async def test_who_leaves_says_goodbye(home, there):
     assert there.codes == [1000]
 
 
-async def test_the_python_client_sends_no_environment_and_follows_a_run(home, there):
+async def test_the_typed_client_works_remotely_without_sending_its_environment(home, there):
     env = home.env("", ANTHROPIC_API_KEY="sk-mine")
     connecting = Client.connect(env=env, host=url(there), token_file=str(home.token_file))
     async with connecting as client:
@@ -165,7 +165,7 @@ async def test_the_python_client_sends_no_environment_and_follows_a_run(home, th
     assert "sk-mine" not in json.dumps(there.frames)
 
 
-# --- whom the token is for --------------------------------------------------------------------------------------------
+# --- destination of the token -----------------------------------------------------------------------------------------
 
 
 async def test_a_token_is_not_sent_to_another_host(home, there):
@@ -184,14 +184,14 @@ async def test_a_redirect_is_not_followed(home, there):
     assert other.requests == []
 
 
-async def test_localhost_that_is_another_machine_gets_nothing():
+async def test_nothing_is_sent_to_a_localhost_that_is_another_machine():
     resolver = handshake._Resolver(is_local=True)
     with pytest.raises(OSError, match="in the clear"):
         await resolver.resolve("192.0.2.7")
     assert [found["host"] for found in await resolver.resolve("127.0.0.1", 7)] == ["127.0.0.1"]
 
 
-# --- what is said ---------------------------------------------------------------------------------------------------
+# --- error messages -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -205,12 +205,12 @@ async def test_localhost_that_is_another_machine_gets_nothing():
         (200, {}, "/v1 answers with HTTP status 200"),
     ],
 )
-async def test_an_answer_that_is_no_upgrade_is_one_sentence(home, there, status, headers, words):
+async def test_a_failed_upgrade_is_reported_in_one_sentence(home, there, status, headers, words):
     there.answer = web.Response(status=status, headers=headers)
     assert words in str(await home.refused(url(there)))
 
 
-async def test_nobody_listens(home):
+async def test_a_host_without_a_listener_is_reported(home):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         name = f"127.0.0.1:{free.getsockname()[1]}"
@@ -218,11 +218,11 @@ async def test_nobody_listens(home):
     assert (type(error), str(error)) == (NotRunningError, f"zotd is not running: nothing listens at {name}")
 
 
-async def test_a_name_that_nobody_has(home):
+async def test_an_unknown_host_name_is_reported(home):
     assert "cannot resolve no-such-host.invalid:443" in str(await home.refused("wss://no-such-host.invalid"))
 
 
-async def test_a_machine_that_accepts_and_says_nothing_is_given_up():
+async def test_a_host_that_never_responds_is_given_up():
     where = origin.parsed("ws://127.0.0.1:1")
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
@@ -233,7 +233,7 @@ async def test_a_machine_that_accepts_and_says_nothing_is_given_up():
                 await handshake.connected(session, where, None, limit_s=0.1)
 
 
-async def test_what_is_no_web_server_is_one_sentence(home):
+async def test_a_host_that_is_no_web_server_is_reported_in_one_sentence(home):
     async def noise(reader, writer):
         writer.write(b"SSH-2.0-OpenSSH_9.2\r\n")
         writer.close()
@@ -250,7 +250,7 @@ async def test_what_is_no_web_server_is_one_sentence(home):
 
 @pytest.fixture
 async def tls(home, daemon, tmp_path):
-    """`tls(name)`: the other machine behind TLS, its certificate for that name; and who vouches for it."""
+    """`tls(name)`: a relay with TLS and a certificate for that name; and the certificate of its CA."""
 
     async def tls(name="127.0.0.1"):
         ca, certificate = relay.authority(tmp_path, name)
@@ -261,13 +261,13 @@ async def tls(home, daemon, tmp_path):
     return tls
 
 
-async def test_a_private_ca_vouches_for_a_daemon(home, tls):
+async def test_a_private_ca_is_accepted(home, tls):
     there, ca = await tls()
     with await home.connect(url(there, "wss"), ZOT_CA_FILE=ca) as connection:
         assert await asyncio.to_thread(connection.call, "ping") == {"pong": True}
 
 
-async def test_a_certificate_that_nobody_vouches_for_is_refused(home, tls):
+async def test_an_untrusted_certificate_is_refused(home, tls):
     there, _ = await tls()
     sentence = str(await home.refused(url(there, "wss")))
     assert f"the certificate of 127.0.0.1:{there.port} is not trusted: " in sentence
@@ -275,33 +275,33 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(home, tls):
     assert there.requests == []
 
 
-async def test_a_certificate_of_another_name_is_refused(home, tls):
+async def test_a_certificate_for_another_name_is_refused(home, tls):
     there, ca = await tls("box.example")
     assert "is not valid for '127.0.0.1'" in str(await home.refused(url(there, "wss"), ZOT_CA_FILE=ca))
     assert there.requests == []
 
 
-async def test_a_ca_file_that_is_none_is_one_sentence(home, tls):
+async def test_an_invalid_ca_file_is_reported_in_one_sentence(home, tls):
     there, _ = await tls()
     for ca in ("/nonexistent", str(home.token_file)):
         assert f"cannot use the CA file {ca}" in str(await home.refused(url(there, "wss"), ZOT_CA_FILE=ca))
 
 
-# --- neither side can flood the other -----------------------------------------------------------------------------------
+# --- backpressure -------------------------------------------------------------------------------------------------------
 
 
 def network(**ways):
-    """What of a WebSocket is needed."""
+    """The part of a WebSocket that is used."""
     return SimpleNamespace(**ways)
 
 
 async def settled():
-    """Everything that could happen without anybody's doing has happened."""
+    """Let the loop run until nothing more happens by itself."""
     for _ in range(500):
         await asyncio.sleep(0)
 
 
-async def test_a_client_that_does_not_read_is_not_written_to():
+async def test_reading_pauses_while_the_client_does_not_read():
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     frame = "x" * 65536
@@ -318,7 +318,7 @@ async def test_a_client_that_does_not_read_is_not_written_to():
         await settled()
         assert 0 < count * len(frame) < 2 * 1024 * 1024
         before = count
-        while count == before:  # it goes on as soon as it is read
+        while count == before:  # continues as soon as data is read
             await asyncio.get_running_loop().sock_recv(ours, 65536)
             await settled()
         carrying.cancel()
@@ -326,7 +326,7 @@ async def test_a_client_that_does_not_read_is_not_written_to():
     writer.close()
 
 
-async def test_a_network_that_takes_nothing_holds_the_client_back():
+async def test_the_client_is_slowed_down_by_a_slow_network():
     ours, theirs = socket.socketpair()
     ours.setblocking(False)
     stuck = asyncio.Event()
@@ -350,10 +350,10 @@ async def test_a_network_that_takes_nothing_holds_the_client_back():
     writer.close()
 
 
-# --- who does not wait for it -------------------------------------------------------------------------------------------
+# --- interruption -------------------------------------------------------------------------------------------------------
 
 
-async def test_an_interrupted_ping_ends_without_a_word(home):
+async def test_an_interrupted_ping_ends_silently(home):
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()
@@ -370,7 +370,7 @@ async def test_an_interrupted_ping_ends_without_a_word(home):
     assert (program.returncode, said) == (130, b"")
 
 
-# --- what it costs who does not need it ---------------------------------------------------------------------------------
+# --- imports ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ async def test_an_interrupted_ping_ends_without_a_word(home):
         "from zotd.client.typed import BlockingClient",
     ],
 )
-def test_without_a_host_nothing_of_it_is_imported(daemon, path, tmp_path, code):
+def test_the_remote_part_is_not_imported_for_a_local_daemon(daemon, path, tmp_path, code):
     script = f"import sys; {code}; sys.exit(str([m for m in ('aiohttp', 'zotd.client.remote') if m in sys.modules]))"
     env = {"ZOTD_SOCKET": path, "ZOT_HOME": str(tmp_path / "zot"), "PYTHONPATH": str(ROOT)}
     done = subprocess.run(

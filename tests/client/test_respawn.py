@@ -1,4 +1,4 @@
-"""A daemon that does not live is not started for ever."""
+"""A daemon that ends again and again is not started for ever."""
 
 import json
 import os
@@ -34,7 +34,7 @@ def env(tmp_path):
 
 @pytest.fixture
 def path(env):
-    """Whatever has been started there is stopped at the end."""
+    """Environment for a daemon that is stopped at the end of the test."""
     where = paths.socket_path(env)
     yield where
     stop(where)
@@ -49,11 +49,11 @@ def stop(path):
         pid = number(connection.call("hello", role="admin"), "pid")
         with gone(pid):
             connection.call("daemon.shutdown")
-    Path(path).unlink(missing_ok=True)  # the fake one leaves it
+    Path(path).unlink(missing_ok=True)  # the fake daemon does not remove it
 
 
-class gone:  # noqa: N801  (reads as what it does)
-    """Waits, at the end of the block, until the process has ended."""
+class gone:  # noqa: N801  (reads like a function)
+    """Waits at the end of the block until the process has ended."""
 
     def __init__(self, pid):
         self._process = os.pidfd_open(pid)
@@ -67,7 +67,7 @@ class gone:  # noqa: N801  (reads as what it does)
 
 
 def started(path, env, command=autostart.DAEMON):
-    """Have it started; its pid."""
+    """Start the daemon as a client does; return its pid."""
     with Connection(autostart.ensure(path, env, command)) as connection:
         return number(connection.call("hello"), "pid")
 
@@ -81,7 +81,7 @@ def killed(path, env):
 
 @pytest.fixture
 def forgetful():
-    """As another program each time: this one remembers what it has started."""
+    """Start the daemon as another process would: this one remembers what it has started."""
 
     def forget():
         autostart._served.clear()
@@ -90,7 +90,7 @@ def forgetful():
     return forget
 
 
-def test_after_three_that_were_killed_nobody_starts_a_fourth_until_a_person_does(path, env, forgetful):
+def test_after_three_killed_daemons_only_an_explicit_start_works(path, env, forgetful):
     for _ in range(3):
         killed(path, env)
         forgetful()
@@ -104,7 +104,7 @@ def test_after_three_that_were_killed_nobody_starts_a_fourth_until_a_person_does
     assert started(path, env) > 0
 
 
-def test_it_is_started_again_when_time_has_passed(path, env, forgetful):
+def test_starting_is_allowed_again_after_the_window(path, env, forgetful):
     for _ in range(3):
         killed(path, env)
         forgetful()
@@ -115,7 +115,7 @@ def test_it_is_started_again_when_time_has_passed(path, env, forgetful):
     assert started(path, env) > 0
 
 
-def test_those_that_never_served_count_and_the_last_reason_is_told(path, env):
+def test_failed_starts_count_and_the_last_reason_is_reported(path, env):
     for failure in ["crash", "silent", "error"]:
         with pytest.raises(StartError, match="cannot start zotd"):
             autostart.ensure(path, env | {"FAKE_START": failure}, FAKE)
@@ -123,7 +123,7 @@ def test_those_that_never_served_count_and_the_last_reason_is_told(path, env):
         started(path, env)
 
 
-def test_those_before_the_configuration_was_mended_do_not_count(path, env):
+def test_failures_before_a_change_of_the_configuration_do_not_count(path, env):
     config = Path(env["ZOT_HOME"]) / "config.toml"
     config.parent.mkdir(mode=0o700)
     config.write_text("log_level = 'loud'\n")
@@ -134,16 +134,16 @@ def test_those_before_the_configuration_was_mended_do_not_count(path, env):
     assert started(path, env) > 0
 
 
-def test_those_that_were_stopped_do_not_count(path, env):
+def test_stopped_daemons_do_not_count(path, env):
     for _ in range(4):
         started(path, env, FAKE)
         stop(path)
 
 
 @pytest.mark.parametrize(("lived_s", "counts"), [(0, True), (respawn_limit.LIVED_S + 1, False)])
-def test_one_that_has_lived_for_a_while_before_it_was_killed_does_not_count(path, env, lived_s, counts):
+def test_a_daemon_that_was_killed_later_does_not_count(path, env, lived_s, counts):
     paths.check_private_dir(str(Path(path).parent))
-    Path(path).touch()  # what one leaves that is killed
+    Path(path).touch()  # a killed daemon leaves its socket
     now = time.monotonic()
     failed = [[now - 30, 0, 0, "no"], [now - 29, 0, 0, "no"]]
     Path(f"{path}.starts").write_text(json.dumps([*failed, [now - lived_s, 0, 0, None]]))
@@ -152,7 +152,7 @@ def test_one_that_has_lived_for_a_while_before_it_was_killed_does_not_count(path
     assert (complaint is not None) is counts
 
 
-def test_a_ledger_that_is_damaged_or_from_before_a_reboot_is_none(path, env):
+def test_a_damaged_or_outdated_record_file_is_ignored(path, env):
     paths.check_private_dir(str(Path(path).parent))
     for content in ["{", "[1]", json.dumps([[1e12, 0, 0, "x"]] * 3), '[["x", "y", "z"]]']:
         Path(f"{path}.starts").write_text(content)
@@ -160,14 +160,14 @@ def test_a_ledger_that_is_damaged_or_from_before_a_reboot_is_none(path, env):
         stop(path)
 
 
-def test_a_process_starts_one_that_was_killed_under_it_once_and_not_twice(path, env):
+def test_a_process_replaces_a_killed_daemon_only_once(path, env):
     killed(path, env)
     killed(path, env)
     with pytest.raises(StartError, match="this program had restarted it once"):
         started(path, env)
 
 
-def test_while_a_restart_goes_on_others_wait_for_what_it_starts(path, env):
+def test_clients_wait_during_a_restart(path, env):
     paths.check_private_dir(str(Path(path).parent))
     assert not autostart.is_being_started(path)
     found = []
@@ -181,8 +181,8 @@ def test_while_a_restart_goes_on_others_wait_for_what_it_starts(path, env):
     assert found == [pid]
 
 
-def test_a_lock_file_with_the_pid_of_somebody_else_is_held_by_nobody(tmp_path):
-    """Pids change hands: a process that lives is not the daemon for that."""
+def test_a_lock_file_with_a_reused_pid_has_no_owner(tmp_path):
+    """Pids are reused: a running process with that pid need not be the daemon."""
     lock = tmp_path / "zotd.lock"
     lock.write_text(f"{os.getpid()}\n")
     assert lock_owner_of(str(lock)) is None
@@ -191,7 +191,7 @@ def test_a_lock_file_with_the_pid_of_somebody_else_is_held_by_nobody(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "no pid\n", "-1\n", f"{10**30}\n", "4194304\n"])
-def test_a_lock_file_that_names_no_process_is_held_by_nobody(tmp_path, content):
+def test_a_lock_file_without_a_pid_has_no_owner(tmp_path, content):
     lock = tmp_path / "zotd.lock"
     lock.write_text(content)
     assert lock_owner_of(str(lock)) is None

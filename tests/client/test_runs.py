@@ -1,4 +1,4 @@
-"""Which events belong to one input, typed and as dicts."""
+"""Which events belong to one input, for typed events and for dicts."""
 
 import msgspec
 import pytest
@@ -38,7 +38,7 @@ both = pytest.mark.parametrize("pick", [typed, as_dicts])
 
 
 @both
-def test_events_before_the_start_and_after_the_end_are_others(pick):
+def test_events_before_the_start_and_after_the_end_do_not_belong_to_the_run(pick):
     before = [delta("other"), done("r_1")]
     mine = [user("i_2", "r_2"), delta("mine"), done("r_2")]
     after = [delta("later"), done("r_3")]
@@ -55,39 +55,39 @@ def test_another_runs_done_does_not_end_ours(pick):
 
 
 @both
-def test_a_run_that_failed_before_its_first_message_ends_with_its_done(pick):
+def test_a_run_that_fails_before_its_first_message_ends_with_its_done(pick):
     run = Run("i_1", "r_1")
     assert pick(run, [[delta("other"), done("r_1")]]) == [done("r_1")]
 
 
 @both
 @pytest.mark.parametrize("flip", [False, True])
-def test_an_input_that_leaves_the_queue_to_start_is_not_withdrawn(pick, flip):
+def test_an_input_that_starts_is_not_withdrawn(pick, flip):
     first = [queue(), user("i_1", "r_1")]
     stream = [queue("i_1"), *(first[::-1] if flip else first), done("r_1")]
     assert pick(Run("i_1", None), [stream])[-1] == done("r_1")
 
 
 @both
-def test_an_input_that_is_missing_in_a_held_queue_was_withdrawn_at_once(pick):
+def test_an_input_missing_from_a_held_queue_was_withdrawn(pick):
     with pytest.raises(RunFailedError, match="withdrawn"):
         pick(Run("i_1", None), [[queue("i_1"), queue("i_2", held=True)]])
 
 
 @both
-def test_an_input_that_a_held_queue_keeps_is_told_to_be_held(pick):
+def test_an_input_in_a_held_queue_is_reported_as_held(pick):
     with pytest.raises(RunFailedError, match="zotctl continue"):
         pick(Run("i_1", None), [[queue("i_1"), queue("i_1", "i_2", held=True)]])
 
 
 @both
-def test_a_held_queue_says_nothing_about_an_input_that_runs(pick):
+def test_a_held_queue_does_not_affect_a_running_input(pick):
     assert pick(Run("i_1", None), [[user("i_1", "r_1"), queue("i_2", held=True), done("r_1")]])[-1] == done("r_1")
 
 
 @both
 @pytest.mark.parametrize("next_one", [user("i_2", "r_2"), done("r_0"), events.TurnEnd("end_turn", session="s", seq=9)])
-def test_an_input_that_has_left_the_queue_and_does_not_start_next_was_withdrawn(pick, next_one):
+def test_an_input_that_leaves_the_queue_without_starting_was_withdrawn(pick, next_one):
     with pytest.raises(RunFailedError, match="withdrawn"):
         pick(Run("i_1", None), [[queue("i_1"), queue(), delta("live events say nothing"), next_one]])
 

@@ -1,4 +1,4 @@
-"""What a client holds of what somebody else sends, and whom it waits for."""
+"""Limits for data of an untrusted peer, and for waiting."""
 
 import asyncio
 import gc
@@ -17,7 +17,7 @@ from zotd.wire import events
 WAIT_S = 20
 
 
-async def test_what_waits_for_a_reader_is_bounded_in_bytes():
+async def test_unread_events_are_limited_in_bytes():
     feed, event = Feed(), events.Done()
     feed.add([event], FEED_BYTES)
     feed.add([event], 1)
@@ -26,7 +26,7 @@ async def test_what_waits_for_a_reader_is_bounded_in_bytes():
         await feed.batch()
 
 
-def test_what_comes_before_an_answer_is_bounded_in_bytes():
+def test_events_before_a_response_are_limited_in_bytes():
     ours, theirs = socket.socketpair()
     line = b'{"type":"heartbeat","more":"' + b"x" * (FRAME_LIMIT // 2) + b'"}\n'
 
@@ -44,7 +44,7 @@ def test_what_comes_before_an_answer_is_bounded_in_bytes():
     assert not flooding.is_alive()
 
 
-def test_nobody_waits_for_a_connection_that_is_not_wanted_any_more():
+def test_a_cancelled_connect_returns_at_once_and_closes_the_socket_later():
     ours, theirs = socket.socketpair()
     may_open = threading.Event()
     opened = []
@@ -62,11 +62,11 @@ def test_nobody_waits_for_a_connection_that_is_not_wanted_any_more():
         asyncio.run(leave())
     assert opened == []
     may_open.set()
-    assert theirs.recv(1) == b""  # it was closed when it had come about
+    assert theirs.recv(1) == b""  # closed as soon as it was connected
     theirs.close()
 
 
-async def test_a_connection_that_fails_when_nobody_waits_any_more_is_no_news():
+async def test_a_connect_that_fails_after_its_cancellation_is_not_logged():
     loop, told, may_fail = asyncio.get_running_loop(), [], threading.Event()
     loop.set_exception_handler(lambda _, context: told.append(context))
 

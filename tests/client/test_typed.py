@@ -1,4 +1,4 @@
-"""The typed client for programs that block."""
+"""The typed blocking client."""
 
 import subprocess
 import sys
@@ -28,11 +28,11 @@ def test_a_prompt_yields_the_events_of_its_run_up_to_done(client):
     assert text_of(session.prompt("again")) == "again"
 
 
-def test_a_flood_arrives_whole(client):
+def test_a_flood_of_events_is_received_completely(client):
     assert len(text_of(client.create().prompt("many 20000"))) == 20_000
 
 
-def test_commands_go_in_between_while_a_prompt_is_read(client):
+def test_commands_can_be_sent_while_a_prompt_is_read(client):
     session = client.create()
     stream = session.prompt("hang")
     next(stream)
@@ -67,7 +67,7 @@ def test_the_typed_commands_of_a_session(client):
         session.messages()
 
 
-def test_it_loads_no_asyncio():
+def test_the_typed_blocking_client_does_not_import_asyncio():
     script = "import sys, zotd.client.typed; print('asyncio' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"
