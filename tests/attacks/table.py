@@ -28,21 +28,21 @@ ATTACKS = (
         1,
         "a socket whose mode is wider than 0600 while it is created, under any umask: never",
         (
-            "api/test_unix.py::test_the_socket_is_never_wider_than_its_user_nor_missing_once_it_is_there",
-            "api/test_unix.py::test_a_daemon_lets_nobody_else_into_its_directories_whatever_the_umask[0]",
+            "api/test_unix.py::test_the_socket_is_never_open_to_others_and_never_missing",
+            "api/test_unix.py::test_the_daemons_directories_are_private_whatever_the_umask[0]",
         ),
     ),
     Attack(
         2,
         "the socket's directory is a link to another one: refused, with the path",
-        ("api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_left_as_it_is[link_elsewhere]",),
+        ("api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_not_changed[link_elsewhere]",),
     ),
     Attack(
         3,
         "the directory belongs to another user or is open to others: refused, and not changed",
         (
-            "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_left_as_it_is[open_to_others]",
-            "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_left_as_it_is[somebody_elses]",
+            "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_not_changed[open_to_others]",
+            "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_not_changed[somebody_elses]",
         ),
     ),
     Attack(
@@ -50,43 +50,43 @@ ATTACKS = (
         "another user has created our directory in /tmp first: the daemon refuses it, clients send nothing to it",
         (
             "test_paths.py::test_another_users_directory_is_refused",
-            "client/test_blocking.py::test_another_users_daemon_gets_not_a_byte",
+            "client/test_blocking.py::test_nothing_is_sent_to_another_users_daemon",
         ),
     ),
     Attack(
         5,
         "a file, a pipe, a directory or a dangling link in the socket's place: refused, and not changed",
-        ("api/test_unix.py::test_what_is_no_socket_is_refused_and_left_as_it_is",),
+        ("api/test_unix.py::test_a_file_that_is_no_socket_is_refused_and_not_changed",),
     ),
     Attack(
         6,
         "a second daemon: ends with code 3 and the pid of the first, which keeps its socket and clients",
-        ("api/test_unix.py::test_a_second_daemon_names_the_first_and_leaves_it_its_socket_and_clients",),
+        ("api/test_unix.py::test_a_second_daemon_is_refused_and_does_not_affect_the_first",),
     ),
     Attack(
         7,
         "a socket that a killed daemon has left: replaced automatically",
-        ("api/test_unix.py::test_the_socket_of_a_daemon_that_was_killed_is_replaced",),
+        ("api/test_unix.py::test_the_socket_of_a_killed_daemon_is_replaced",),
     ),
     Attack(
         8,
         "a home whose socket path is too long for a socket, in bytes or in characters: works",
         (
-            "api/test_unix.py::test_a_home_of_any_length_works_for_daemon_and_client[h-200]",
-            "api/test_unix.py::test_a_home_of_any_length_works_for_daemon_and_client[\\U0001d4bd-104]",
+            "api/test_unix.py::test_a_home_of_any_length_works[h-200]",
+            "api/test_unix.py::test_a_home_of_any_length_works[\\U0001d4bd-104]",
             "test_paths.py::test_the_limit_counts_bytes_not_characters",
         ),
     ),
     Attack(
         9,
         "XDG_RUNTIME_DIR is unset, missing or relative: daemon and client still find each other",
-        ("api/test_unix.py::test_without_a_runtime_directory_daemon_and_client_meet_elsewhere",),
+        ("api/test_unix.py::test_daemon_and_client_agree_on_a_path_without_a_runtime_directory",),
     ),
     Attack(
         10,
         "another user reaches the socket: disconnected before a byte is read, and the log does not fill",
         (
-            "api/test_unix.py::test_another_user_who_gets_to_the_socket_is_dropped_unheard",
+            "api/test_unix.py::test_a_client_of_another_user_is_disconnected_at_once",
             "test_logs.py::test_no_place_fills_the_log",
         ),
     ),
@@ -95,61 +95,61 @@ ATTACKS = (
         11,
         "a WebSocket without a token, or with a wrong one: closed with 4401, no detail",
         (
-            "api/test_websocket_tokens.py::test_without_a_token_that_counts_a_connection_is_closed_without_a_word",
-            "api/test_websocket_tokens.py::test_a_token_that_is_almost_right_is_wrong",
-            "api/test_tokens.py::test_what_is_no_token_admits_nobody",
+            "api/test_websocket_tokens.py::test_a_connection_without_a_valid_token_is_closed_without_a_message",
+            "api/test_websocket_tokens.py::test_an_almost_correct_token_is_refused",
+            "api/test_tokens.py::test_an_invalid_token_is_not_admitted",
         ),
     ),
     Attack(
         12,
         "a page of another origin opens the WebSocket: 403 before the upgrade",
         (
-            "api/test_websocket_gate.py::test_a_page_of_somebody_else_is_refused_before_the_upgrade_and_may_read_nothing",
-            "api/test_websocket_gate.py::test_a_page_that_the_door_has_served_may_connect",
+            "api/test_websocket_gate.py::test_a_page_of_another_origin_is_refused_before_the_upgrade",
+            "api/test_websocket_gate.py::test_the_served_page_may_connect",
         ),
     ),
     Attack(
         13,
         "a name that was rebound to this machine, no Host header, or two: 403 or 400",
         (
-            "api/test_websocket_gate.py::test_a_request_by_another_name_gets_nothing_whatever_it_asks_for",
-            "api/test_websocket_gate.py::test_a_request_has_one_host",
+            "api/test_websocket_gate.py::test_a_request_for_another_host_gets_nothing",
+            "api/test_websocket_gate.py::test_a_request_must_have_exactly_one_host",
         ),
     ),
     Attack(
         14,
         "any other path with a wrong Host: 403, and nothing about zotd in the answer",
         (
-            "api/test_websocket_gate.py::test_a_request_by_another_name_gets_nothing_whatever_it_asks_for",
-            "api/test_websocket_gate.py::test_what_is_no_http_is_answered_without_a_word_about_us",
+            "api/test_websocket_gate.py::test_a_request_for_another_host_gets_nothing",
+            "api/test_websocket_gate.py::test_malformed_http_is_answered_without_naming_the_server",
         ),
     ),
     Attack(
         15,
         "other spellings of hosts and origins: compared exactly, by a table",
         (
-            "api/test_websocket_gate.py::test_no_other_name_is_however_much_it_looks_like_one",
-            "api/test_websocket_gate.py::test_no_page_of_anybody_else_may_connect_however_its_origin_looks",
-            "api/test_websocket_gate.py::test_whatever_else_is_no_name_of_this_machine",
+            "api/test_websocket_gate.py::test_similar_host_names_are_refused",
+            "api/test_websocket_gate.py::test_pages_of_other_origins_are_refused",
+            "api/test_websocket_gate.py::test_any_other_host_is_refused",
         ),
     ),
     Attack(
         16,
         "a preflight or a simple POST from a page: no CORS header, no effect",
         (
-            "api/test_websocket_gate.py::test_a_preflight_of_any_page_gets_no_permission",
-            "api/test_websocket_gate.py::test_what_is_no_get_has_no_effect_and_no_page_learns_anything",
+            "api/test_websocket_gate.py::test_a_cors_preflight_is_refused",
+            "api/test_websocket_gate.py::test_methods_other_than_get_are_refused_without_cors_headers",
         ),
     ),
     Attack(
         17,
         "a token file that is a link, open to others, empty, short or malformed: as specified",
         (
-            "client/test_place.py::test_a_file_that_is_no_token_or_not_only_ours_is_refused",
-            "client/test_place.py::test_a_token_file_must_be_a_file",
+            "client/test_place.py::test_an_invalid_or_open_token_file_is_refused",
+            "client/test_place.py::test_a_token_file_must_be_a_regular_file",
             "client/test_place.py::test_a_token_file_of_another_user_is_refused",
-            "client/test_place.py::test_a_token_is_read_without_the_end_of_its_line",
-            "api/test_tokens.py::test_a_file_that_is_not_safe_or_not_whole_admits_nobody_and_is_left_as_it_is",
+            "client/test_place.py::test_a_token_is_read_without_its_newline",
+            "api/test_tokens.py::test_an_unsafe_or_damaged_token_file_admits_no_client_and_is_not_changed",
         ),
     ),
     Attack(
@@ -161,37 +161,37 @@ ATTACKS = (
         19,
         "listening beyond this machine without TLS and token, however it is configured: refused",
         (
-            "api/test_websocket_listening.py::test_an_address_that_others_can_reach_needs_tls",
-            "api/test_websocket_listening.py::test_a_name_is_as_good_as_the_address_that_it_stands_for",
-            "api/test_websocket_listening.py::test_a_daemon_that_others_could_reach_does_not_start_wherever_that_is_written",
+            "api/test_websocket_listening.py::test_an_address_reachable_from_other_machines_requires_tls",
+            "api/test_websocket_listening.py::test_a_name_is_checked_by_the_addresses_it_resolves_to",
+            "api/test_websocket_listening.py::test_the_daemon_does_not_start_with_an_unencrypted_public_address",
         ),
     ),
     Attack(
         20,
         "a page connects to a daemon whose door is not open: nothing listens",
         (
-            "api/test_websocket_gate.py::test_a_daemon_without_the_section_listens_nowhere",
-            "api/test_websocket_listening.py::test_without_the_section_nothing_of_aiohttp_is_loaded",
+            "api/test_websocket_gate.py::test_the_websocket_door_is_closed_by_default",
+            "api/test_websocket_listening.py::test_aiohttp_is_not_imported_without_the_websocket_section",
         ),
     ),
     Attack(
         21,
         "a thousand wrong tokens from this machine: slowed down, and the right one still gets in",
         (
-            "api/test_websocket_tokens.py::test_a_good_token_comes_in_each_time_while_others_at_its_address_guess_without_a_pause",
-            "api/test_websocket_tokens.py::test_when_ten_wrong_tokens_have_come_from_an_address_the_next_wait_to_be_refused",
+            "api/test_websocket_tokens.py::test_a_valid_token_is_always_admitted_despite_failures_at_its_address",
+            "api/test_websocket_tokens.py::test_refusals_are_delayed_after_ten_wrong_tokens_of_an_address",
         ),
     ),
     Attack(
         22,
         "a client with a `read` token claims to be an administrator: forbidden",
-        ("api/test_websocket_tokens.py::test_a_client_gets_what_its_token_gives_whatever_it_says_of_itself",),
+        ("api/test_websocket_tokens.py::test_the_role_of_a_client_is_limited_by_its_token",),
     ),
     Attack(
         23,
         "a flood of refusals: a bounded number of log lines",
         (
-            "api/test_websocket_tokens.py::test_when_ten_wrong_tokens_have_come_from_an_address_the_next_wait_to_be_refused",
+            "api/test_websocket_tokens.py::test_refusals_are_delayed_after_ten_wrong_tokens_of_an_address",
             "test_logs.py::test_no_place_fills_the_log",
         ),
     ),
@@ -201,8 +201,8 @@ ATTACKS = (
         (
             "client/test_remote.py::test_a_token_is_not_sent_to_another_host",
             "client/test_remote.py::test_a_redirect_is_not_followed",
-            "client/test_remote.py::test_localhost_that_is_another_machine_gets_nothing",
-            "client/test_place.py::test_a_token_belongs_to_the_first_host_that_it_was_sent_to",
+            "client/test_remote.py::test_nothing_is_sent_to_a_localhost_that_is_another_machine",
+            "client/test_place.py::test_a_token_is_pinned_to_the_first_host",
         ),
     ),
     # --- framing ------------------------------------------------------------------------------------------------------
@@ -210,13 +210,13 @@ ATTACKS = (
         25,
         "an endless line: memory is bounded, and the connection is closed",
         (
-            "wire/test_framing.py::test_one_that_never_ends_is_reported_once",
-            "wire/test_framing.py::test_it_is_reported_before_it_ends_and_skipped_to_its_newline",
-            "api/test_dispatch.py::test_a_line_over_16_mib_is_skipped_to_its_newline_and_the_next_one_counts",
-            "api/test_clients.py::test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connection",
-            "client/test_blocking.py::test_an_endless_line_ends_the_connection_instead_of_the_memory",
+            "wire/test_framing.py::test_an_endless_line_is_reported_once",
+            "wire/test_framing.py::test_an_oversized_line_is_reported_before_it_ends",
+            "api/test_dispatch.py::test_a_line_over_16_mib_is_skipped_and_the_next_one_is_handled",
+            "api/test_clients.py::test_a_client_that_does_not_finish_its_line_is_disconnected",
+            "client/test_blocking.py::test_an_endless_line_ends_the_connection",
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[endless line]",
-            "api/test_websocket_frames.py::test_a_hello_longer_than_64_kib_is_not_read_to_its_end",
+            "api/test_websocket_frames.py::test_a_hello_longer_than_64_kib_is_refused_early",
         ),
         but="on the Unix socket the line is skipped, at 16 MiB, and the next one is read: its peer is the user",
     ),
@@ -224,27 +224,27 @@ ATTACKS = (
         26,
         "hundreds of connections that send nothing, or a byte now and then: closed when another client connects",
         (
-            "api/test_unix.py::test_whoever_opens_connections_and_says_nothing_keeps_nobody_out",
-            "api/test_clients.py::test_a_line_that_is_begun_and_not_ended_costs_its_client_the_connection",
-            "api/test_websocket_frames.py::test_three_hundred_who_say_nothing_keep_nobody_out",
+            "api/test_unix.py::test_silent_connections_do_not_keep_others_out",
+            "api/test_clients.py::test_a_client_that_does_not_finish_its_line_is_disconnected",
+            "api/test_websocket_frames.py::test_three_hundred_silent_visitors_keep_no_client_out",
         ),
     ),
     Attack(
         27,
         "JSON that is nested 100,000 levels deep: a bad request, and the connection stays open",
         (
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[too deep]",
-            "wire/test_ext.py::test_a_deep_line_is_stray",
-            "api/test_websocket_frames.py::test_a_deep_line_a_huge_number_and_what_is_no_json_are_answered_and_the_connection_lives",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[too deep]",
+            "wire/test_ext.py::test_a_deeply_nested_line_is_stray",
+            "api/test_websocket_frames.py::test_malformed_messages_are_answered_and_the_connection_continues",
         ),
     ),
     Attack(
         28,
         "NaN, Infinity and malformed numbers: refused",
         (
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[NaN]",
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[Infinity]",
-            "wire/test_base.py::test_a_wrong_shape_is_named_with_its_field[1e999]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[NaN]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[Infinity]",
+            "wire/test_base.py::test_a_wrong_type_is_reported_with_its_field[1e999]",
         ),
     ),
     Attack(
@@ -252,7 +252,7 @@ ATTACKS = (
         "a name that occurs twice in an object: has one meaning",
         (
             "attacks/test_frames.py::test_of_a_name_that_comes_twice_the_last_one_counts_and_gives_no_more_than_it_alone",
-            "api/test_websocket_frames.py::test_of_a_key_that_comes_twice_no_reading_gives_more_than_the_token",
+            "api/test_websocket_frames.py::test_duplicate_json_keys_never_exceed_the_rights_of_the_token",
         ),
         but="not refused: one parser reads each frame, so no other component can see the other meaning",
     ),
@@ -260,26 +260,26 @@ ATTACKS = (
         30,
         "a number of 5,000 digits, an id beyond 2^53: a bad request",
         (
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[an id of 5,000 digits]",
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[an id beyond 2^53]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[an id of 5,000 digits]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[an id beyond 2^53]",
         ),
     ),
     Attack(
         31,
         "half a surrogate pair in a prompt: refused once, and never an error in the store or in other clients",
         (
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[a lone surrogate]",
-            "wire/test_base.py::test_any_character_survives_the_way_there_and_back",
-            "wire/test_ext.py::test_text_that_is_not_unicode_is_mended",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[a lone surrogate]",
+            "wire/test_base.py::test_any_character_survives_encoding_and_decoding",
+            "wire/test_ext.py::test_invalid_unicode_is_replaced",
         ),
     ),
     Attack(
         32,
         "other encodings, byte order marks, NUL, CRLF, empty lines: each has a defined result",
         (
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[UTF-16]",
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[a byte order mark]",
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[NUL]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[UTF-16]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[a byte order mark]",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[NUL]",
             "api/test_dispatch.py::test_empty_lines_are_ignored_and_a_carriage_return_is_allowed",
         ),
     ),
@@ -287,18 +287,18 @@ ATTACKS = (
         33,
         "characters that other programs treat as line ends, inside a string: one frame",
         (
-            "wire/test_framing.py::test_what_other_programs_call_a_line_end_is_data",
-            "api/test_dispatch.py::test_any_cutting_of_the_bytes_gives_the_same_lines",
-            "api/test_websocket_frames.py::test_line_breaks_and_separators_inside_a_message_do_not_cut_it",
+            "wire/test_framing.py::test_unicode_line_separators_are_data",
+            "api/test_dispatch.py::test_lines_do_not_depend_on_how_the_bytes_are_divided",
+            "api/test_websocket_frames.py::test_line_breaks_within_a_message_do_not_split_it",
         ),
     ),
     Attack(
         34,
         "not an object, or fields that are missing, new or of a wrong type, for every command: a bad request",
         (
-            "api/test_dispatch.py::test_fields_of_another_type_are_a_bad_request_that_names_the_command",
-            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_lives[a list]",
-            "api/test_dispatch.py::test_fields_that_nobody_knows_are_ignored",
+            "api/test_dispatch.py::test_a_field_of_the_wrong_type_is_a_bad_request_that_names_the_command",
+            "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[a list]",
+            "api/test_dispatch.py::test_unknown_fields_of_a_command_are_ignored",
         ),
         but="new fields are ignored: within a version of the protocol fields are only added",
     ),
@@ -306,12 +306,12 @@ ATTACKS = (
         35,
         "WebSocket frames that are unmasked, binary, fragmented, compression bombs or incomplete: closed, and bounded",
         (
-            "api/test_websocket_frames.py::test_a_broken_frame_ends_the_connection_with_its_code_and_no_other",
-            "api/test_websocket_frames.py::test_a_compressed_message_is_refused_before_anything_is_unpacked",
-            "api/test_websocket_frames.py::test_a_message_in_a_hundred_thousand_pieces_is_refused",
+            "api/test_websocket_frames.py::test_a_malformed_frame_closes_only_its_connection_with_the_right_code",
+            "api/test_websocket_frames.py::test_a_compressed_message_is_refused_without_decompressing_it",
+            "api/test_websocket_frames.py::test_a_message_in_too_many_frames_is_refused",
             "api/test_websocket_frames.py::test_a_flood_of_pings_is_refused_and_a_few_are_answered",
-            "api/test_websocket_frames.py::test_a_flood_of_messages_without_a_byte_is_refused_and_pieces_without_one_are_not",
-            "api/test_websocket_frames.py::test_no_bytes_break_the_framing_nor_are_kept",
+            "api/test_websocket_frames.py::test_a_flood_of_empty_messages_is_refused_and_of_empty_frames_is_not",
+            "api/test_websocket_frames.py::test_any_bytes_are_handled_and_not_kept",
         ),
     ),
     Attack(
@@ -327,7 +327,7 @@ ATTACKS = (
         37,
         "unknown commands, unsolicited answers, an id used twice: a defined answer, and nothing changes",
         (
-            "api/test_dispatch.py::test_an_unknown_command_is_a_bad_request_that_says_so",
+            "api/test_dispatch.py::test_an_unknown_command_is_a_bad_request",
             "attacks/test_frames.py::test_an_answer_that_nobody_asked_for_is_a_bad_request",
             "attacks/test_frames.py::test_two_requests_under_one_id_get_two_answers_under_it",
             "client/test_client.py::test_a_late_answer_is_dropped",
@@ -338,7 +338,7 @@ ATTACKS = (
         "one request sent a hundred times at once: one effect and the same answer; if changed, it is refused",
         (
             "attacks/test_frames.py::test_one_request_that_comes_a_hundred_times_at_once_is_done_once",
-            "api/test_clients.py::test_what_was_answered_on_a_connection_that_is_gone_is_answered_again_on_the_next",
+            "api/test_clients.py::test_a_request_repeated_on_another_connection_gets_the_first_response",
         ),
     ),
     # --- cursors and slow clients -------------------------------------------------------------------------------------
@@ -373,8 +373,8 @@ ATTACKS = (
         43,
         "a client that stops reading: disconnected within 5 s, told why, and no other client loses anything",
         (
-            "api/test_outbox.py::test_what_a_replay_holds_for_a_client_counts_as_waiting",
-            "api/test_websocket.py::test_a_client_that_does_not_read_is_cut_and_others_go_on",
+            "api/test_outbox.py::test_events_held_during_a_replay_count_towards_the_limit",
+            "api/test_websocket.py::test_a_client_that_stops_reading_is_disconnected",
         ),
         "slow_client",
     ),
@@ -399,7 +399,7 @@ ATTACKS = (
         "a peer that disappears without closing: noticed by the client within two heartbeats",
         (
             "client/test_follow.py::test_a_silent_daemon_counts_as_dead_after_two_heartbeats",
-            "api/test_websocket.py::test_a_client_that_answers_no_ping_is_ended_and_one_that_does_is_not",
+            "api/test_websocket.py::test_a_client_that_answers_no_ping_is_disconnected",
         ),
         but="a stopped client on this machine has not disappeared: it is disconnected when it has not read for 3 s",
     ),
@@ -444,7 +444,7 @@ ATTACKS = (
         54,
         "a reader decides, or does anything above its role: forbidden, for every command",
         (
-            "api/test_dispatch.py::test_every_command_above_a_role_is_forbidden_to_it",
+            "api/test_dispatch.py::test_every_command_above_the_role_is_forbidden",
             "e2e/test_approvals.py::test_who_may_not_decide_can_neither_approve_nor_loosen_the_mode",
         ),
         but="roles include those below them: a client that may approve may also prompt",
@@ -518,8 +518,8 @@ ATTACKS = (
         63,
         "no descriptor is left: no busy loop, connected clients are served, new ones wait",
         (
-            "api/test_door.py::test_a_shortage_is_told_once_and_costs_one_try_a_second",
-            "api/test_door.py::test_whoever_waits_comes_in_as_soon_as_somebody_has_left",
+            "api/test_door.py::test_a_shortage_is_logged_once_and_retried_once_a_second",
+            "api/test_door.py::test_a_waiting_client_is_accepted_as_soon_as_another_disconnects",
         ),
     ),
     Attack(
@@ -535,20 +535,20 @@ ATTACKS = (
     Attack(
         65,
         "a recorded pid now belongs to another process: it is not signalled",
-        ("process/test_orphan_reaper.py::test_a_pid_that_belongs_to_somebody_else_by_now_is_not_killed",),
+        ("process/test_orphan_reaper.py::test_a_process_with_a_reused_pid_is_not_killed",),
     ),
     Attack(
         66,
         "a zombie that counts as alive: it does not",
-        ("process/test_census.py::test_who_has_ended_is_not_alive_although_its_pid_is_taken",),
+        ("process/test_census.py::test_a_zombie_is_not_alive",),
     ),
     Attack(
         67,
         "the socket of a running daemon is deleted: created again with the next heartbeat or by a signal, clients stay",
         (
-            "api/test_door.py::test_a_socket_that_was_removed_is_made_again_under_the_daemons_lock",
-            "api/test_door.py::test_a_directory_that_is_gone_is_made_again_with_the_socket",
-            "api/test_door.py::test_a_door_that_moves_takes_in_who_comes_to_either_place",
+            "api/test_door.py::test_a_removed_socket_is_created_again_under_the_lock",
+            "api/test_door.py::test_a_removed_directory_is_created_again_with_the_socket",
+            "api/test_door.py::test_moving_the_door_accepts_clients_of_both_sockets",
             "zotctl/test_status.py::test_one_whose_socket_is_gone_has_lost_it_until_a_signal_makes_it_look",
         ),
     ),
@@ -565,13 +565,13 @@ ATTACKS = (
     Attack(
         70,
         "the port is taken: the Unix socket still serves, and the reason is reported",
-        ("api/test_websocket_listening.py::test_a_port_that_is_taken_leaves_the_unix_socket_and_names_who_has_it",),
+        ("api/test_websocket_listening.py::test_a_port_in_use_is_reported_and_the_unix_socket_still_works",),
     ),
     Attack(
         71,
         "clients and daemons of different versions: connect, or say in one line which is older",
         (
-            "api/test_dispatch.py::test_two_versions_that_cannot_talk_say_which_is_older",
+            "api/test_dispatch.py::test_incompatible_versions_report_which_one_is_older",
             "e2e/test_skew.py::test_two_versions_agree_on_the_newest_protocol_of_both_or_on_none",
             "e2e/test_skew.py::test_a_refusal_names_both_and_says_who_is_older",
         ),
@@ -680,15 +680,15 @@ ATTACKS = (
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[endless line]",
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[floods frames]",
-            "wire/test_ext.py::test_no_line_breaks_the_reader",
+            "wire/test_ext.py::test_any_line_is_decoded_or_skipped",
         ),
     ),
     Attack(
         84,
         "an extension that forks twice and ignores every signal: ended with all its processes, at the next start at the latest",
         (
-            "process/test_orphan_reaper.py::test_what_has_left_the_group_ends_with_its_service",
-            "process/test_orphan_reaper.py::test_all_that_a_killed_host_left_ends_when_the_next_one_starts",
+            "process/test_orphan_reaper.py::test_a_process_that_left_the_group_ends_with_its_service",
+            "process/test_orphan_reaper.py::test_the_next_host_ends_all_processes_of_a_killed_one",
         ),
         "strays",
     ),
@@ -697,7 +697,7 @@ ATTACKS = (
         "a grandchild holds the pipes of an extension that has ended: the end is seen all the same",
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[leaves a child]",
-            "process/test_child.py::test_an_exit_is_seen_although_a_grandchild_holds_the_output",
+            "process/test_child.py::test_an_exit_is_reported_while_a_grandchild_holds_the_pipe",
         ),
     ),
     Attack(
@@ -723,7 +723,7 @@ ATTACKS = (
         "an extension that does not read: disconnected, its call fails, no other call waits",
         (
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[never reads]",
-            "process/test_service.py::test_no_progress_for_a_while_is_a_stall",
+            "process/test_service.py::test_no_progress_within_the_time_limit_is_a_stall",
         ),
     ),
     Attack(
@@ -758,7 +758,7 @@ ATTACKS = (
             "test_logs.py::test_nor_when_that_happens_while_it_is_open",
             "test_logs.py::test_a_log_that_is_rotated_by_somebody_else_goes_on_under_its_name",
             "exthost/test_log.py::test_a_file_that_cannot_be_written_stops_nobody",
-            "client/test_autostart.py::test_a_log_that_cannot_be_opened_keeps_no_daemon_from_starting",
+            "client/test_autostart.py::test_the_daemon_starts_even_if_its_log_cannot_be_opened",
         ),
     ),
     Attack(
@@ -774,7 +774,7 @@ ATTACKS = (
     Attack(
         95,
         "the socket through ssh: the kernel reports this user's ssh process, and the client gets that process's rights",
-        ("api/test_unix.py::test_the_kernel_tells_who_a_peer_is",),
+        ("api/test_unix.py::test_the_peer_is_identified_by_the_kernel",),
         but="no test with a real ssh: a user who may forward the socket may run programs as this user anyway",
     ),
     Attack(
@@ -783,7 +783,7 @@ ATTACKS = (
         (
             "tools/test_bash.py::test_a_working_directory_that_is_gone_is_named",
             "workspace/test_context.py::test_a_working_directory_that_is_gone_brings_nothing",
-            "api/test_looks.py::test_those_that_hang_take_no_more_threads_than_they_may",
+            "api/test_looks.py::test_hanging_lookups_use_a_limited_number_of_threads",
         ),
     ),
     Attack(
@@ -801,9 +801,9 @@ ATTACKS = (
         99,
         "ten thousand connections of one program: bounded, and silent ones are closed first",
         (
-            "api/test_unix.py::test_connections_are_bounded_and_others_go_on",
-            "api/test_unix.py::test_whoever_opens_connections_and_says_nothing_keeps_nobody_out",
-            "api/test_websocket.py::test_both_doors_together_have_so_many_connections_and_some_are_kept_for_the_user",
+            "api/test_unix.py::test_connections_are_limited_and_existing_ones_continue",
+            "api/test_unix.py::test_silent_connections_do_not_keep_others_out",
+            "api/test_websocket.py::test_connections_of_both_doors_are_limited_with_a_reserve_for_the_user",
         ),
         but="on the Unix socket none is reserved for an administrator: every user who can open it is one",
     ),
@@ -811,9 +811,9 @@ ATTACKS = (
         100,
         "the model makes a tool approve its own call: refused because of its descent, and logged",
         (
-            "api/test_descendants.py::test_it_cannot_approve_and_is_told_the_rule",
+            "api/test_descendants.py::test_a_descendant_cannot_approve_and_is_told_the_rule",
             "e2e/test_descendants.py::test_it_cannot_approve_its_own_calls[setsid --wait {}]",
-            "process/test_descent.py::test_an_orphan_is_ours_and_nobodys",
+            "process/test_descent.py::test_an_orphan_is_a_descendant_without_owners",
         ),
     ),
 )

@@ -11,12 +11,12 @@ from zotd.testing.live_daemon import place as place_in
 from zotd.testing.model_server import ModelServer
 
 WAIT_S = 30.0
-"""Longest wait for a line, or for the end of a process."""
+"""Timeout for a line, or for the end of a process, in seconds."""
 
 
 @pytest.fixture(params=["anthropic", "openai"])
 def vendor(request):
-    """Both vendors' SDKs, one after the other."""
+    """The SDKs of both vendors, one after the other."""
     return request.param
 
 
@@ -75,7 +75,7 @@ class Rpc:
         return found
 
     async def end(self):
-        """Close standard input; the exit code, what was not read yet, and standard error."""
+        """Close standard input; return the exit code, the unread output, and standard error."""
         self.process.stdin.close()
         return await self.ended()
 
@@ -89,7 +89,7 @@ class Rpc:
 
 @pytest.fixture
 async def rpc(place):
-    """`await rpc(vendor, server, *flags, **env)`."""
+    """`await rpc(vendor, server, *flags, **env)`: a running `zot rpc`."""
     started = []
 
     async def rpc(vendor, server, *flags, **env):

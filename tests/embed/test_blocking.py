@@ -1,4 +1,4 @@
-"""`BlockingRuntime`: the same without asyncio, against a model in a process of its own."""
+"""`BlockingRuntime` with a model in another process."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def place(tmp_path):
 
 @pytest.fixture
 def opened(place):
-    """`opened(reply, ...)`: what opens a runtime on a model that says these replies."""
+    """`opened(reply, ...)`: arguments for a runtime whose model sends these replies."""
     started = []
 
     def opened(*replies):
@@ -72,7 +72,7 @@ def test_another_thread_aborts(opened):
         assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
 
 
-def test_leaving_the_loop_early_aborts_and_a_second_prompt_meanwhile_is_refused(opened):
+def test_leaving_the_loop_early_aborts_the_run(opened):
     with BlockingRuntime(**opened(HANGS, says("later"))) as runtime:
         running = runtime.prompt("go")
         while not isinstance(next(running), events.TextDelta):
@@ -84,8 +84,8 @@ def test_leaving_the_loop_early_aborts_and_a_second_prompt_meanwhile_is_refused(
         assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
 
 
-def test_an_interrupt_from_the_keyboard_aborts(opened, place):
-    """It comes from a tool that never ends, when nothing is left to do but to wait for it."""
+def test_ctrl_c_aborts_the_run(opened, place):
+    """Sent by a tool that never ends, when the main thread only waits for it."""
     os.mkfifo(place.cwd / "go")
     interrupts = {"type": "call", "name": "bash", "args": {"command": f"kill -INT {os.getpid()}; cat go"}}
     with BlockingRuntime(**opened({"steps": [interrupts]}, says("later"))) as runtime:
@@ -95,7 +95,7 @@ def test_an_interrupt_from_the_keyboard_aborts(opened, place):
         assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
 
 
-def test_several_run_at_once_and_closing_twice_is_harmless(opened):
+def test_several_runtimes_run_concurrently_and_can_be_closed_twice(opened):
     given = opened(HANGS, HANGS)
     one, other = BlockingRuntime(**given), BlockingRuntime(**given)
     runs = [runtime.prompt("go") for runtime in (one, other)]
@@ -106,7 +106,7 @@ def test_several_run_at_once_and_closing_twice_is_harmless(opened):
         runtime.close()
 
 
-def test_what_cannot_run_is_told_when_it_is_opened(opened):
+def test_invalid_options_are_reported_when_the_runtime_is_opened(opened):
     given = opened()
     given["options"]["provider"] = "nobody"
     with pytest.raises(CommandError, match="unknown provider"):

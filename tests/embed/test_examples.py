@@ -1,4 +1,4 @@
-"""The programs of examples/embed, run as their readers would."""
+"""The programs of examples/embed, run as in the documentation."""
 
 import asyncio
 import sys

@@ -1,4 +1,4 @@
-"""`zot rpc` as other programs drive it: a process, its pipes, its exit code."""
+"""`zot rpc` as a subprocess: its pipes and its exit code."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ def types(frames):
     return [frame["type"] for frame in frames]
 
 
-async def test_a_run_has_the_events_of_the_protocol_and_nothing_of_the_daemons(rpc, model, vendor, place):
+async def test_a_run_has_only_the_events_of_the_stdio_protocol(rpc, model, vendor, place):
     (place.cwd / "a").write_text("walrus")
     program = await rpc(vendor, await model(calls(CallPart("read", {"path": "a"})), text("ok")))
     program.send("prompt", message="go", id="p")
@@ -35,7 +35,7 @@ async def test_a_run_has_the_events_of_the_protocol_and_nothing_of_the_daemons(r
     assert not list(place.home.glob("zot.db*"))
 
 
-async def test_what_the_model_thinks_is_not_sent(rpc, model, vendor):
+async def test_thinking_is_not_sent_on_stdio(rpc, model, vendor):
     program = await rpc(vendor, await model(ScriptedReply([ThinkingPart(["Hm, ", "walrus?"]), TextPart(["yes"])])))
     program.send("prompt", message="go")
     frames = await program.until("done")
@@ -43,7 +43,7 @@ async def test_what_the_model_thinks_is_not_sent(rpc, model, vendor):
     assert "walrus" not in str(frames)
 
 
-async def test_every_command_answers_as_the_protocol_says(rpc, model, place):
+async def test_every_command_is_answered_as_documented(rpc, model, place):
     program = await rpc("openai", await model(text("hi"), text("Summary.")), "--model=gpt-4o")
     program.send("prompt", message="go")
     await program.until("done")
@@ -75,12 +75,12 @@ async def test_every_command_answers_as_the_protocol_says(rpc, model, place):
     assert "gpt-4o" in [known["id"] for known in answers["get_models"]["models"]]
     assert [answers[name] for name in ("set_reasoning", "abort", "clear")] == [None] * 3
     program.send("compact")
-    assert types(await program.until("done")) == ["response", "error", "done"]  # nothing is left to summarise
+    assert types(await program.until("done")) == ["response", "error", "done"]  # there is nothing to summarise
     code, rest, _ = await program.end()
     assert (code, rest) == (0, [])
 
 
-async def test_prompts_are_answered_when_it_is_their_turn(rpc, model, vendor):
+async def test_a_prompt_is_answered_when_its_run_starts(rpc, model, vendor):
     program = await rpc(vendor, await model(text("a"), text("b"), text("c")))
     for number in range(3):
         program.send("prompt", message="go", id=number)
@@ -90,7 +90,7 @@ async def test_prompts_are_answered_when_it_is_their_turn(rpc, model, vendor):
     ]
 
 
-async def test_after_the_end_of_its_input_the_work_in_flight_is_done(rpc, model, vendor):
+async def test_work_in_progress_is_completed_after_the_end_of_input(rpc, model, vendor):
     program = await rpc(
         vendor, await model(calls(CallPart("bash", {"command": "echo a > x"})), text("ok"), text("last"))
     )
@@ -114,10 +114,10 @@ async def test_files_serve_as_well_as_pipes(model, place):
     assert (place.folder / "out").read_text().endswith('{"type":"done"}\n')
 
 
-# --- who may speak ----------------------------------------------------------------------------------------------------
+# --- authentication ---------------------------------------------------------------------------------------------------
 
 
-async def test_with_the_token_everything_works(rpc, model):
+async def test_commands_work_with_the_token(rpc, model):
     program = await rpc("openai", await model(), ZOTCORE_RPC_TOKEN=TOKEN)
     program.send("hello", token=TOKEN, id=1)
     program.send("ping", id=2)
@@ -128,7 +128,7 @@ async def test_with_the_token_everything_works(rpc, model):
 @pytest.mark.parametrize(
     "line", [{"type": "hello", "token": "wrong"}, {"type": "hello"}, {"type": "prompt", "message": "go"}]
 )
-async def test_without_the_right_token_nothing_is_heard_and_the_exit_code_is_1(rpc, model, line):
+async def test_without_the_token_commands_are_refused_and_the_exit_code_is_1(rpc, model, line):
     server = await model(text("never"))
     program = await rpc("openai", server, ZOTCORE_RPC_TOKEN=TOKEN)
     command = line.pop("type")
@@ -164,7 +164,7 @@ async def test_a_key_comes_from_a_file_that_only_its_user_can_read(model, place)
     assert {request.headers["Authorization"] for request in server.requests} == {"Bearer sk-in-a-file"}
 
 
-async def test_without_a_key_it_says_so_in_one_line(rpc):
+async def test_a_missing_key_is_reported_in_one_line(rpc):
     code, frames, err = await (await rpc("anthropic", None)).end()
     assert (code, frames) == (1, [])
     assert err.startswith("zot: no key for Anthropic")
@@ -174,13 +174,13 @@ async def test_without_a_key_it_says_so_in_one_line(rpc):
 @pytest.mark.parametrize(
     ("flags", "code"), [(["--provider=nobody"], 1), (["--cwd=/no/such"], 1), (["--max-steps=x"], 2), (["--what"], 2)]
 )
-async def test_flags_that_make_no_sense_are_refused(rpc, model, flags, code):
+async def test_invalid_flags_are_refused(rpc, model, flags, code):
     ended = await (await rpc("openai", await model(), *flags)).end()
     assert ended[:2] == (code, [])
     assert "Traceback" not in ended[2]
 
 
-async def test_bad_lines_are_answered_and_it_goes_on(rpc, model):
+async def test_bad_lines_are_answered_and_the_program_continues(rpc, model):
     program = await rpc("openai", await model())
     program.write(b'no\n[1]\n{"type":"session.list"}\n\n{"x":"' + b"x" * 17 * 1024 * 1024 + b'"}\n{"type":"ping"}\n')
     frames = [await program.frame() for _ in range(5)]
@@ -193,11 +193,11 @@ async def test_bad_lines_are_answered_and_it_goes_on(rpc, model):
     ]
 
 
-# --- cutting it short -------------------------------------------------------------------------------------------------
+# --- abort and signals ------------------------------------------------------------------------------------------------
 
 
-async def test_an_abort_counts_while_nobody_reads_its_output(rpc, model):
-    """More than any pipe holds: a program that blocked on writing would never send the second request."""
+async def test_an_abort_works_while_the_output_is_not_read(rpc, model):
+    """The output exceeds any pipe: a program that blocked on writing would never read the second request."""
     server = await model(ScriptedReply([TextPart(["x" * 10_000] * 300), Hang()], joined=True), text("after"))
     program = await rpc("openai", server)
     program.send("prompt", message="go")
@@ -210,8 +210,8 @@ async def test_an_abort_counts_while_nobody_reads_its_output(rpc, model):
     assert [frame["stop"] for frame in frames if frame["type"] == "turn_end"] == ["aborted", "end_turn"]
 
 
-async def test_a_client_may_send_what_go_programs_send(rpc, model):
-    """Null for an empty list, lines of blanks, and an empty token in the environment."""
+async def test_frames_of_go_clients_are_accepted(rpc, model):
+    """Null for an empty list, blank lines, and an empty token in the environment."""
     program = await rpc("openai", await model(text("hi")), ZOTCORE_RPC_TOKEN="")
     program.write(b'  \n\t\n{"type":"prompt","message":"go","images":null}\n')
     frames = await program.until("done")
@@ -219,7 +219,7 @@ async def test_a_client_may_send_what_go_programs_send(rpc, model):
     assert await program.end() == (0, [], "")
 
 
-async def test_pipelined_commands_are_answered_in_their_order_also_when_some_are_refused(rpc, model):
+async def test_pipelined_commands_are_answered_in_order_even_if_some_are_refused(rpc, model):
     program = await rpc("openai", await model())
     asked = ["get_state", "no-such-command", "ping", "set_model", "get_models", "ping", "hello", "clear"]
     program.write(b"".join(b'{"type":"%s","model":""}\n' % name.encode() for name in asked))
@@ -228,8 +228,8 @@ async def test_pipelined_commands_are_answered_in_their_order_also_when_some_are
     assert [frame["command"] for frame in answered if not frame["success"]] == ["no-such-command", "set_model"]
 
 
-async def test_a_prompt_and_its_abort_written_together_behind_a_done_are_both_heeded(rpc, model, vendor):
-    """The run before is over for the client, while its cancelled request is still being closed here."""
+async def test_a_prompt_and_its_abort_sent_together_after_done_both_take_effect(rpc, model, vendor):
+    """The previous run is over for the client while its cancelled request is still being closed."""
     program = await rpc(vendor, await model(*[text("hi")] * 13))
     program.send("prompt", message="go")
     await program.until("done")
@@ -241,7 +241,7 @@ async def test_a_prompt_and_its_abort_written_together_behind_a_done_are_both_he
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_a_signal_aborts_what_runs_and_starts_nothing_that_waits(rpc, model, place, number):
+async def test_a_signal_aborts_the_run_and_starts_no_queued_one(rpc, model, place, number):
     os.mkfifo(place.cwd / "go")
     server = await model(calls(CallPart("bash", {"command": "echo started; cat go"})), *[text("never")] * 2)
     program = await rpc("openai", server)

@@ -1,4 +1,4 @@
-"""Extensions in `zot rpc`: the same ones, with processes of its own that end with it."""
+"""Extensions in `zot rpc`: the same ones as in the daemon, in processes that end with it."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ async def test_the_model_calls_a_tool_of_an_extension(rpc, model, vendor, shop):
     assert not any(child.is_running() for child in children)
 
 
-async def test_notes_reach_the_client_and_nothing_that_only_a_daemon_has(rpc, model, shop):
+async def test_notes_are_sent_but_no_events_that_need_a_daemon(rpc, model, shop):
     shop.write(
         "speaker",
         '''
@@ -53,7 +53,7 @@ async def test_notes_reach_the_client_and_nothing_that_only_a_daemon_has(rpc, mo
     ]
 
 
-async def test_a_guard_works_and_its_words_come_as_a_note(rpc, model, shop):
+async def test_a_guard_works_and_its_message_is_sent_as_a_note(rpc, model, shop):
     shop.install("guard")
     program = await rpc("openai", await model(calls(CallPart("bash", {"command": "rm -rf x"})), text("ok")))
     program.send("prompt", message="go")
@@ -64,7 +64,7 @@ async def test_a_guard_works_and_its_words_come_as_a_note(rpc, model, shop):
     assert any(note.startswith("blocked a call of bash") for note in notes)
 
 
-async def test_of_a_guard_that_dies_no_two_notes_are_the_same(rpc, model, shop):
+async def test_a_crashing_guard_causes_no_duplicate_notes(rpc, model, shop):
     shop.write(
         "fragile",
         """
@@ -88,7 +88,7 @@ async def test_of_a_guard_that_dies_no_two_notes_are_the_same(rpc, model, shop):
     assert len(set(notes)) == len(notes)
 
 
-async def test_what_an_extension_writes_is_in_its_log_when_the_input_ends_right_after_hello(rpc, model, shop, place):
+async def test_the_log_of_an_extension_is_complete_even_for_a_short_session(rpc, model, shop, place):
     directory = shop.write("talker", "", exec="sh", args=["main.sh"])
     started = directory / "started"
     os.mkfifo(started)
@@ -103,7 +103,7 @@ async def test_what_an_extension_writes_is_in_its_log_when_the_input_ends_right_
     assert (place.home / "logs" / "ext-talker.log").read_text() == "first\nlast\n"
 
 
-async def test_an_extension_named_on_the_command_line_is_used_and_no_ext_leaves_the_others_out(rpc, model, shop):
+async def test_ext_loads_an_extension_and_no_ext_omits_the_others(rpc, model, shop):
     shop.install("clock")
     server = await model(text("hi"))
     program = await rpc("openai", server, "--no-ext", "--ext", str(EXAMPLES / "weather"))

@@ -1,4 +1,4 @@
-"""`Runtime`: an agent inside a program of one's own."""
+"""`Runtime`: an agent inside another program."""
 
 import asyncio
 import os
@@ -17,7 +17,7 @@ async def all_of(iterator):
     return [event async for event in iterator]
 
 
-async def test_a_prompt_gives_its_events_and_ends_with_done(opened, model, vendor, place):
+async def test_a_prompt_yields_its_events_and_ends_with_done(opened, model, vendor, place):
     (place.cwd / "a").write_text("walrus")
     server = await model(calls(CallPart("read", {"path": "a"})), text("It says ", "walrus."))
     async with Runtime.open(**opened(vendor, server)) as runtime:
@@ -30,7 +30,7 @@ async def test_a_prompt_gives_its_events_and_ends_with_done(opened, model, vendo
         assert runtime.state == "idle"
 
 
-async def test_only_one_thing_runs_at_a_time(opened, model):
+async def test_a_runtime_is_busy_during_a_prompt(opened, model):
     gate = asyncio.Event()
     server = await model(ScriptedReply([TextPart(["a"]), Gate(gate)]), text("later"))
     async with Runtime.open(**opened("openai", server)) as runtime:
@@ -46,7 +46,7 @@ async def test_only_one_thing_runs_at_a_time(opened, model):
         assert isinstance((await all_of(runtime.prompt("now")))[-1], events.Done)
 
 
-async def test_an_abort_ends_the_events_as_always(opened, model, vendor):
+async def test_an_aborted_prompt_ends_with_done(opened, model, vendor):
     server = await model(ScriptedReply([TextPart(["a"]), Hang()]), text("later"))
     async with Runtime.open(**opened(vendor, server)) as runtime:
         found = []
@@ -58,7 +58,7 @@ async def test_an_abort_ends_the_events_as_always(opened, model, vendor):
         assert isinstance((await all_of(runtime.prompt("go on")))[-1], events.Done)
 
 
-async def test_leaving_the_loop_early_aborts_and_the_next_prompt_works(opened, model, place):
+async def test_leaving_the_loop_early_aborts_and_allows_the_next_prompt(opened, model, place):
     os.mkfifo(place.cwd / "go")
     server = await model(calls(CallPart("bash", {"command": "echo started; cat go"})), text("later"))
     async with Runtime.open(**opened("openai", server)) as runtime:
@@ -70,7 +70,7 @@ async def test_leaving_the_loop_early_aborts_and_the_next_prompt_works(opened, m
         assert isinstance((await all_of(runtime.prompt("go on")))[-1], events.Done)
 
 
-async def test_a_runtime_that_is_closed_in_the_middle_leaves_nothing(opened, model, place):
+async def test_closing_a_runtime_during_a_run_leaves_nothing_behind(opened, model, place):
     os.mkfifo(place.cwd / "go")
     server = await model(calls(CallPart("bash", {"command": "echo started; cat go"})))
     async with Runtime.open(**opened("openai", server)) as runtime:
@@ -81,7 +81,7 @@ async def test_a_runtime_that_is_closed_in_the_middle_leaves_nothing(opened, mod
     await running.aclose()
 
 
-async def test_compaction_and_models(opened, model):
+async def test_compact_and_list_models(opened, model):
     server = await model(text("one"), text("Summary."))
     async with Runtime.open(**opened("openai", server, model="gpt-4o")) as runtime:
         await all_of(runtime.prompt("a"))
@@ -112,13 +112,13 @@ async def test_several_runtimes_share_nothing(opened, model, vendor):
         ({"base_url": None, "api_key": None}, "no key"),
     ],
 )
-async def test_what_cannot_run_is_told_in_one_sentence(opened, model, more, word):
+async def test_invalid_options_are_reported_in_one_sentence(opened, model, more, word):
     with pytest.raises(CommandError, match=word):
         async with Runtime.open(**opened("openai", await model(), **more)):
             pass
 
 
-async def test_an_error_inside_the_block_comes_out_as_it_is(opened, model):
+async def test_an_error_inside_the_block_is_raised_unchanged(opened, model):
     with pytest.raises(ZeroDivisionError):
         async with Runtime.open(**opened("openai", await model())):
             raise ZeroDivisionError

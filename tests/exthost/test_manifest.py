@@ -71,7 +71,7 @@ def test_a_bare_word_is_looked_up_and_a_path_starts_at_the_manifest(read, tmp_pa
     assert read(exec=exec_).argv == (program.format(tmp_path),)
 
 
-def test_null_counts_as_left_out(read):
+def test_null_counts_as_absent(read):
     assert read(args=None, on_failure=None, enabled=None) == read()
 
 

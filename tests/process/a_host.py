@@ -1,6 +1,6 @@
-"""A host of children that can be killed: `python a_host.py HOME KIND COMMAND...`; prints what they print.
+"""A host of children that can be killed: `python a_host.py HOME KIND COMMAND...`; prints what the children print.
 
-KIND `service` claims what each command starts, `tool` only notes the command.
+KIND `service` claims each command as a service, `tool` only records it.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from zotd.tasks import contained
 
 
 class Echo:
-    """A service's listener."""
+    """Callbacks of a service."""
 
     def output(self, data: bytes) -> None:
         os.write(1, data)
@@ -22,10 +22,10 @@ class Echo:
         os.write(2, data)
 
     def closed(self, pipe: str) -> None:
-        """Many do."""
+        """Do nothing: many services close their pipes before they exit."""
 
     def stalled(self, reason: str) -> None:
-        """Nothing is written."""
+        """Do nothing: no input is written."""
 
     def exited(self, code: int | None) -> None:
         os.write(1, f"exit {code}\n".encode())
@@ -49,7 +49,7 @@ async def tell(code) -> None:
 
 
 def void(_: object) -> None:
-    """Somebody else owns it."""
+    """Ignore the task: its task group owns it."""
 
 
 if __name__ == "__main__":

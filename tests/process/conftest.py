@@ -18,15 +18,15 @@ ENV = {"PATH": os.environ["PATH"]}
 ROOT = Path(zotd.__file__).parent.parent
 
 AWAY = "(setsid sh -c '%s' </dev/null &)"
-"""A shell command that runs another one with no parent, in a session of its own."""
+"""A shell command that runs another command without a parent, in a session of its own."""
 
 STUBBORN = AWAY % 'trap "" TERM; echo $$; exec sleep 1000'
-"""Leaves a process behind that ignores SIGTERM, and prints its pid."""
+"""Leaves a process that ignores SIGTERM, and prints its pid."""
 
 
 @pytest.fixture
 def lives():
-    """Whether a process runs; those that were asked about are killed at the end of the test."""
+    """Return whether a process is running; all processes asked about are killed at the end of the test."""
     asked = set()
 
     def ask(pid: int) -> bool:
@@ -43,14 +43,14 @@ def lives():
 
 
 def who(pid: int) -> Identity:
-    """The process that has this pid."""
+    """Return the process that has this pid now."""
     identity = identify(pid)
     assert identity is not None
     return identity
 
 
 class Told:
-    """A service's listener; keeps what happened, and waits for some of it."""
+    """Callbacks of a service that record the calls, and can wait for them."""
 
     def __init__(self):
         self.out = b""
@@ -95,7 +95,7 @@ class Told:
         return self.code
 
     async def pid(self) -> int:
-        """The first word it said."""
+        """Return the first word of the output."""
         await self.until(lambda: b"\n" in self.out)
         return int(self.out.split()[0])
 
@@ -107,7 +107,7 @@ def told():
 
 @asynccontextmanager
 async def opened(home: Path):
-    """A `OrphanReaper`, closed at the end."""
+    """A `OrphanReaper` that is closed at the end of the test."""
     async with asyncio.TaskGroup() as tasks:
 
         def run(name, work):
@@ -121,14 +121,14 @@ async def opened(home: Path):
 
 
 async def sweep(home: Path) -> None:
-    """Start on this home, as a host does, and wait until it is clean."""
+    """Start a reaper for this home, as a host does, and wait until its sweep is done."""
     async with asyncio.timeout(20), opened(home) as reaper:
         reaper.sweep()
         await reaper.swept.wait()
 
 
 def claimed(reaper: OrphanReaper, command: str, told: Told):
-    """Start a shell command as a service that is claimed."""
+    """Start a shell command as a claimed service."""
     return start_service(["sh", "-c", command], cwd="/", env=ENV, listener=told, claim=reaper.claim("a test"))
 
 
@@ -146,7 +146,7 @@ class AHost:
         self._said = self._process.stdout
 
     def words(self, count: int) -> list[str]:
-        """What its children say, one word a line."""
+        """Return the output of its children, one word a line."""
         return [self._said.readline().decode().strip() for _ in range(count)]
 
     def pids(self, count: int) -> list[int]:
@@ -179,5 +179,5 @@ def host(tmp_path):
 
 
 def entries(home: Path) -> list[Path]:
-    """The files in a home's ledger."""
+    """The files in the ledger of a home."""
     return [path for path in (home / "run" / "children").rglob("*") if path.is_file()]

@@ -1,4 +1,4 @@
-"""Who runs, and who a pid is; the same from /proc and from psutil."""
+"""Identifying processes; the results of /proc and psutil agree."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ def kernel(request):
 
 @pytest.fixture
 def child():
-    """A process with a mark, in a group of its own, whose name is made to confuse."""
+    """A process with a mark, in a group of its own, with a name that is difficult to parse."""
     process = subprocess.Popen(
         ["sh", "-c", "printf ') Z 1 (' > /proc/$$/comm; echo ready; read line"],
         env={"PATH": os.environ["PATH"], MARK: "0123456789abcdef", "OTHER": "x"},
@@ -46,11 +46,11 @@ def test_a_process_is_found_with_its_group_and_mark(kernel, child):
     assert found.identity == identify(child.pid, kernel)
 
 
-def test_we_are_not_in_the_census(kernel):
+def test_the_census_excludes_this_process(kernel):
     assert os.getpid() not in [process.identity.pid for process in census(kernel)]
 
 
-def test_who_has_ended_is_not_alive_although_its_pid_is_taken(kernel, child):
+def test_a_zombie_is_not_alive(kernel, child):
     identity = identify(child.pid, kernel)
     assert identity is not None
     assert is_alive(identity, kernel)
@@ -64,7 +64,7 @@ def test_who_has_ended_is_not_alive_although_its_pid_is_taken(kernel, child):
     assert kernel.mark(child.pid) == ""
 
 
-def test_another_process_with_the_same_pid_is_another(kernel):
+def test_a_process_with_a_reused_pid_has_another_identity(kernel):
     me = identify(os.getpid(), kernel)
     assert me is not None
     assert is_alive(me, kernel)
@@ -79,7 +79,7 @@ def test_a_process_without_a_mark_has_none(kernel):
 
 
 class MidExec:
-    """A kernel that shows one process, first as `exec` leaves it before it has loaded the program."""
+    """A kernel with one process, whose environment is empty at first, as during `exec`."""
 
     def __init__(self):
         self._environments = [None, "0123456789abcdef"]
@@ -96,10 +96,10 @@ class MidExec:
         return self._environments.pop(0)
 
 
-def test_a_process_that_is_just_becoming_another_program_is_looked_at_again():
+def test_an_environment_that_is_empty_during_exec_is_read_again():
     assert census(MidExec()) == [ProcessInfo(Identity(4711, 1), 4711, "0123456789abcdef")]
 
 
-def test_the_world_is_named_without_a_separator_of_files():
+def test_the_world_name_contains_no_slash():
     assert "/" not in world()
     assert world() == world()

@@ -14,7 +14,7 @@ ENV = {"PATH": os.environ["PATH"]}
 
 
 class Collected:
-    """A child's output, and a way to wait for a part of it."""
+    """Collects a child's output, and can wait for a part of it."""
 
     def __init__(self):
         self.data = b""
@@ -51,7 +51,7 @@ def open_files() -> int:
 
 
 def has_children() -> bool:
-    """Zombies count."""
+    """Return the number of child processes, including zombies."""
     try:
         os.waitpid(-1, os.WNOHANG)
     except ChildProcessError:
@@ -59,21 +59,21 @@ def has_children() -> bool:
     return True
 
 
-async def test_output_and_errors_come_in_order_and_the_exit_code_follows(shell, output):
+async def test_stdout_and_stderr_are_delivered_in_order_before_the_exit_code(shell, output):
     assert await shell("echo one; echo two >&2; echo three; exit 3").wait() == 3
     assert output.data == b"one\ntwo\nthree\n"
 
 
-async def test_errors_can_be_kept_apart(shell, output):
+async def test_stderr_can_be_separated(shell, output):
     assert await shell("echo one; echo two >&2", stderr=subprocess.DEVNULL).wait() == 0
     assert output.data == b"one\n"
 
 
-async def test_a_signal_is_told_from_an_exit_code(shell):
+async def test_an_exit_by_a_signal_has_a_negative_code(shell):
     assert await shell("kill -9 $$").wait() == -signal.SIGKILL
 
 
-async def test_everybody_who_waits_gets_the_code(shell):
+async def test_every_waiting_task_gets_the_exit_code(shell):
     child = shell("exit 4")
     assert [await child.wait(), await child.wait(), child.returncode] == [4, 4, 4]
 
@@ -83,7 +83,7 @@ async def test_output_larger_than_a_pipe_is_complete(shell, output):
     assert len(output.data) == 3_000_000
 
 
-async def test_a_child_gets_the_environment_it_was_given_and_no_input(tmp_path, output):
+async def test_a_child_gets_only_the_given_environment_and_no_input(tmp_path, output):
     child = spawn(["sh", "-c", "cat; env; pwd"], cwd=str(tmp_path), env={**ENV, "ONLY": "this"}, on_output=output)
     await child.wait()
     assert b"ONLY=this" in output.data
@@ -91,14 +91,14 @@ async def test_a_child_gets_the_environment_it_was_given_and_no_input(tmp_path, 
     assert output.data.endswith(f"{tmp_path}\n".encode())
 
 
-async def test_what_cannot_start_raises_and_leaves_nothing_open(tmp_path, output):
+async def test_a_command_that_cannot_start_raises_and_leaks_no_descriptor(tmp_path, output):
     before = open_files()
     with pytest.raises(FileNotFoundError):
         spawn(["no-such-program"], cwd=str(tmp_path), env=ENV, on_output=output)
     assert open_files() == before
 
 
-async def test_children_leave_no_descriptor_no_thread_and_no_zombie(shell):
+async def test_children_leak_no_descriptors_threads_or_zombies(shell):
     await shell("true").wait()
     before = open_files(), threading.active_count()
     children = [shell("true") for _ in range(20)]
@@ -108,18 +108,18 @@ async def test_children_leave_no_descriptor_no_thread_and_no_zombie(shell):
     assert not has_children()
 
 
-async def test_an_exit_is_seen_although_a_grandchild_holds_the_output(shell, output, ended):
+async def test_an_exit_is_reported_while_a_grandchild_holds_the_pipe(shell, output, ended):
     child = shell("echo early; sleep 100 & echo $!")
     async with asyncio.timeout(20):
         assert await child.wait() == 0
     name, pid = output.data.split()
     assert name == b"early"
-    os.kill(int(pid), signal.SIGKILL)  # it was alive, or this would raise
+    os.kill(int(pid), signal.SIGKILL)  # raises if it is not running
     await ended(int(pid))
 
 
-async def test_a_grandchild_in_the_background_may_write_on(shell, tmp_path, output):
-    """A closed pipe would end it with SIGPIPE, a full one would hold it up."""
+async def test_a_background_grandchild_can_continue_to_write(shell, tmp_path, output):
+    """With the pipe closed it would get SIGPIPE; with the pipe full it would block."""
     for name in ("go", "done"):
         os.mkfifo(tmp_path / name)
     await shell(
@@ -135,7 +135,7 @@ async def test_a_grandchild_in_the_background_may_write_on(shell, tmp_path, outp
     assert output.data == b""
 
 
-async def test_a_paused_child_is_not_read_but_what_it_wrote_is_not_lost(shell, output):
+async def test_output_of_a_paused_child_is_delivered_at_its_exit(shell, output):
     child = shell("echo one")
     child.pause_output()
     assert await child.wait() == 0
@@ -151,15 +151,15 @@ async def test_a_paused_child_blocks_until_it_is_resumed(shell, output):
     assert len(output.data) == 3_000_005
 
 
-async def test_stop_asks_first(shell, output):
+async def test_stop_sends_sigterm_first(shell, output):
     child = shell("trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.01; done")
     await output.until(b"ready\n")
     await child.stop(grace_s=5)
     assert child.returncode == 0
-    assert output.data.endswith(b"bye\n")  # the shell may have told before that its own child was terminated
+    assert output.data.endswith(b"bye\n")  # the shell may have printed before that its child was terminated
 
 
-async def test_stop_ends_a_whole_family_that_ignores_it(shell, output, ended):
+async def test_stop_kills_a_group_that_ignores_sigterm(shell, output, ended):
     child = shell("trap '' TERM; sleep 100 & echo $!; echo ready; sleep 100; sleep 100")
     await output.until(b"ready\n")
     await child.stop(grace_s=0.05)
@@ -167,8 +167,8 @@ async def test_stop_ends_a_whole_family_that_ignores_it(shell, output, ended):
     await ended(int(output.data.split()[0]))
 
 
-async def test_stop_ends_a_grandchild_that_outlives_its_parent(shell, output, ended):
-    """The child obeys, its own child does not; the group's number must still be the group's."""
+async def test_stop_kills_a_grandchild_that_outlives_its_parent(shell, output, ended):
+    """The child handles SIGTERM, its own child ignores it; the pid of the group must not be reused meanwhile."""
     child = shell("(trap '' TERM; echo ready; sleep 100; sleep 100) & echo $!; wait")
     await output.until(b"ready\n")
     pid = next(int(word) for word in output.data.split() if word.isdigit())
@@ -177,7 +177,7 @@ async def test_stop_ends_a_grandchild_that_outlives_its_parent(shell, output, en
     await ended(pid)
 
 
-async def test_stop_of_a_child_that_has_exited_does_nothing_to_what_it_left_behind(shell, output, ended):
+async def test_stop_after_the_exit_does_not_affect_background_processes(shell, output, ended):
     child = shell("sleep 100 & echo $!")
     await child.wait()
     await child.stop()
@@ -186,7 +186,7 @@ async def test_stop_of_a_child_that_has_exited_does_nothing_to_what_it_left_behi
     await ended(int(output.data))
 
 
-async def test_a_cancelled_owner_leaves_no_group_behind(shell, output, ended):
+async def test_cancelling_the_owner_ends_the_group(shell, output, ended):
     async def own() -> None:
         async with shell("sleep 100 & echo $!; echo ready; wait") as child:
             await child.wait()
@@ -198,18 +198,18 @@ async def test_a_cancelled_owner_leaves_no_group_behind(shell, output, ended):
     await ended(int(output.data.split()[0]))
 
 
-async def test_a_second_cancellation_does_not_save_the_group(shell, output, ended):
+async def test_a_second_cancellation_still_ends_the_group(shell, output, ended):
     child = shell("trap '' TERM; sleep 100 & echo $!; echo ready; wait; wait")
     await output.until(b"ready\n")
     async with asyncio.TaskGroup() as group:
         task = group.create_task(child.stop(grace_s=100))
-        await asyncio.sleep(0)  # stop has begun
+        await asyncio.sleep(0)  # let `stop` begin
         task.cancel()
     await ended(int(output.data.split()[0]))
     assert await child.wait() == -signal.SIGKILL
 
 
-async def test_a_child_stands_in_the_ledger_as_long_as_it_runs(tmp_path, shell, output):
+async def test_a_child_is_in_the_ledger_while_it_runs(tmp_path, shell, output):
     ledger = ChildLedger(tmp_path / "run" / "children")
     child = shell("echo ready; while :; do sleep 0.01; done", ledger=ledger)
     await output.until(b"ready")
@@ -219,7 +219,7 @@ async def test_a_child_stands_in_the_ledger_as_long_as_it_runs(tmp_path, shell, 
     assert entries(tmp_path) == []
 
 
-async def test_what_cannot_start_does_not_stand_in_the_ledger(tmp_path, output):
+async def test_a_command_that_cannot_start_is_not_in_the_ledger(tmp_path, output):
     ledger = ChildLedger(tmp_path / "run" / "children")
     with pytest.raises(FileNotFoundError):
         spawn(["no-such-program"], cwd="/", env=ENV, on_output=output, ledger=ledger)

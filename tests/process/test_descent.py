@@ -1,4 +1,4 @@
-"""Who descends from us, and for whom; also while processes end, and others get their pids."""
+"""Recognising descendants and their owners, even while processes end and pids are reused."""
 
 import os
 import subprocess
@@ -25,7 +25,7 @@ def kernel(request):
 
 @pytest.fixture
 async def started():
-    """`await started(script)`: a shell that runs for "us"; and the pid that it prints first."""
+    """`await started(script)`: a child shell with the owner "us"; and the pid that it prints first."""
     children = []
 
     async def started(script):
@@ -40,18 +40,18 @@ async def started():
         await child.stop()
 
 
-async def test_a_child_and_what_it_starts_run_for_the_same(kernel, started):
+async def test_a_child_and_its_descendants_have_the_same_owners(kernel, started):
     child, below = await started("sh -c 'echo $$; sleep 1000; true'; true")
     assert below != child.pid
     assert descent.descent(child.pid, kernel) == descent.descent(below, kernel) == Descent(("us",))
 
 
-async def test_a_session_of_its_own_changes_nothing(kernel, started):
+async def test_a_descendant_in_its_own_session_keeps_its_owners(kernel, started):
     _, below = await started("setsid sh -c 'echo $$; exec sleep 1000'; true")
     assert descent.descent(below, kernel) == Descent(("us",))
 
 
-async def test_an_orphan_is_ours_and_nobodys(kernel, started, lives):
+async def test_an_orphan_is_a_descendant_without_owners(kernel, started, lives):
     with orphans_adopted():
         child, below = await started(AWAY % "echo $$; exec sleep 1000 >&2")
         await child.wait()
@@ -67,13 +67,13 @@ async def test_a_child_that_was_reaped_is_forgotten(started):
 
 
 def stranger(script):
-    """The pid that a shell prints which leads a session, and is no child of ours."""
+    """A pid, printed by a shell, of a session leader that is not our child."""
     with subprocess.Popen(["sh", "-c", AWAY % script], stdout=subprocess.PIPE) as parent:
         assert parent.stdout is not None
         return int(parent.stdout.readline())
 
 
-def test_what_was_adopted_runs_for_somebody_and_so_does_its_session(kernel, lives):
+def test_an_adopted_process_and_its_session_have_owners(kernel, lives):
     pid = stranger('sh -c "echo \\$PPID; exec sleep 1000"; true')
     assert lives(pid)
     [below] = [one.identity.pid for one in census() if one.group == pid and one.identity.pid != pid]
@@ -84,7 +84,7 @@ def test_what_was_adopted_runs_for_somebody_and_so_does_its_session(kernel, live
     assert descent.descent(pid, kernel) is None
 
 
-def test_who_has_the_pid_of_one_that_was_adopted_is_a_stranger(lives):
+def test_a_process_with_the_reused_pid_of_an_adopted_one_is_no_descendant(lives):
     pid = stranger("echo $$; exec sleep 1000")
     assert lives(pid)
     descent.adopted(replace(who(pid), started=who(pid).started - 1), ("us",))
@@ -92,24 +92,24 @@ def test_who_has_the_pid_of_one_that_was_adopted_is_a_stranger(lives):
     descent.forget(pid)
 
 
-def test_we_our_parents_and_what_is_elsewhere_are_strangers(kernel):
+def test_this_process_and_its_parents_are_no_descendants(kernel):
     for pid in (ME, os.getppid(), 1, 0):
         assert descent.descent(pid, kernel) is None
 
 
-def test_what_stays_in_our_session_is_a_stranger(kernel):
+def test_a_child_in_our_own_session_is_no_descendant(kernel):
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as other:
         assert descent.descent(other.pid, kernel) is None
 
 
-def test_who_has_ended_is_nobodys(kernel):
+def test_a_process_that_has_ended_is_a_descendant_without_owners(kernel):
     with subprocess.Popen(["true"], start_new_session=True) as other:
         pass
     assert descent.descent(other.pid, kernel) == NOBODYS
 
 
 class Table:
-    """A kernel with these processes, to which something may happen before each look."""
+    """A kernel with these processes; something may happen before each lookup."""
 
     def __init__(self, processes, happens=lambda _: None):
         self.processes = processes
@@ -133,18 +133,18 @@ def process(started, parent, session=7):
 US = {1: process(0, 0, 1), ME: process(10, 1, ME)}
 
 NOBODY = 1 << 22
-"""The kernel gives out smaller pids only: from here on none is ours."""
+"""Larger than any pid that the kernel assigns, so no process has it."""
 
 
-def test_another_users_parent_that_is_hidden_makes_a_stranger():
+def test_a_process_with_a_hidden_parent_is_no_descendant():
     assert descent.descent(NOBODY, Table({**US, NOBODY: process(20, NOBODY + 1)})) is None
 
 
-def test_who_came_before_us_is_a_stranger_whatever_is_above():
+def test_a_process_older_than_this_one_is_no_descendant():
     assert descent.descent(NOBODY, Table({**US, NOBODY: process(9, ME)})) is None
 
 
-def test_a_line_that_does_not_end_is_nobodys():
+def test_an_endless_parent_chain_is_a_descendant_without_owners():
     line = {pid: process(pid, pid - 1) for pid in range(NOBODY, NOBODY + 2 * MAX_STEPS)}
     assert descent.descent(max(line), Table({**US, **line})) == NOBODYS
 
@@ -157,8 +157,8 @@ STRANGER = process(1_000, 1, 3)
     generations=st.integers(1, 4),
     fates=st.lists(st.none() | st.tuples(st.integers(0, 3), st.booleans()), min_size=4, max_size=10),
 )
-def test_a_descendant_is_never_taken_for_a_stranger_whoever_ends_meanwhile(generations, fates):
-    """Before each look a process of the line may end, and a stranger may get its pid, but for that of the last."""
+def test_a_descendant_is_recognised_even_if_its_parents_end_meanwhile(generations, fates):
+    """Before each lookup a process of the chain may end and its pid be reused by an unrelated one, except for the last."""
     line = [NOBODY + number for number in range(generations)]
     waiting = iter(fates)
 
@@ -170,7 +170,7 @@ def test_a_descendant_is_never_taken_for_a_stranger_whoever_ends_meanwhile(gener
         del processes[gone]
         for pid, one in list(processes.items()):
             if one.parent == gone:
-                processes[pid] = replace(one, parent=ME)  # we adopt orphans
+                processes[pid] = replace(one, parent=ME)  # we are the subreaper
         if fate[1] and gone != line[-1]:
             processes[gone] = STRANGER
 

@@ -17,7 +17,7 @@ def collect(pid: int) -> None:
 
 @pytest.mark.parametrize("watch", [ThreadWatch, watch_exit], ids=["thread", "this system"])
 @pytest.mark.parametrize(("command", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", -signal.SIGKILL)])
-async def test_an_exit_is_told_with_its_code(watch, command, code):
+async def test_an_exit_is_reported_with_its_code(watch, command, code):
     exited = asyncio.Event()
     watching = watch(start(command), exited.set)
     async with asyncio.timeout(20):
@@ -25,7 +25,7 @@ async def test_an_exit_is_told_with_its_code(watch, command, code):
     assert watching.reap() == code
 
 
-async def test_a_child_that_somebody_else_has_waited_for_still_ends():
+async def test_a_child_reaped_by_other_code_is_still_reported():
     exited = asyncio.Event()
     pid = start("exit 7")
     watching = watch_exit(pid, exited.set)

@@ -1,4 +1,4 @@
-"""The store that outlives us: ours over a real datagram socket, and the fake one; and what is found at the start."""
+"""The descriptor store: ours over a real datagram socket, the fake one, and inherited descriptors."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from zotd.testing.fd_store import FakeStore, ServiceManager
 
 
 class Real:
-    """The real store, and what the manager behind it keeps."""
+    """The real store, with a service manager that collects the descriptors."""
 
     def __init__(self, manager):
         self._manager = manager
@@ -35,7 +35,7 @@ class Real:
 
 @pytest.fixture
 def folder():
-    """Short enough for the path of a socket."""
+    """A directory with a path short enough for a socket."""
     with tempfile.TemporaryDirectory(prefix="zot-") as path:
         yield Path(path)
 
@@ -60,7 +60,7 @@ def pipe():
 
 
 def found(store):
-    """What the next daemon would get: inodes by name."""
+    """Return what the next daemon would inherit: inodes by name."""
     inodes = {}
     for name, fds in store.found().items():
         inodes[name] = {os.fstat(fd).st_ino for fd in fds}
@@ -69,12 +69,12 @@ def found(store):
     return inodes
 
 
-def test_what_is_put_is_found_under_its_name(store, pipe):
+def test_stored_descriptors_are_found_by_name(store, pipe):
     assert store.put("ext-1", pipe)
     assert found(store) == {"ext-1": {os.fstat(fd).st_ino for fd in pipe}}
 
 
-def test_a_stored_pipe_stays_open_when_its_owner_has_closed_it(store):
+def test_a_stored_pipe_stays_open_after_its_owner_closes_it(store):
     readable, writable = os.pipe()
     assert store.put("ext-1", [writable])
     os.write(writable, b"before")
@@ -86,21 +86,21 @@ def test_a_stored_pipe_stays_open_when_its_owner_has_closed_it(store):
     os.close(readable)
 
 
-def test_what_is_put_later_under_a_name_is_kept_besides(store, pipe):
+def test_descriptors_stored_later_under_a_name_are_added(store, pipe):
     assert store.put("ext-1", pipe[:1])
     assert store.put("ext-1", pipe[1:])
     assert store.put("ext-2", pipe[1:])
     assert {name: len(fds) for name, fds in _counted(store).items()} == {"ext-1": 2, "ext-2": 1}
 
 
-def test_what_is_removed_is_gone_and_nothing_else(store, pipe):
+def test_removing_a_name_removes_only_its_descriptors(store, pipe):
     for name in ("ext-1", "ext-2"):
         assert store.put(name, pipe)
     store.remove("ext-1")
     assert list(found(store)) == ["ext-2"]
 
 
-def test_removing_what_is_not_there_is_harmless(store):
+def test_removing_an_unknown_name_has_no_effect(store):
     store.remove("ext-1")
     assert found(store) == {}
 
@@ -113,7 +113,7 @@ def _counted(store):
     return fds
 
 
-def test_a_manager_that_is_gone_keeps_nothing(folder, pipe):
+def test_put_fails_if_the_service_manager_is_gone(folder, pipe):
     store = store_of({"NOTIFY_SOCKET": str(folder / "nobody"), "ZOTD_FDSTORE": "zotd.service"})
     assert store is not None
     assert not store.put("ext-1", pipe)
@@ -121,7 +121,7 @@ def test_a_manager_that_is_gone_keeps_nothing(folder, pipe):
 
 
 @pytest.mark.parametrize("env", [{}, {"NOTIFY_SOCKET": "/run/x"}, {"ZOTD_FDSTORE": "zotd.service"}])
-def test_without_a_word_of_the_unit_there_is_no_store(env):
+def test_there_is_no_store_if_the_unit_does_not_announce_one(env):
     assert store_of(env) is None
 
 
@@ -133,7 +133,7 @@ print(json.dumps({name: [os.get_inheritable(fd) for fd in fds] for name, fds in 
 """
 
 
-def test_a_process_that_is_started_with_descriptors_finds_them_by_name(folder, pipe):
+def test_passed_descriptors_are_found_by_name(folder, pipe):
     with ServiceManager(folder) as manager:
         for name, fds in {"zotd.socket": pipe[:1], "ext-1": pipe}.items():
             manager.store.put(name, fds)
@@ -154,11 +154,11 @@ def test_a_process_that_is_started_with_descriptors_finds_them_by_name(folder, p
         {"LISTEN_FDS": "2"},
     ],
 )
-def test_what_is_meant_for_another_process_is_left_alone(env):
+def test_descriptors_for_another_process_are_ignored(env):
     assert inherited(env) == {}
 
 
-async def test_a_unit_that_nobody_knows_is_not_restarting(monkeypatch, folder):
+async def test_an_unknown_unit_is_not_restarting(monkeypatch, folder):
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
     assert not await is_restarting("zotd-no-such-unit.service")
 
@@ -172,7 +172,7 @@ async def test_a_unit_that_nobody_knows_is_not_restarting(monkeypatch, folder):
         ("", False),
     ],
 )
-async def test_only_a_job_of_this_unit_to_restart_it_counts(monkeypatch, folder, jobs, is_so):
+async def test_only_a_restart_job_of_this_unit_counts(monkeypatch, folder, jobs, is_so):
     program = folder / "systemctl"
     program.write_text(f"#!/bin/sh\ncat <<'END'\n{jobs}END\n")
     program.chmod(0o755)

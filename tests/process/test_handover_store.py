@@ -1,4 +1,4 @@
-"""Processes that outlive their daemon: lives after each other in this loop, real processes, and the fake store."""
+"""Processes that outlive their daemon: several daemons one after the other, real processes, and the fake store."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from zotd.testing.fd_store import FakeStore
 LABEL = Label("workspace /project", "counter", "as it is")
 
 ECHO = 'echo $$; while read -r line; do echo "got $line"; done'
-"""A shell that says its pid, and what it hears; it ends with its stdin."""
+"""A shell that prints its pid and what it reads; it ends with its stdin."""
 
 FOR_GOOD, RESTARTING = "echo '12 zotd.service stop running'", "echo '12 zotd.service restart running'"
 
@@ -31,14 +31,14 @@ def store():
 
 
 class Life:
-    """What one daemon has of processes."""
+    """The process management of one daemon."""
 
     def __init__(self, reaper, handover_store):
         self.reaper = reaper
         self.handover_store = handover_store
 
     def begin(self, script=ECHO, label=LABEL, condensed=list):
-        """A service, new or adopted, with its listener and its handover."""
+        """Start or adopt a service; return it with its listener and its handover."""
         told, handover = Told(), self.handover_store.handover(label, condensed=condensed)
         claim = self.reaper.claim("a test", (), handover)
         return start_service(["sh", "-c", script], cwd="/", env=ENV, listener=told, claim=claim), told, handover
@@ -46,7 +46,7 @@ class Life:
 
 @pytest.fixture
 def life(tmp_path, store, monkeypatch):
-    """`async with life() as one`: a daemon's; it ends as `jobs` says."""
+    """`async with life() as one`: a daemon; `jobs` determines how it ends."""
     systemctl = tmp_path / "bin" / "systemctl"
     systemctl.parent.mkdir()
     monkeypatch.setenv("PATH", f"{systemctl.parent}:{ENV['PATH']}")
@@ -69,12 +69,12 @@ def life(tmp_path, store, monkeypatch):
 
 
 def _void(_):
-    """Somebody else owns it."""
+    """Ignore the task: its task group owns it."""
 
 
 @pytest.fixture
 def left(life):
-    """`await left(line, ...)`: the pid of a process that a daemon has left, with what it had recorded of it."""
+    """`await left(line, ...)`: pid of a process that a daemon has left, with these recorded lines."""
 
     async def left(*lines, script=ECHO, label=LABEL, ready=True):
         async with life(jobs=RESTARTING) as one:
@@ -90,7 +90,7 @@ def left(life):
     return left
 
 
-async def test_what_was_left_is_gone_on_with_over_the_same_pipes(life, left, store, tmp_path):
+async def test_a_survivor_is_adopted_with_its_pipes(life, left, store, tmp_path):
     pid = await left(b"one", b"two")
     async with life() as one:
         service, told, handover = one.begin()
@@ -99,14 +99,14 @@ async def test_what_was_left_is_gone_on_with_over_the_same_pipes(life, left, sto
         service.write(b"hello\n")
         await told.until(lambda: b"got hello" in told.out)
         service.end_input()
-        handover.end()  # the store has stdin, too
+        handover.end()  # the store has a copy of stdin as well
         await told.until(lambda: told.exits)
     assert told.code is None
     assert store.names == []
     assert entries(tmp_path) == []
 
 
-async def test_it_can_be_left_again_with_what_it_has_told_since(life, left):
+async def test_an_adopted_process_can_be_handed_over_again(life, left):
     pid = await left(b"one")
     async with life(jobs=RESTARTING) as one:
         service, told, handover = one.begin()
@@ -120,7 +120,7 @@ async def test_it_can_be_left_again_with_what_it_has_told_since(life, left):
         await told.until(lambda: told.exits)
 
 
-async def test_only_what_was_ready_can_be_gone_on_with(life, left, ended):
+async def test_only_a_ready_process_can_be_adopted(life, left, ended):
     pid = await left(b"one", ready=False)
     async with life() as one:
         await ended(pid)
@@ -130,7 +130,7 @@ async def test_only_what_was_ready_can_be_gone_on_with(life, left, ended):
         await told.exit()
 
 
-async def test_what_is_not_the_same_any_more_is_ended(life, left, ended):
+async def test_a_survivor_with_another_digest_is_ended(life, left, ended):
     pid = await left()
     async with life() as one:
         service, told, _ = one.begin(label=Label(LABEL.place, LABEL.name, "changed"))
@@ -141,7 +141,7 @@ async def test_what_is_not_the_same_any_more_is_ended(life, left, ended):
 
 
 @pytest.mark.parametrize("other", [Label("workspace /other", "counter", "as it is"), Label("daemon", "x", "as it is")])
-async def test_what_belongs_to_another_place_waits_for_that(life, left, other):
+async def test_a_survivor_of_another_scope_is_kept_for_that_scope(life, left, other):
     pid = await left()
     async with life() as one:
         service, told, _ = one.begin(label=other)
@@ -154,7 +154,7 @@ async def test_what_belongs_to_another_place_waits_for_that(life, left, other):
         os.kill(pid, signal.SIGKILL)
 
 
-async def test_what_nobody_of_its_place_has_started_is_ended(life, left, ended, store):
+async def test_a_survivor_that_its_scope_does_not_claim_is_ended(life, left, ended, store):
     pid = await left()
     async with life() as one:
         one.handover_store.settle(LABEL.place)
@@ -162,18 +162,18 @@ async def test_what_nobody_of_its_place_has_started_is_ended(life, left, ended, 
         assert store.names == []
 
 
-async def test_what_nobody_comes_for_in_time_is_ended_with_all_that_it_has_started(life, left, ended, tmp_path):
+async def test_a_survivor_that_is_not_claimed_in_time_is_ended_with_its_descendants(life, left, ended, tmp_path):
     pid = await left(script='(trap "" TERM; setsid sleep 1000 &) ; trap "" TERM; ' + ECHO + "; sleep 1000")
     async with life(within_s=0):
         await ended(pid)
     assert entries(tmp_path) == []
 
 
-async def test_of_two_of_a_kind_the_newer_one_goes_on(life, ended):
+async def test_the_newer_of_two_matching_survivors_is_adopted(life, ended):
     async with life(jobs=RESTARTING) as one:
         pids = []
         for _ in range(2):
-            service, told, handover = one.begin(f"sleep 0.05; {ECHO}")  # so that they start at different clock ticks
+            service, told, handover = one.begin(f"sleep 0.05; {ECHO}")  # to start at a different clock tick
             pids.append(await told.pid())
             handover.ready()
             service.let_go()
@@ -185,7 +185,7 @@ async def test_of_two_of_a_kind_the_newer_one_goes_on(life, ended):
         await told.until(lambda: told.exits)
 
 
-async def test_a_word_that_was_torn_by_the_death_of_its_writer_is_not_taken_for_one(life, store):
+async def test_a_torn_last_line_is_ignored(life, store):
     async with life(jobs=RESTARTING) as one:
         service, told, handover = one.begin()
         await told.pid()
@@ -205,7 +205,7 @@ async def test_a_word_that_was_torn_by_the_death_of_its_writer_is_not_taken_for_
         await told.until(lambda: told.exits)
 
 
-async def test_what_has_grown_too_long_is_written_anew_without_what_does_not_count(life, store):
+async def test_a_long_file_is_rewritten_with_the_valid_lines(life, store):
     async with life(jobs=RESTARTING) as one:
         service, told, handover = one.begin(condensed=lambda: [b"all that counts"])
         pid = await told.pid()
@@ -223,7 +223,7 @@ async def test_what_has_grown_too_long_is_written_anew_without_what_does_not_cou
 
 
 @pytest.mark.parametrize("lines", [[], [b"x" * MIN_BYTES]], ids=["", "written anew"])
-async def test_a_line_to_it_that_may_be_cut_is_ended_before_the_next(life, left, lines):
+async def test_a_possibly_incomplete_line_to_stdin_is_ended_first(life, left, lines):
     await left()
     async with life(jobs=RESTARTING) as one:
         service, _, handover = one.begin()
@@ -241,7 +241,7 @@ async def test_a_line_to_it_that_may_be_cut_is_ended_before_the_next(life, left,
         await told.until(lambda: told.exits)
 
 
-async def test_nothing_comes_before_the_next_line_when_the_last_was_whole(life, left):
+async def test_a_complete_last_line_to_stdin_is_not_ended_again(life, left):
     await left()
     async with life() as one:
         service, told, _ = one.begin()
@@ -254,7 +254,7 @@ async def test_nothing_comes_before_the_next_line_when_the_last_was_whole(life, 
         await told.until(lambda: told.exits)
 
 
-async def test_its_group_is_killed_with_it_although_it_is_no_child_of_ours(life, left, ended, lives):
+async def test_the_group_of_an_adopted_process_is_killed_with_it(life, left, ended, lives):
     pid = await left(script="env -u ZOT_CHILD_TOKEN sleep 1000 & echo $!; wait")
     async with life() as one:
         service, told, _ = one.begin()
@@ -278,7 +278,7 @@ async def test_its_group_is_killed_with_it_although_it_is_no_child_of_ours(life,
         {"label": 7},
     ],
 )
-async def test_a_file_that_does_not_fit_is_let_go_and_the_process_ended(life, left, store, ended, change):
+async def test_a_process_with_a_mismatched_file_is_ended(life, left, store, ended, change):
     pid = await left()
     head = {**_head(store), **change}
     file = _file(store)
@@ -290,7 +290,7 @@ async def test_a_file_that_does_not_fit_is_let_go_and_the_process_ended(life, le
 
 
 @pytest.mark.parametrize("content", [b"", b"\n", b"{}", b"\xff\n", b" {}\nready\n", b'!{"version":1}\nready\n'])
-async def test_a_file_that_is_none_is_let_go(life, store, content):
+async def test_an_invalid_file_is_removed_from_the_store(life, store, content):
     file = os.memfd_create("forged")
     os.write(file, content)
     forged = ("0123456789abcdef-1", "0123456789abcdef", "", "nothing", "0123456789abcdef-x", "0123456789abcde0-01")
@@ -302,7 +302,7 @@ async def test_a_file_that_is_none_is_let_go(life, store, content):
         assert store.names == ["zotd.socket"]
 
 
-async def test_a_file_that_is_longer_than_any_of_ours_is_let_go(life, left, store, ended):
+async def test_an_oversized_file_is_removed_from_the_store(life, left, store, ended):
     pid = await left()
     os.ftruncate(_file(store), MAX_BYTES + 1)
     async with life():
@@ -310,7 +310,7 @@ async def test_a_file_that_is_longer_than_any_of_ours_is_let_go(life, left, stor
         assert store.names == []
 
 
-async def test_a_name_with_something_else_than_a_file_is_let_go(life, store):
+async def test_a_descriptor_that_is_no_file_is_removed_from_the_store(life, store):
     ends = os.pipe()
     store.put("ext-0123456789abcdef-1", ends)
     for fd in ends:
@@ -320,7 +320,7 @@ async def test_a_name_with_something_else_than_a_file_is_let_go(life, store):
 
 
 def _file(store):
-    """Descriptor of the file in memory."""
+    """Return the descriptor of a memfd."""
     [file] = [fd for name, fd in store._held if name.count("-") == 2]
     return file
 

@@ -1,4 +1,4 @@
-"""Signals that hit the right process, and waits that end with it."""
+"""Signals reach the right processes, and waiting ends with them."""
 
 import asyncio
 import signal
@@ -19,19 +19,19 @@ def sleeper():
     process.wait()
 
 
-async def test_the_wait_ends_with_the_last_of_them(sleeper):
+async def test_the_wait_ends_with_the_last_process(sleeper):
     async with asyncio.timeout(20):
         await signal_all([who(sleeper.pid)], signal.SIGTERM, within_s=1000)
     assert sleeper.wait() == -signal.SIGTERM
 
 
-async def test_the_wait_is_bounded(sleeper):
+async def test_the_wait_has_a_time_limit(sleeper):
     async with asyncio.timeout(20):
         await signal_all([who(sleeper.pid)], signal.SIGCONT, within_s=0.01)
     assert sleeper.poll() is None
 
 
-async def test_nobody_is_waited_for_when_nobody_is_meant(sleeper):
+async def test_without_processes_there_is_no_wait(sleeper):
     await signal_all([], signal.SIGKILL, within_s=1000)
     await signal_all([Identity(sleeper.pid, who(sleeper.pid).started - 1)], signal.SIGKILL, within_s=1000)
     gone = who(sleeper.pid)

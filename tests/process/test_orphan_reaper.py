@@ -1,4 +1,4 @@
-"""Nothing outlives its owner for long: neither what an extension leaves, nor what a killed host leaves."""
+"""Processes do not outlive their owner for long, neither those of an extension nor those of a killed host."""
 
 import asyncio
 import errno
@@ -15,10 +15,10 @@ from zotd.process import start_service
 from zotd.process.census import MARK, world
 from zotd.process.ledger import FORGET_S
 
-# --- of a service that ends -----------------------------------------------------------------------------------
+# --- strays of a service --------------------------------------------------------------------------------------
 
 
-async def test_what_has_left_the_group_ends_with_its_service(tmp_path, told, lives, ended):
+async def test_a_process_that_left_the_group_ends_with_its_service(tmp_path, told, lives, ended):
     async with opened(tmp_path) as reaper:
         service = claimed(reaper, f"{STUBBORN}; read line", told)
         pid = await told.pid()
@@ -29,7 +29,7 @@ async def test_what_has_left_the_group_ends_with_its_service(tmp_path, told, liv
     assert entries(tmp_path) == []
 
 
-async def test_a_stray_is_asked_before_it_is_killed(tmp_path, told, lives, ended):
+async def test_a_stray_gets_sigterm_before_sigkill(tmp_path, told, lives, ended):
     stray = (
         AWAY % f'exec 2>/dev/null; trap "echo bye > {tmp_path}/bye; exit" TERM; echo $$; while :; do sleep 0.01; done'
     )
@@ -42,7 +42,7 @@ async def test_a_stray_is_asked_before_it_is_killed(tmp_path, told, lives, ended
     assert (tmp_path / "bye").read_text() == "bye\n"
 
 
-async def test_what_a_killed_service_leaves_is_killed_as_it_was(tmp_path, told, lives, ended):
+async def test_strays_of_a_killed_service_are_killed_at_once(tmp_path, told, lives, ended):
     stray = (
         AWAY % f'exec 2>/dev/null; trap "echo bye > {tmp_path}/bye; exit" TERM; echo $$; while :; do sleep 0.01; done'
     )
@@ -55,7 +55,7 @@ async def test_what_a_killed_service_leaves_is_killed_as_it_was(tmp_path, told, 
     assert not (tmp_path / "bye").exists()
 
 
-async def test_services_that_end_together_take_their_strays_along_and_nobody_elses(tmp_path, lives, ended):
+async def test_services_that_end_together_end_only_their_own_strays(tmp_path, lives, ended):
     listeners = [Told() for _ in range(6)]
     async with opened(tmp_path) as reaper:
         services = [claimed(reaper, f"{STUBBORN}; read line", told) for told in listeners]
@@ -70,7 +70,7 @@ async def test_services_that_end_together_take_their_strays_along_and_nobody_els
         await ended(pids[0])
 
 
-async def test_a_helper_that_drops_the_mark_stays(tmp_path, told, lives):
+async def test_a_helper_that_drops_the_mark_is_not_ended(tmp_path, told, lives):
     helper = STUBBORN.replace("setsid", f"env -u {MARK} setsid")
     async with opened(tmp_path) as reaper:
         service = claimed(reaper, f"{helper}; read line", told)
@@ -80,16 +80,16 @@ async def test_a_helper_that_drops_the_mark_stays(tmp_path, told, lives):
     assert lives(pid)
 
 
-async def test_a_service_that_ends_late_is_left_to_the_next_host(tmp_path, told):
+async def test_strays_of_a_late_service_are_left_to_the_next_host(tmp_path, told):
     async with opened(tmp_path) as reaper:
         service = claimed(reaper, "read line", told)
         await reaper.close()
         service.end_input()
-        assert await told.exit() == 1  # as `read` tells the end of its input
+        assert await told.exit() == 1  # `read` exits with 1 at the end of its input
     assert len(entries(tmp_path)) == 1
 
 
-async def test_where_the_ledger_cannot_be_written_services_run_all_the_same(tmp_path, told, lives, ended, caplog):
+async def test_services_run_even_if_the_ledger_cannot_be_written(tmp_path, told, lives, ended, caplog):
     (tmp_path / "run").write_text("a file")
     async with opened(tmp_path) as reaper:
         reaper.ledger.open()
@@ -102,22 +102,22 @@ async def test_where_the_ledger_cannot_be_written_services_run_all_the_same(tmp_
     assert "cannot be recorded" in caplog.text
 
 
-# --- of a host that was killed --------------------------------------------------------------------------------
+# --- children of a killed host --------------------------------------------------------------------------------
 
 
-async def test_all_that_a_killed_host_left_ends_when_the_next_one_starts(tmp_path, host, lives, ended):
-    """Ten that ignore everything, fork twice and leave."""
+async def test_the_next_host_ends_all_processes_of_a_killed_one(tmp_path, host, lives, ended):
+    """Ten processes that ignore signals, fork twice and leave the group."""
     killed = host("service", *[f"trap '' TERM; {STUBBORN}; sleep 1000; sleep 1000"] * 10)
     pids = killed.pids(10)
     killed.kill()
     assert all(map(lives, pids))
-    await sweep(tmp_path)  # bounded by 5 s
+    await sweep(tmp_path)  # takes at most 5 s
     for pid in pids:
         await ended(pid)
     assert list((tmp_path / "run" / "children").iterdir()) == []
 
 
-async def test_the_kernel_ends_a_service_at_once_with_its_host(host, lives, ended):
+async def test_the_parent_death_signal_ends_a_service_with_its_host(host, lives, ended):
     stubborn = host("service", "trap '' TERM; echo $$; sleep 1000; sleep 1000")
     (pid,) = stubborn.pids(1)
     assert lives(pid)
@@ -125,8 +125,8 @@ async def test_the_kernel_ends_a_service_at_once_with_its_host(host, lives, ende
     await ended(pid)
 
 
-async def test_without_a_leash_the_next_host_ends_the_whole_group(tmp_path, host, lives, ended):
-    empty = {"PATH": str(tmp_path)}  # no setpriv
+async def test_without_setpriv_the_next_host_ends_the_group(tmp_path, host, lives, ended):
+    empty = {"PATH": str(tmp_path)}  # without setpriv
     (tmp_path / "sh").symlink_to("/bin/sh")
     killed = host("service", "trap '' TERM; PATH=/usr/bin:/bin; sleep 1000 & echo $$; echo $!; wait; wait", env=empty)
     pids = killed.pids(2)
@@ -137,9 +137,7 @@ async def test_without_a_leash_the_next_host_ends_the_whole_group(tmp_path, host
         await ended(pid)
 
 
-async def test_a_command_that_ran_ends_and_what_an_earlier_one_left_in_the_background_stays(
-    tmp_path, host, lives, ended
-):
+async def test_a_running_command_is_ended_but_no_background_process_of_an_earlier_one(tmp_path, host, lives, ended):
     killed = host("tool", "sleep 1000 & echo $!; sleep 1000; sleep 1000", "sleep 1000 >/dev/null & echo left; echo $!")
     said = killed.words(4)
     assert "exit 0" in said
@@ -154,7 +152,7 @@ async def test_a_command_that_ran_ends_and_what_an_earlier_one_left_in_the_backg
     assert entries(tmp_path) == []
 
 
-async def test_children_of_a_host_that_lives_are_not_touched(tmp_path, host, lives):
+async def test_children_of_a_running_host_are_not_touched(tmp_path, host, lives):
     alive = host("service", f"{STUBBORN}; sleep 1000")
     (pid,) = alive.pids(1)
     await sweep(tmp_path)
@@ -173,12 +171,12 @@ async def test_children_of_another_home_are_not_touched(tmp_path, host, lives):
     assert lives(pid)
 
 
-# --- what the ledger says -------------------------------------------------------------------------------------
+# --- records in the ledger ------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def dead_host(tmp_path) -> Path:
-    """The directory of a host that has ended; 1 is some other process now."""
+    """The ledger directory of a host that has ended; its pid 1 is another process."""
     directory = Path(tmp_path, "run", "children", f"{world()}.1.12345")
     directory.mkdir(parents=True)
     return directory
@@ -186,14 +184,14 @@ def dead_host(tmp_path) -> Path:
 
 @pytest.fixture
 async def bystander(told):
-    """The pid of a process that nobody may touch, and that leads a group."""
+    """Pid of a group leader that must not be signalled."""
     service = start_service(["sleep", "1000"], cwd="/", env=ENV, listener=told)
     yield service.pid
     service.kill()
     await told.exit()
 
 
-async def test_a_pid_that_belongs_to_somebody_else_by_now_is_not_killed(tmp_path, dead_host, bystander, lives):
+async def test_a_process_with_a_reused_pid_is_not_killed(tmp_path, dead_host, bystander, lives):
     note = {"pid": bystander, "started": 12345, "what": "extension weather"}
     (dead_host / "0123456789abcdef").write_bytes(msgspec.json.encode(note))
     await sweep(tmp_path)
@@ -201,7 +199,7 @@ async def test_a_pid_that_belongs_to_somebody_else_by_now_is_not_killed(tmp_path
     assert not dead_host.exists()
 
 
-async def test_the_very_process_that_was_noted_is_killed(tmp_path, dead_host, bystander, ended):
+async def test_the_recorded_process_is_killed(tmp_path, dead_host, bystander, ended):
     child = who(bystander)
     note = {"pid": child.pid, "started": child.started, "what": "extension weather"}
     (dead_host / "0123456789abcdef").write_bytes(msgspec.json.encode(note))
@@ -209,7 +207,7 @@ async def test_the_very_process_that_was_noted_is_killed(tmp_path, dead_host, by
     await ended(bystander)
 
 
-async def test_a_child_whose_host_died_before_it_was_noted_is_known_by_its_mark(tmp_path, dead_host, told, ended):
+async def test_a_child_without_a_recorded_pid_is_found_by_its_mark(tmp_path, dead_host, told, ended):
     (dead_host / "0123456789abcdef").write_bytes(b"")
     marked = {**ENV, MARK: "0123456789abcdef"}
     service = start_service(["sleep", "1000"], cwd="/", env=marked, listener=told)
@@ -218,7 +216,7 @@ async def test_a_child_whose_host_died_before_it_was_noted_is_known_by_its_mark(
     assert await told.exit() == -signal.SIGTERM
 
 
-async def test_what_is_noted_on_another_machine_or_boot_is_left_alone_until_it_is_old(tmp_path):
+async def test_records_of_another_machine_or_boot_are_kept_until_they_are_old(tmp_path):
     directory = tmp_path / "run" / "children" / "another-boot.1.12345"
     directory.mkdir(parents=True)
     entry = directory / "0123456789abcdef"
@@ -232,7 +230,7 @@ async def test_what_is_noted_on_another_machine_or_boot_is_left_alone_until_it_i
     assert not directory.exists()
 
 
-async def test_the_ledger_is_private_and_tells_what_runs(tmp_path, told):
+async def test_the_ledger_is_private_and_names_what_runs(tmp_path, told):
     async with opened(tmp_path) as reaper:
         service = claimed(reaper, "read line", told)
         (entry,) = entries(tmp_path)
@@ -244,7 +242,7 @@ async def test_the_ledger_is_private_and_tells_what_runs(tmp_path, told):
     assert list((tmp_path / "run" / "children").iterdir()) == []
 
 
-# --- the leash ------------------------------------------------------------------------------------------------
+# --- parent-death signal --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -252,7 +250,7 @@ async def test_the_ledger_is_private_and_tells_what_runs(tmp_path, told):
     [(None, 0o700, errno.ENOENT), ("#!/bin/sh\n", 0o600, errno.EACCES), ("echo no shebang\n", 0o700, errno.ENOEXEC)],
     ids=["missing", "not executable", "no program"],
 )
-async def test_what_cannot_start_says_why_although_it_is_claimed(tmp_path, told, content, mode, number):
+async def test_a_claimed_service_that_cannot_start_reports_the_reason(tmp_path, told, content, mode, number):
     program = tmp_path / "program"
     if content is not None:
         program.write_text(content)
@@ -274,7 +272,7 @@ async def test_a_claimed_service_is_the_program_itself(tmp_path, told):
     assert told.err == b""
 
 
-async def test_a_stray_that_forks_on_until_it_is_killed_leaves_nothing_either(tmp_path, lives, ended):
+async def test_a_stray_that_keeps_forking_is_ended_completely(tmp_path, lives, ended):
     spreading = AWAY % 'trap "" TERM; while :; do sleep 1000 & sleep 0.01; done & echo $!'
     told = Told()
     async with opened(tmp_path) as reaper:

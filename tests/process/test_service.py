@@ -1,4 +1,4 @@
-"""A child that is talked to, and whose family ends with it."""
+"""Services: their pipes, their exit, and the end of their group."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ def open_files() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-async def test_it_answers_over_its_pipes_and_leaves_when_its_input_ends(shell, told):
+async def test_a_service_answers_and_exits_at_the_end_of_its_input(shell, told):
     service = shell("while read -r line; do echo got $line; done; echo bye >&2")
     service.write(b"one\n")
     await told.until(lambda: told.out == b"got one\n")
@@ -39,7 +39,7 @@ async def test_it_answers_over_its_pipes_and_leaves_when_its_input_ends(shell, t
     assert not service.is_alive
 
 
-async def test_all_output_comes_before_the_exit_even_of_a_paused_one(shell, told):
+async def test_all_output_is_delivered_before_the_exit_even_if_paused(shell, told):
     service = shell("echo out; echo err >&2; exit 3")
     service.pause_output()
     service.pause_errors()
@@ -47,7 +47,7 @@ async def test_all_output_comes_before_the_exit_even_of_a_paused_one(shell, told
     assert (told.out, told.err) == (b"out\n", b"err\n")
 
 
-async def test_a_paused_one_is_read_when_it_goes_on(shell, told):
+async def test_a_resumed_service_is_read_again(shell, told):
     service = shell("echo out; echo err >&2; cat")
     service.pause_output()
     service.pause_errors()
@@ -58,13 +58,13 @@ async def test_a_paused_one_is_read_when_it_goes_on(shell, told):
     await told.exit()
 
 
-async def test_its_family_ends_with_it_although_it_holds_the_pipes(shell, told, ended):
+async def test_the_group_ends_with_the_service_even_if_it_holds_the_pipes(shell, told, ended):
     shell("trap '' TERM; sleep 100 & echo $!; exit 4")
     assert await told.exit() == 4
     await ended(int(told.out))
 
 
-async def test_a_closed_pipe_is_told(shell, told):
+async def test_a_closed_pipe_is_reported(shell, told):
     service = shell("exec >&-; read line; exec <&-; sleep 100")
     await told.until(lambda: told.closes == ["stdout"])
     service.write(b"go\n")
@@ -75,16 +75,16 @@ async def test_a_closed_pipe_is_told(shell, told):
     assert told.stalls == []
 
 
-async def test_terminate_asks_the_whole_group(shell, told):
+async def test_terminate_signals_the_whole_group(shell, told):
     service = shell("trap 'exit 5' TERM; echo ready; sleep 100 & wait")
     await told.until(lambda: told.out)
     service.terminate()
     assert await told.exit() == 5
-    service.terminate()  # nothing is left to be asked
+    service.terminate()  # has no effect: the service has ended
     service.kill()
 
 
-async def test_one_that_does_not_read_is_given_up_when_too_much_waits(shell, told):
+async def test_a_service_that_does_not_read_stalls_when_the_queue_is_full(shell, told):
     service = shell("sleep 100")
     for _ in range(MAX_FRAMES + 10):
         service.write(b"x" * 2_000)
@@ -98,7 +98,7 @@ async def test_one_that_does_not_read_is_given_up_when_too_much_waits(shell, tol
     await told.exit()
 
 
-async def test_what_waits_is_bounded_in_bytes_too(shell, told):
+async def test_the_queue_is_limited_in_bytes_as_well(shell, told):
     service = shell("sleep 100")
     for _ in range(5):
         service.write(b"x" * 4_000_000)
@@ -117,7 +117,7 @@ async def test_a_slow_reader_gets_everything_in_order(shell, told):
     assert told.stalls == []
 
 
-async def test_what_cannot_start_raises_and_leaves_nothing_open(tmp_path, told):
+async def test_a_command_that_cannot_start_raises_and_leaks_no_descriptor(tmp_path, told):
     before = open_files()
     with pytest.raises(FileNotFoundError):
         start_service(["no-such-program"], cwd=str(tmp_path), env=ENV, listener=told)
@@ -136,10 +136,10 @@ async def test_services_leave_no_descriptor(shell, told):
     assert open_files() == before
 
 
-# --- the input alone ------------------------------------------------------------------------------------------
+# --- PipeWriter -----------------------------------------------------------------------------------------------
 
 
-async def test_no_progress_for_a_while_is_a_stall(pipe_ends):
+async def test_no_progress_within_the_time_limit_is_a_stall(pipe_ends):
     _, writable = pipe_ends
     stalled: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     target = PipeWriter(writable, on_stall=stalled.set_result, on_closed=pytest.fail, stall_s=0.05)
@@ -150,7 +150,7 @@ async def test_no_progress_for_a_while_is_a_stall(pipe_ends):
     target.close()
 
 
-async def test_what_is_read_starts_the_clock_anew(pipe_ends):
+async def test_progress_restarts_the_stall_timeout(pipe_ends):
     readable, writable = pipe_ends
     target = PipeWriter(writable, on_stall=pytest.fail, on_closed=pytest.fail)
     target.write(b"x" * 1_000_000)
@@ -167,5 +167,5 @@ async def test_what_is_read_starts_the_clock_anew(pipe_ends):
 @pytest.fixture
 def pipe_ends():
     readable, writable = os.pipe()
-    yield readable, writable  # the writing end is closed by its `PipeWriter`
+    yield readable, writable  # the write end is closed by its `PipeWriter`
     os.close(readable)

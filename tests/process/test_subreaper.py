@@ -1,4 +1,4 @@
-"""Orphans come to us, are freed when they end, and nobody is robbed of a child."""
+"""Orphans are adopted and reaped, and children of other code are left to it."""
 
 import asyncio
 import os
@@ -15,7 +15,7 @@ from zotd.process.exit import reap_orphans, watch_exit
 
 @pytest.fixture
 def run(tmp_path):
-    """Runs a shell command, and gives what it printed."""
+    """Run a shell command and return its output."""
 
     async def go(command: str) -> str:
         told = Told()
@@ -34,17 +34,17 @@ def is_freed(pid: int) -> bool:
 
 
 async def freed(pid: int) -> None:
-    """Wait until nobody has this pid."""
-    while not is_freed(pid):  # noqa: ASYNC110  (nothing tells that init, or we, have waited for a process)
+    """Wait until the pid is free."""
+    while not is_freed(pid):  # noqa: ASYNC110  (there is no event for a process reaped by init or by us)
         await asyncio.sleep(0)
 
 
 def zombie(pid: int) -> None:
-    """Wait until a child of ours is one."""
+    """Wait until a child of ours is a zombie."""
     os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
 
 
-async def test_what_a_command_leaves_becomes_our_child_and_is_freed_when_it_ends(run):
+async def test_orphans_of_a_command_are_adopted_and_reaped(run):
     with orphans_adopted():
         pid = int(await run(AWAY % "echo $$; exec sleep 1000 >&2"))
         assert psutil.Process(pid).ppid() == os.getpid()
@@ -52,7 +52,7 @@ async def test_what_a_command_leaves_becomes_our_child_and_is_freed_when_it_ends
         await freed(pid)
 
 
-async def test_outside_the_block_orphans_are_not_ours(run, lives):
+async def test_orphans_are_not_adopted_outside_the_block(run, lives):
     with orphans_adopted():
         pass
     pid = int(await run(AWAY % "echo $$; exec sleep 1000 >&2"))
@@ -60,21 +60,21 @@ async def test_outside_the_block_orphans_are_not_ours(run, lives):
     assert lives(pid)
 
 
-async def test_a_child_that_somebody_else_waits_for_is_left_to_them():
+async def test_children_of_other_code_are_not_reaped():
     with orphans_adopted(), started("exit 7") as child:
         zombie(child.pid)
         reap_orphans()
         assert child.wait() == 7
 
 
-async def test_an_orphan_behind_a_child_that_is_watched_is_freed_after_it():
+async def test_an_orphan_behind_a_watched_zombie_is_reaped_after_it():
     with orphans_adopted():
         exited = asyncio.Event()
         with started(f"{AWAY % 'echo $$; exec >&-; exec sleep 0.05'}; exit 7") as child:
             assert child.stdout is not None
             orphan = int(child.stdout.read())
             watch = watch_exit(child.pid, exited.set)
-            child.returncode = 0  # disowned, as `spawn` does it
+            child.returncode = 0  # disowned, as in `spawn`
         zombie(child.pid)
         zombie(orphan)
         reap_orphans()
@@ -86,7 +86,7 @@ async def test_an_orphan_behind_a_child_that_is_watched_is_freed_after_it():
         assert is_freed(orphan)
 
 
-async def test_exit_codes_are_what_they_were():
+async def test_exit_codes_are_not_affected():
     with orphans_adopted():
         children = [
             spawn(["sh", "-c", f"{AWAY % 'true'}; exit {code}"], cwd="/", env=ENV, on_output=lambda _: None)
@@ -95,7 +95,7 @@ async def test_exit_codes_are_what_they_were():
         assert [await child.wait() for child in children] == list(range(20))
 
 
-async def test_strays_of_a_service_are_ended_and_freed(tmp_path, told):
+async def test_strays_of_a_service_are_ended_and_reaped(tmp_path, told):
     with orphans_adopted():
         async with opened(tmp_path) as reaper:
             service = claimed(reaper, f"{STUBBORN}; read line", told)

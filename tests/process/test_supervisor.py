@@ -1,4 +1,4 @@
-"""What is told to a service manager, when there is one, or one that does not listen."""
+"""Reports to a service manager, and to one that does not listen."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ def wire(tmp_path):
 
 
 async def fed(wire, **env):
-    """Whether the watchdog is fed at once."""
+    """Return whether the watchdog is fed at once."""
     supervisor = Supervisor.found({"NOTIFY_SOCKET": wire.getsockname(), **env})
     async with asyncio.TaskGroup() as tasks:
         feeding = tasks.create_task(supervisor.feed())
@@ -40,11 +40,11 @@ async def fed(wire, **env):
     ],
     ids=["anybody", "us", "another process", "not at all", "never"],
 )
-async def test_the_watchdog_is_fed_by_the_process_that_it_means(wire, pid, every_us, is_fed):
+async def test_only_the_watched_process_feeds_the_watchdog(wire, pid, every_us, is_fed):
     assert await fed(wire, WATCHDOG_USEC=every_us, WATCHDOG_PID=pid) == is_fed
 
 
-def test_a_status_that_has_not_changed_is_not_sent_again(wire):
+def test_an_unchanged_status_is_not_sent_again(wire):
     supervisor = Supervisor.found({"NOTIFY_SOCKET": wire.getsockname()})
     for text in ("one", "one", "two"):
         supervisor.status(text)
@@ -53,19 +53,19 @@ def test_a_status_that_has_not_changed_is_not_sent_again(wire):
         wire.recv(100)
 
 
-def test_a_stop_says_how_long_it_may_take(wire):
+def test_a_stop_reports_its_duration(wire):
     Supervisor.found({"NOTIFY_SOCKET": wire.getsockname()}).stopping(75.0)
     assert wire.recv(100) == b"STOPPING=1\nEXTEND_TIMEOUT_USEC=75000000"
 
 
 @pytest.mark.parametrize("env", [{}, {"NOTIFY_SOCKET": ""}, {"NOTIFY_SOCKET": "/nowhere/notify"}])
-def test_without_a_manager_that_listens_nothing_happens(env):
+def test_reports_are_dropped_without_a_service_manager(env):
     supervisor = Supervisor.found(env)
     supervisor.ready()
     supervisor.status("serves")
     supervisor.reloading()
 
 
-def test_programs_get_an_environment_without_the_words_of_the_manager():
+def test_children_get_no_variables_of_the_service_manager():
     env = dict.fromkeys([*VARIABLES, "PATH", "SYSTEMD_EXEC_PID"], "1")
     assert set(unsupervised(env)) == {"PATH", "SYSTEMD_EXEC_PID"}

@@ -1,4 +1,4 @@
-"""The command table: what the specification lists is there, and what has a handler fits it."""
+"""The command table matches the specification, and the handlers match the table."""
 
 from collections import Counter
 from inspect import iscoroutinefunction, signature
@@ -37,7 +37,7 @@ ROLES = {
 """The specification's table of commands and roles (`docs/protocol.md`); `hello` and `ping` are open to all."""
 
 STDIO = "hello prompt abort compact get_state get_messages clear set_model set_reasoning get_models ping"
-"""Those of `zot rpc` (`docs/protocol.md`)."""
+"""Commands of `zot rpc` (`docs/protocol.md`)."""
 
 FIELDS = {
     "hello": "client protocol role token can_approve",
@@ -64,7 +64,7 @@ FIELDS = {
     "approve": "approval args_digest decision scope reason args",
     "daemon.shutdown": "when_idle",
 }
-"""Parameters that the specification names."""
+"""Parameters in the specification."""
 
 RESULTS = {
     "ping": "pong",
@@ -84,7 +84,7 @@ RESULTS = {
     "workspace.info": "cwd branch detached",
     "usage.report": "rows",
 }
-"""`data` that the specification names."""
+"""`data` in the specification."""
 
 CODES = """
     bad_request too_large unauthorized forbidden not_found conflict duplicate_key already_resolved stale_args busy
@@ -93,7 +93,7 @@ CODES = """
 """
 
 WITHOUT_HANDLER: set[str] = set()
-"""Commands that answer `unsupported`. A line goes when its handler comes; none is added."""
+"""Commands that answer `unsupported`. Remove a line when its handler is written; add none."""
 
 ANSWERS_BEFORE_IT_RETURNS = {
     "approve",
@@ -107,7 +107,7 @@ ANSWERS_BEFORE_IT_RETURNS = {
     "set_model",
     "shell",
 }
-"""Handlers that respond themselves, because events follow their answer."""
+"""Handlers that respond themselves, because events follow the response."""
 
 
 def by_name(command):
@@ -127,7 +127,7 @@ def test_names_are_unique():
 
 
 @pytest.mark.parametrize("role", Role, ids=lambda role: role.name)
-def test_each_role_may_do_what_the_specification_says(role):
+def test_roles_match_the_specification(role):
     assert {command.name for command in COMMANDS if command.role is role} == set(ROLES[role].split())
 
 
@@ -157,13 +157,13 @@ def test_no_parameter_hides_the_id_or_type_of_its_request(command):
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=by_name)
-def test_a_command_has_a_summary_that_reads_on_in_a_list(command):
+def test_every_command_has_a_one_line_summary(command):
     assert command.summary
     assert not command.summary.endswith(".")
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if issubclass(c.params, Mutation)], ids=by_name)
-def test_whatever_changes_a_session_can_be_repeated_safely(command):
+def test_every_changing_command_has_a_request_id(command):
     assert fields(command.params) >= {"session", "request_id"}
     assert command.role > Role.READ
 
@@ -172,7 +172,7 @@ def test_error_codes_are_a_closed_set():
     assert [code.value for code in Code] == CODES.split()
 
 
-def test_a_key_is_not_shown_when_a_frame_is_encoded_by_accident():
+def test_secrets_are_omitted_from_representations():
     create = decode(b'{"cwd":"/src","secrets":{"api_key":"sk-1"}}', api.SessionCreate)
     assert create.secrets == api.Secrets("sk-1")
     assert b"secrets" not in encode(api.SessionCreate(cwd="/src"))
@@ -181,7 +181,7 @@ def test_a_key_is_not_shown_when_a_frame_is_encoded_by_accident():
 # --- handlers -------------------------------------------------------------------------------------------------
 
 
-def test_every_handler_is_of_a_command_and_those_without_are_known():
+def test_commands_without_a_handler_are_listed():
     assert HANDLERS.keys() <= BY_NAME.keys()
     assert BY_NAME.keys() - HANDLERS.keys() == WITHOUT_HANDLER
 
@@ -204,7 +204,7 @@ def test_a_handler_returns_the_result_of_its_row(name):
 
 
 def members(hint):
-    """The types of a union, or the one type."""
+    """Return the types of a union, or the single type."""
     return set(get_args(hint)) if get_origin(hint) in {Union, type(int | str)} else {hint}
 
 

@@ -1,4 +1,4 @@
-"""Bytes from strangers become a Struct, or an error that is one readable sentence."""
+"""Decoding bytes of unknown origin into a Struct, or an error of one sentence."""
 
 import msgspec
 import pytest
@@ -58,7 +58,7 @@ WRONG_SHAPE = {
 
 
 @pytest.mark.parametrize("data", BAD_JSON.values(), ids=BAD_JSON)
-def test_what_is_not_json_is_a_bad_frame_with_one_sentence(data):
+def test_invalid_json_is_a_bad_frame_with_one_sentence(data):
     with pytest.raises(BadFrameError) as caught:
         decode(data, Envelope)
     sentence = str(caught.value)
@@ -68,14 +68,14 @@ def test_what_is_not_json_is_a_bad_frame_with_one_sentence(data):
 
 
 @pytest.mark.parametrize("data", BAD_JSON.values(), ids=BAD_JSON)
-def test_nor_does_it_pass_as_somebodys_free_arguments(data):
+def test_invalid_json_is_refused_within_free_arguments(data):
     call = b'{"approval":"a","args_digest":"d","decision":"allow","args":{"x":%b}}' % data
     with pytest.raises(BadFrameError):
         decode(call, Approve)
 
 
 @pytest.mark.parametrize(("data", "sentence"), WRONG_SHAPE.values(), ids=WRONG_SHAPE)
-def test_a_wrong_shape_is_named_with_its_field(data, sentence):
+def test_a_wrong_type_is_reported_with_its_field(data, sentence):
     with pytest.raises(BadFrameError) as caught:
         decode(data, Envelope)
     assert str(caught.value) == sentence
@@ -92,13 +92,13 @@ def test_a_wrong_shape_is_named_with_its_field(data, sentence):
         (b'{"message":"x","images":{}}', "expected `array | null`, got `object` in `images`"),
     ],
 )
-def test_a_field_inside_is_named_with_its_path(data, sentence):
+def test_a_nested_field_is_reported_with_its_path(data, sentence):
     with pytest.raises(BadFrameError) as caught:
         decode(data, Prompt)
     assert str(caught.value) == sentence
 
 
-def test_a_value_that_was_decoded_before_is_checked_alike():
+def test_convert_checks_decoded_values_in_the_same_way():
     assert convert({"message": "x", "new": 1}, Prompt) == Prompt(message="x")
     with pytest.raises(BadFrameError, match=r"^object missing required field `message`$"):
         convert({}, Prompt)
@@ -115,7 +115,7 @@ def test_a_number_too_big_for_64_bits_is_still_a_number():
 
 
 @pytest.mark.parametrize("text", ["\U0001f6aa", "\u2028", "\x7f", "\u0000", "ä", "\\", '"', "\r\n"])
-def test_any_character_survives_the_way_there_and_back(text):
+def test_any_character_survives_encoding_and_decoding(text):
     line = encode(Prompt(message=text))
     assert b"\n" not in line
     assert decode(line, Prompt).message == text
@@ -125,7 +125,7 @@ def test_an_escaped_pair_of_surrogates_is_one_character():
     assert decode(b'{"type":"\\ud83d\\udeaa"}', Envelope).type == "\U0001f6aa"
 
 
-def test_what_holds_its_default_is_left_out_of_a_frame():
+def test_default_values_are_omitted_from_a_frame():
     assert encode(Response("ping", success=True, id=1)) == b'{"type":"response","command":"ping","success":true,"id":1}'
     assert encode(Hello()) == b"{}"
 
@@ -136,7 +136,7 @@ def test_a_frame_cannot_be_changed():
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_do_worse_than_a_bad_frame(data):
+def test_any_bytes_decode_or_are_a_bad_frame(data):
     try:
         found = decode(data, Envelope)
     except BadFrameError:

@@ -1,4 +1,4 @@
-"""Events: the specification's fields, no seq on live ones, and the same value after a journey over the wire."""
+"""Events: the specification's fields, no `seq` on live events, and encoding without loss."""
 
 import types
 from functools import cache
@@ -33,7 +33,7 @@ STDIO = {
     "error": "message",
     "done": "run?",
 }
-"""`docs/protocol.md`; what only the daemon adds is optional."""
+"""From `docs/protocol.md`; fields that only the daemon sends are optional."""
 
 DAEMON = {
     "approval_requested": "approval tool_id tool args args_digest preview? expires? rule? choices?",
@@ -62,7 +62,7 @@ DAEMON = {
     "ext_state": "extension cwd state reason?",
     "trust_required": "cwd items digest",
 }
-"""`docs/protocol.md`."""
+"""From `docs/protocol.md`."""
 
 ADDED = {
     "tool_start": "id",
@@ -74,8 +74,8 @@ ADDED = {
     "attention": "reason text",
     "shell_start": "id command context sender?",
 }
-"""Ours, for the commands `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`, `presence.update` and `shell`, and
-for people who want to see that a model thinks, and when a call begins to run."""
+"""Additional events for the commands `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`, `presence.update` and
+`shell`, and to show that a model is thinking and when a call starts to run."""
 
 WITHOUT_SEQ = {
     *("ext_log", "ext_frame"),
@@ -87,7 +87,7 @@ WITHOUT_SEQ = {
 
 
 def described(kind):
-    """A struct's own fields as the tables above write them, in any order."""
+    """Return a Struct's own fields in the notation of the tables above, in any order."""
     own = [field for field in msgspec.structs.fields(kind) if field.name not in {"session", "seq"}]
     return {field.encode_name + ("" if field.required else "?") for field in own}
 
@@ -95,7 +95,7 @@ def described(kind):
 # --- the tables -----------------------------------------------------------------------------------------------
 
 
-def test_there_are_the_events_of_the_specification_and_some_of_ours():
+def test_all_events_of_the_specification_exist():
     assert {tag_of(kind) for kind in ALL} == STDIO.keys() | DAEMON.keys() | ADDED.keys()
 
 
@@ -115,7 +115,7 @@ def test_every_event_can_carry_its_session_and_seq_and_needs_neither(kind):
     assert optional >= {"session", "seq"}
 
 
-# --- over the wire --------------------------------------------------------------------------------------------
+# --- encoding -------------------------------------------------------------------------------------------------
 
 SCALARS = {
     str: st.text(max_size=8),
@@ -131,7 +131,7 @@ PLAIN = SCALARS | {object: anything}
 
 @cache
 def values(kind):
-    """Any value of a type that structs of the wire use."""
+    """Strategy for any value of a type that the Structs use."""
     if kind in PLAIN:
         return PLAIN[kind]
     if get_origin(kind) is list:
@@ -146,7 +146,7 @@ def values(kind):
 @pytest.mark.parametrize("kind", ALL, ids=tag_of)
 @given(data=st.data())
 @settings(max_examples=30, deadline=None)
-def test_an_event_is_the_same_after_its_journey(kind, data):
+def test_an_event_survives_encoding_and_decoding(kind, data):
     event = data.draw(values(kind))
     line = ENCODER.encode(event)
     assert b"\n" not in line
@@ -154,7 +154,7 @@ def test_an_event_is_the_same_after_its_journey(kind, data):
 
 
 @pytest.mark.parametrize("kind", ALL, ids=tag_of)
-def test_an_event_without_session_and_seq_does_not_mention_them(kind):
+def test_absent_session_and_seq_are_omitted(kind):
     required = {field.name: sample(field.type) for field in msgspec.structs.fields(kind) if field.required}
     frame = msgspec.json.decode(ENCODER.encode(kind(**required)))
     assert frame.keys() == {"type", *required}
@@ -162,7 +162,7 @@ def test_an_event_without_session_and_seq_does_not_mention_them(kind):
 
 
 def sample(kind):
-    """The plainest value of a type."""
+    """Return the simplest value of a type."""
     return msgspec.convert(
         {str: "", int: 0, float: 0.0, bool: False}.get(kind, {}) if kind in PLAIN else empty(kind), kind
     )
@@ -172,7 +172,7 @@ def empty(kind):
     return [] if get_origin(kind) is list else {}
 
 
-def test_an_unknown_event_is_an_error_for_whoever_decodes_it():
+def test_an_unknown_event_raises_a_validation_error():
     with pytest.raises(msgspec.ValidationError, match="new_event"):
         DECODER.decode(b'{"type":"new_event"}')
 

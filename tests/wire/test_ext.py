@@ -1,4 +1,4 @@
-"""A line from an extension becomes a frame, or one sentence about what is wrong with it."""
+"""Decoding lines of extensions into frames, or into the reason why they are none."""
 
 import json
 
@@ -23,7 +23,7 @@ json_values = st.recursive(
 
 
 def values(kind):
-    """Anything that a field of this type may hold."""
+    """Strategy for any value of a field of this type."""
     match kind:
         case msgspec.inspect.StrType():
             return texts
@@ -58,12 +58,12 @@ def some(union):
 
 
 @given(some(ext.FromExtension))
-def test_a_frame_from_an_extension_is_read_as_it_was_written(frame):
+def test_a_frame_from_an_extension_survives_encoding_and_decoding(frame):
     assert read(encode(frame)) == frame
 
 
 @given(some(ext.ToExtension))
-def test_a_frame_to_an_extension_can_be_read_again(frame):
+def test_a_frame_to_an_extension_can_be_decoded(frame):
     assert TO_EXTENSION.decode(encode(frame)) == frame
 
 
@@ -73,15 +73,15 @@ def test_unknown_fields_are_ignored(frame, unknown):
 
 
 @given(some(ext.FromExtension))
-def test_null_counts_as_left_out(frame):
-    """Go writes null for an empty list."""
+def test_null_counts_as_absent(frame):
+    """Go encodes an empty list as null."""
     given = json.loads(encode(frame))
     fields = {field.encode_name for field in msgspec.structs.fields(type(frame))}
     assert read(json.dumps({**dict.fromkeys(fields), **given}).encode()) == frame
 
 
 @given(st.binary(max_size=200).filter(lambda data: b"\n" not in data) | json_values.map(json.dumps).map(str.encode))
-def test_no_line_breaks_the_reader(line):
+def test_any_line_is_decoded_or_skipped(line):
     found = read(line)
     assert not isinstance(found, Skipped) or found.sentence
 
@@ -91,26 +91,26 @@ def test_a_null_inside_arguments_is_data():
     assert read(line) == ext.EventInterceptResponse("1", modified_args={"a": None})
 
 
-def test_panels_may_have_nulls_too():
+def test_null_in_a_panel_counts_as_absent():
     line = b'{"type":"open_panel","panel":{"id":"p","lines":null}}'
     assert read(line) == ext.OpenPanel(ext.Panel("p"))
 
 
 @pytest.mark.parametrize("line", [b"npm warn deprecated", b"[1]", b"7", b'"hello"', b'{"type":', b"\xff\xfe"])
-def test_what_is_no_object_is_stray(line):
+def test_a_line_that_is_no_object_is_stray(line):
     found = read(line)
     assert isinstance(found, Skipped)
     assert found.fault is Fault.STRAY
     assert found.sentence.startswith("not a JSON object: ")
 
 
-def test_a_deep_line_is_stray():
+def test_a_deeply_nested_line_is_stray():
     found = read(b"[" * 100_000 + b"]" * 100_000)
     assert isinstance(found, Skipped)
     assert found.fault is Fault.STRAY
 
 
-def test_an_unknown_frame_is_told_by_its_type():
+def test_an_unknown_frame_is_reported_by_its_type():
     assert read(b'{"type":"teleport","id":"7"}') == Skipped(
         Fault.UNKNOWN, 'unknown frame type "teleport"', type="teleport"
     )
@@ -123,7 +123,7 @@ def test_an_unknown_frame_is_told_by_its_type():
         (b'{"type":"tool_result","id":"7","content":"text"}', "expected `array`, got `str` in `content`"),
     ],
 )
-def test_a_field_of_the_wrong_type_is_named_with_the_request_it_answers(line, sentence):
+def test_a_bad_frame_keeps_the_id_of_its_request(line, sentence):
     assert read(line) == Skipped(Fault.BAD, f"bad frame `tool_result`: {sentence}", "tool_result", "7")
 
 
@@ -142,7 +142,7 @@ def test_a_field_of_the_wrong_type_is_named_with_the_request_it_answers(line, se
         (b'{"type":["hello"]}', "a frame without `type`"),
     ],
 )
-def test_a_bad_frame_is_refused_with_a_sentence(line, sentence):
+def test_a_bad_frame_is_reported_in_one_sentence(line, sentence):
     found = read(line)
     assert isinstance(found, Skipped)
     assert (found.fault, found.sentence, found.id) == (Fault.BAD, sentence, None)
@@ -152,13 +152,13 @@ def test_a_bad_frame_is_refused_with_a_sentence(line, sentence):
     ("text", "read_as"),
     [(b"caf\xe9", "caf\N{REPLACEMENT CHARACTER}"), (b"a\\ud83db", "a?b"), (b"a\\u2028b", "a\u2028b")],
 )
-def test_text_that_is_not_unicode_is_mended(text, read_as):
-    """Refusing the result of a tool because a file's name is Latin-1 would cost the call."""
+def test_invalid_unicode_is_replaced(text, read_as):
+    """Refusing a tool's result because of a Latin-1 file name would make the call fail."""
     found = read(b'{"type":"notify","message":"' + text + b'"}')
     assert found == ext.Notify(read_as)
 
 
-def test_frames_are_written_as_the_original_writes_them():
+def test_frames_are_encoded_as_in_the_original():
     assert encode(ext.Event(event="session_start")) == b'{"type":"event","event":"session_start"}'
     assert encode(ext.Event(event="turn_start", step=1)) == b'{"type":"event","event":"turn_start","step":1}'
     call = ext.ToolCall("1", "bash", {"command": "echo ONE"})

@@ -1,4 +1,4 @@
-"""Bytes to lines: any cutting gives the same, and no line costs more than its limit."""
+"""Splitting bytes into lines, independent of their division, with bounded memory."""
 
 import tracemalloc
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from zotd.wire.framing import HEAD_BYTES, Lines, TooLong
 
 LIMIT = HEAD_BYTES + 8
-"""So that the head of a line that is too long is a part of it."""
+"""Small, so that the head of an oversized line is only a part of it."""
 
 
 def read(*pieces, limit=LIMIT):
@@ -21,7 +21,7 @@ def read(*pieces, limit=LIMIT):
 # --- lines ----------------------------------------------------------------------------------------------------
 
 
-def test_a_line_is_given_when_its_newline_comes():
+def test_a_line_is_returned_when_its_newline_arrives():
     lines = Lines(LIMIT)
     assert lines.feed(b"o") == []
     assert lines.feed(b"ne\ntwo\nthr") == [b"one", b"two"]
@@ -30,7 +30,7 @@ def test_a_line_is_given_when_its_newline_comes():
     assert lines.end() == []
 
 
-def test_a_last_line_without_newline_is_given_at_the_end():
+def test_a_last_line_without_newline_is_returned_at_the_end():
     assert read(b"one\ntw", b"o") == [b"one", b"two"]
 
 
@@ -43,29 +43,29 @@ def test_a_line_of_blanks_is_dropped():
     assert read(b" \n\t\n\r\r\n{}\n") == [b"{}"]
 
 
-def test_a_carriage_return_is_left_to_the_decoder():
+def test_a_carriage_return_is_kept_for_the_decoder():
     assert read(b"{}\r\n[]\r\n") == [b"{}\r", b"[]\r"]
 
 
 @pytest.mark.parametrize("data", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1c", "\x1d", "\x1e", "\r", "\x00"])
-def test_what_other_programs_call_a_line_end_is_data(data):
+def test_unicode_line_separators_are_data(data):
     line = f'{{"a":"x{data}y"}}'.encode()
     assert read(line + b"\n") == [line]
 
 
-# --- lines that are too long ----------------------------------------------------------------------------------
+# --- oversized lines ------------------------------------------------------------------------------------------
 
 
 def test_a_line_may_be_as_long_as_the_limit():
     assert read(b"x" * LIMIT + b"\n") == [b"x" * LIMIT]
 
 
-def test_a_line_over_the_limit_is_reported_once_and_the_next_one_is_fine():
+def test_a_line_over_the_limit_is_reported_once():
     long = b"h" * HEAD_BYTES + b"t" * 100_000
     assert read(long + b"\nnext\n") == [TooLong(b"h" * HEAD_BYTES), b"next"]
 
 
-def test_it_is_reported_before_it_ends_and_skipped_to_its_newline():
+def test_an_oversized_line_is_reported_before_it_ends():
     lines = Lines(LIMIT)
     assert lines.feed(b"x" * LIMIT) == []
     assert lines.feed(b"x") == [TooLong(b"x" * HEAD_BYTES)]
@@ -73,35 +73,35 @@ def test_it_is_reported_before_it_ends_and_skipped_to_its_newline():
     assert lines.feed(b"x\nnext\n") == [b"next"]
 
 
-def test_one_that_never_ends_is_reported_once():
+def test_an_endless_line_is_reported_once():
     assert read(*[b"x" * LIMIT] * 10) == [TooLong(b"x" * HEAD_BYTES)]
 
 
-def test_two_in_a_row_are_two():
+def test_two_oversized_lines_are_reported_separately():
     long = b"x" * (LIMIT + 1) + b"\n"
     assert read(long + long) == [TooLong(b"x" * HEAD_BYTES)] * 2
 
 
-# --- any cutting ----------------------------------------------------------------------------------------------
+# --- division -------------------------------------------------------------------------------------------------
 
 lines = st.binary(max_size=12) | st.integers(LIMIT - 2, 3 * LIMIT).map(lambda size: b"x" * size)
 streams = st.lists(lines, max_size=8).map(b"\n".join)
 
 
 @given(streams, st.data())
-def test_any_cutting_of_the_bytes_gives_the_same_lines(stream, data):
+def test_lines_do_not_depend_on_how_the_bytes_are_divided(stream, data):
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=12)))
     pieces = [stream[start:end] for start, end in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
     assert read(*pieces) == expected(stream)
 
 
 @given(st.lists(st.binary(max_size=20), max_size=8).map(b"\n".join))
-def test_byte_for_byte_gives_the_same_lines(stream):
+def test_single_bytes_give_the_same_lines(stream):
     assert read(*(stream[at : at + 1] for at in range(len(stream)))) == expected(stream)
 
 
 def expected(stream):
-    """The rule in one line: split at LF, drop the empty ones, report the long ones."""
+    """Reference implementation: split at LF, drop the empty lines, report the long ones."""
     found = [line for line in stream.split(b"\n") if line and not line.isspace()]
     return [line if len(line) <= LIMIT else TooLong(line[:HEAD_BYTES]) for line in found]
 
@@ -112,8 +112,8 @@ MEBIBYTE = 1024 * 1024
 
 
 @pytest.mark.parametrize(("size", "count"), [(2, MEBIBYTE), (65_536, 64)], ids=["dripped", "flooded"])
-def test_memory_is_bound_by_the_limit_however_a_line_arrives(size, count):
-    """2 MiB a byte pair at a time, and 4 MiB in chunks, of a line that never ends."""
+def test_memory_is_bounded_by_the_limit_however_a_line_arrives(size, count):
+    """2 MiB in pairs of bytes, and 4 MiB in chunks, of a line that never ends."""
     lines = Lines(MEBIBYTE)
     piece = bytes(size)
     tracemalloc.start()
@@ -123,4 +123,4 @@ def test_memory_is_bound_by_the_limit_however_a_line_arrives(size, count):
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert peak < 3 * MEBIBYTE  # the line, a copy while it grows, and some
+    assert peak < 3 * MEBIBYTE  # the line, a copy of it while it grows, and some overhead
