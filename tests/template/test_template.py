@@ -1,0 +1,192 @@
+"""Programs that are started by a template process, beside the same programs started by the interpreter."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from contextlib import ExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from zotd.template import server, thin
+
+ROOT = Path(__file__).parents[2]
+PROGRAM = "tests.template.program_for_tests"
+LIMIT_S = 30
+LATIN = b"caf\xe9"
+"""Not UTF-8."""
+
+
+@pytest.fixture
+def template(tmp_path):
+    """The socket of a template process that has imported the program."""
+    path = tmp_path / "template.sock"
+    command = [sys.executable, "-m", server.__name__, str(path), PROGRAM]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as process:
+        while not path.exists():
+            assert process.poll() is None
+        yield path
+        assert process.stdin is not None
+        process.stdin.close()
+        assert process.wait(LIMIT_S) == 0
+        assert not path.exists()
+
+
+@pytest.fixture
+def start(tmp_path):
+    """`start(socket, *arguments)`: the program as a process; without a socket, the interpreter runs it."""
+    (tmp_path / "work").mkdir()
+    with ExitStack() as stack:
+
+        def start(path, *arguments, module=PROGRAM, **options):
+            via = [sys.executable, "-m"] if path is None else [sys.executable, "-I", "-S", thin.__file__, str(path)]
+            environment = {b"NAME": b"value", b"EMPTY": b"", b"LATIN": LATIN, b"TZ": b"Asia/Tokyo"}
+            environment |= {b"PYTHONPATH": os.fsencode(ROOT), b"PATH": os.environb[b"PATH"]}
+            options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
+            options = {"cwd": tmp_path / "work", "env": environment} | options
+            process = stack.enter_context(subprocess.Popen([*via, module, *arguments], **options))
+            stack.callback(process.kill)
+            return process
+
+        yield start
+
+
+@pytest.fixture
+def both(start, template):
+    """`both(*arguments)`: exit code, output and errors of the program, started by the template and cold."""
+
+    def both(*arguments, piped=None, **options):
+        options |= {"stdin": subprocess.PIPE} if piped is not None else {}
+        found = []
+        for path in (template, None):
+            process = start(path, *arguments, **options)
+            out, err = process.communicate(piped, timeout=LIMIT_S)
+            found.append((process.returncode, out, err))
+        return found
+
+    return both
+
+
+@pytest.mark.parametrize("argument", ["", "two words", "ünïcode \N{SNOWMAN}", os.fsdecode(LATIN), "-x", "--"])
+def test_a_program_sees_the_same_arguments_environment_directory_and_signals(both, argument):
+    warm, cold = both("describe", argument)
+    assert warm == cold
+    assert cold[0] == 0
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("exit", "0"),
+        ("exit", "3"),
+        ("exit", "255"),
+        ("system-exit",),
+        ("kill", "SIGTERM"),
+        ("kill", "SIGKILL"),
+        ("kill", "SIGUSR1"),
+    ],
+)
+def test_a_program_ends_in_the_same_way(both, arguments):
+    warm, cold = both(*arguments)
+    assert warm == cold
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "word"), [(("raise", "why"), 1, b"ValueError: why\n"), (("interrupt",), -2, b"")]
+)
+def test_an_exception_ends_a_program_in_the_same_way(both, arguments, code, word):
+    for found, _, err in both(*arguments):
+        assert found == code
+        assert err.endswith(word)
+
+
+def test_a_program_reads_its_input_and_writes_to_any_descriptor(both, tmp_path):
+    warm, cold = both("echo", piped=b"x" * 1_000_000)
+    assert warm == cold
+    with (tmp_path / "file").open("w+b") as file:
+        both("write", str(file.fileno()), pass_fds=[file.fileno()])
+        assert (tmp_path / "file").read_bytes() == b"through a descriptor\n" * 2
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_a_closed_stream_is_closed_in_the_program(start, template, tmp_path, closed):
+    found = []
+    for path in (template, None):
+        via = f"{sys.executable} -m" if path is None else f"{sys.executable} -I -S {thin.__file__} {path}"
+        command = f"exec {via} {PROGRAM} exit 5 {closed}"
+        environment = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
+        found.append(subprocess.run(["sh", "-c", command], env=environment, check=False).returncode)
+    assert found == [5, 5]
+
+
+def test_a_directory_that_was_removed_and_a_large_environment_do_no_harm(start, template, tmp_path):
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    command = f"rmdir {gone}; exec {sys.executable} -I -S {thin.__file__} {template} {PROGRAM} exit 4"
+    assert subprocess.run(["sh", "-c", command], cwd=gone, check=False).returncode == 4
+    large = {f"LARGE_{number}": "x" * 120_000 for number in range(12)}
+    process = start(template, "exit", "6", env=large | {"PYTHONPATH": str(ROOT)})
+    process.communicate(timeout=LIMIT_S)
+    assert process.returncode == 6
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 7), (signal.SIGHUP, -signal.SIGHUP)])
+def test_a_signal_reaches_the_program(start, template, number, code):
+    process = start(template, "wait")
+    assert process.stdout.readline()
+    process.send_signal(number)
+    assert process.wait(LIMIT_S) == code
+
+
+async def test_a_client_that_is_killed_ends_its_program(start, template, ended):
+    process = start(template, "wait")
+    program = int(process.stdout.readline())
+    process.kill()
+    await ended(program)
+
+
+def test_a_program_outlives_the_template_process_and_its_client_says_so(start, tmp_path):
+    path = tmp_path / "template.sock"
+    command = [sys.executable, "-m", server.__name__, str(path), PROGRAM]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as template:
+        while not path.exists():
+            pass
+        process = start(path, "wait")
+        assert process.stdout.readline()
+        template.kill()
+        template.wait()
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=LIMIT_S)  # both pipes end with the program
+        assert (process.returncode, out) == (1, b"")
+        assert err.startswith(b"the exit code is unknown: ")
+        later = start(path, "exit", "9")  # the socket is still there, and nothing listens
+        assert later.wait(LIMIT_S) == 9
+
+
+def test_without_a_template_process_a_program_starts_cold(start, tmp_path):
+    process = start(tmp_path / "none", "exit", "8")
+    assert process.wait(LIMIT_S) == 8
+
+
+def test_a_hundred_programs_at_once_all_end_and_leave_no_zombie(start, template):
+    processes = [start(template, "exit", str(number)) for number in range(100)]
+    for number, process in enumerate(processes):
+        process.communicate(timeout=LIMIT_S)
+        assert process.returncode == number
+
+
+@pytest.mark.parametrize("bad", [b"", b"\0", b"\xff" * 16, b"\0\0\0\x01" * 4 + b"rest"])
+def test_a_client_that_sends_nonsense_costs_only_itself(start, template, bad):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(template))
+        client.sendall(bad)
+        client.shutdown(socket.SHUT_WR)
+        client.settimeout(LIMIT_S)
+        answers = b""
+        with suppress(ConnectionResetError):  # what was sent behind the request is not read
+            while more := client.recv(64):
+                answers += more
+    assert len(answers) == 8  # the pid of the fork, and how it ended
+    assert start(template, "exit", "2").wait(LIMIT_S) == 2

@@ -1,0 +1,166 @@
+"""Turns a fork of the template process into a program."""
+
+import atexit
+import fcntl
+import gc
+import io
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Protocol, cast
+
+from zotd.template import thin
+
+REQUEST_S = 5.0
+"""Longest wait for a client's request, which it sends at once."""
+
+MAX_REQUEST_BYTES = 32 * 1024 * 1024
+"""Arguments and environment; the kernel accepts at most 6 MB of them for a new program."""
+
+FAILED = 1
+IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
+"""Signals that Python ignores in each program."""
+
+
+class _Program(Protocol):
+    def main(self) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramRequest:
+    """What a client wants to run."""
+
+    module: str
+    arguments: Sequence[str]
+    environment: dict[bytes, bytes]
+    umask: int
+    descriptors: dict[int, int]
+    """Descriptor by the number that it gets in the program; -1 is the directory."""
+
+
+class RequestError(Exception):
+    """The client sent no request, an incomplete or an invalid one."""
+
+
+def receive(connection: socket.socket) -> ProgramRequest:
+    """Read a client's request. Raises RequestError, struct.error for a cut one, and OSError from the connection."""
+    connection.settimeout(REQUEST_S)
+    head, descriptors, _, _ = socket.recv_fds(connection, struct.calcsize(thin.REQUEST), thin.MAX_DESCRIPTORS)
+    argument_bytes, environment_bytes, umask, count = struct.unpack(thin.REQUEST, head)
+    if count != len(descriptors) or argument_bytes + environment_bytes > MAX_REQUEST_BYTES:
+        raise RequestError(f"{count} descriptors announced, {len(descriptors)} passed")
+    numbers = struct.unpack(thin.BATCH % count, _read(connection, struct.calcsize(thin.BATCH % count)))
+    module, *arguments = _read(connection, argument_bytes).decode("utf-8", "surrogateescape").split("\0")
+    environment = _variables(_read(connection, environment_bytes))
+    return ProgramRequest(module, arguments, environment, umask, dict(zip(numbers, descriptors, strict=True)))
+
+
+def _variables(packed: bytes) -> dict[bytes, bytes]:
+    pairs = (variable.partition(b"=") for variable in packed.split(b"\0") if variable)
+    return {name: value for name, _, value in pairs}
+
+
+def run(request: ProgramRequest) -> int:
+    """Become the program and run it to its end; returns the exit code."""
+    _take_place(request)
+    module = import_module(request.module)
+    if hasattr(module, "__path__"):  # a package, as with `python -m`
+        module = import_module(f"{request.module}.__main__")
+    code = _call(cast("_Program", module))
+    try:
+        threading._shutdown()  # type: ignore[attr-defined]  # noqa: SLF001  (as `multiprocessing` ends its forks)
+        atexit._run_exitfuncs()  # noqa: SLF001
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except Exception:  # noqa: BLE001  (the interpreter ignores them here as well)
+        return code or FAILED
+    return code
+
+
+def _take_place(request: ProgramRequest) -> None:
+    os.setsid()
+    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
+        signal.signal(number, signal.SIG_IGN if number in IGNORED else signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    descriptors = dict(request.descriptors)
+    directory = descriptors.pop(-1, None)
+    if directory is not None:
+        os.fchdir(directory)
+        os.close(directory)
+    _place(descriptors)
+    os.umask(request.umask)
+    os.environ.clear()
+    os.environb.update(request.environment)
+    time.tzset()
+    sys.argv = [request.module, *request.arguments]
+    sys.stdin = _input(descriptors)
+    sys.stdout = _output(1, descriptors)
+    sys.stderr = _output(2, descriptors)
+    gc.enable()
+
+
+def _place(descriptors: dict[int, int]) -> None:
+    """Give each descriptor the number that it had in the client."""
+    above = max([2, *descriptors, *descriptors.values()]) + 1
+    moved = {
+        number: fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, above) for number, descriptor in descriptors.items()
+    }
+    for descriptor in descriptors.values():
+        os.close(descriptor)
+    for number in range(3):
+        if number not in descriptors:  # the client had closed it, so it is closed here too
+            os.close(number)
+    for number, descriptor in moved.items():
+        os.dup2(descriptor, number)
+        os.close(descriptor)
+
+
+def _input(descriptors: dict[int, int]) -> io.TextIOWrapper | None:
+    return open(0, encoding="utf-8", closefd=False) if 0 in descriptors else None
+
+
+def _output(number: int, descriptors: dict[int, int]) -> io.TextIOWrapper | None:
+    if number not in descriptors:
+        return None
+    errors = "backslashreplace" if number == 2 else "strict"
+    stream = open(number, "w", encoding="utf-8", errors=errors, closefd=False)  # noqa: SIM115  (open as long as the program runs)
+    stream.reconfigure(line_buffering=number == 2 or stream.isatty())
+    return stream
+
+
+def _call(program: _Program) -> int:
+    """Return the exit code of its `main`, as the interpreter would end with it."""
+    try:
+        return program.main() or 0
+    except SystemExit as end:
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        sys.stderr.write(f"{end.code}\n")
+        return FAILED
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+        raise
+    except BaseException:  # noqa: BLE001  (printed, as the interpreter would)
+        traceback.print_exc()
+        return FAILED
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    found = bytearray()
+    while len(found) < size:
+        more = connection.recv(min(size - len(found), 1 << 20))
+        if not more:
+            raise RequestError("the client has ended before its request was complete")
+        found += more
+    return bytes(found)
