@@ -22,6 +22,7 @@ from tests.needs import needs
 from tests.zottui.editor.keyboard import typing
 from tests.zottui.fake_ui import FakeUi
 from zotd.sanitize import coloured, escaped, harmless, json_line
+from zotd.testing import warm
 from zotd.wire.events import ApprovalRequested
 from zottui.blocks import Block, CodeLines, NoteLine, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.dialogs.approval import Approval
@@ -257,7 +258,7 @@ def test_text_that_people_write_stays(text):
 def test_a_pipe_gets_every_character_of_an_answer(program, tmp_path):
     path = str(tmp_path / "s")
     env = {"ZOTD_SOCKET": path, "ZOT_HOME": str(tmp_path), "PYTHONPATH": ROOT, "PATH": os.environ["PATH"]}
-    command = [sys.executable, "-m", *program.split()]
+    command = warm.command(*program.split())
     with lying_daemon(path, ending=DONE):
         ran = subprocess.run(
             command, cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=LIMIT_S, check=True

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import sys
 
 import pytest
 
@@ -13,6 +12,7 @@ from zotd.api.methods import HANDLERS
 from zotd.api.unix import Socket, UnixServer
 from zotd.store.archive import Archive
 from zotd.tasks import contained
+from zotd.testing import warm
 
 
 class Shell:
@@ -25,7 +25,7 @@ class Shell:
     async def run(self, *words):
         """Exit code, output, complaint."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "zotctl", "channel", *words),
+            *warm.command("zotctl", "channel", *words),
             env={**ENV, "ZOTD_SOCKET": self._socket},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

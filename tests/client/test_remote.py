@@ -28,6 +28,7 @@ from zotd.client.errors import (
     NoAnswerError,
     NotRunningError,
 )
+from zotd.testing import warm
 from zotd.testing.live_daemon import ROOT
 from zotd.wire import events
 
@@ -132,7 +133,7 @@ async def test_a_server_that_sends_binary_messages_is_disconnected(home, there, 
 async def test_control_characters_of_a_server_are_escaped(home, there, module):
     there.close = 4401, "\x1b]0;title\x07\x1b[2J\u202eno"
     program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "zotctl", module),
+        *warm.command("zotctl", module),
         env={**os.environ, **home.env(url(there)), "PYTHONPATH": str(ROOT)},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -358,7 +359,7 @@ async def test_an_interrupted_ping_ends_silently(home):
         silent.bind(("127.0.0.1", 0))
         silent.listen()
         program = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "zotctl", "ping"),
+            *warm.command("zotctl", "ping"),
             env={**os.environ, **home.env(f"ws://127.0.0.1:{silent.getsockname()[1]}"), "PYTHONPATH": str(ROOT)},
             stderr=subprocess.PIPE,
         )

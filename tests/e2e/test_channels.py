@@ -4,9 +4,9 @@ import asyncio
 import json
 import os
 import subprocess
-import sys
 
 from tests.e2e.shop import until_state
+from zotd.testing import warm
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.script import text
 from zotd.testing.telegram_server import TOKEN, USER, TelegramServer
@@ -70,7 +70,7 @@ async def test_a_channel_is_found_when_its_file_is_saved(process):
 async def zotctl(daemon, *arguments):
     return await asyncio.to_thread(
         subprocess.run,
-        [sys.executable, "-m", "zotctl", *arguments],
+        warm.command("zotctl", *arguments),
         env={**os.environ, **daemon.place.env},
         capture_output=True,
         text=True,

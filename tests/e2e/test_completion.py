@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from zotd.testing.script import CallPart, calls, text
+from zotd.testing.script import CallPart, Refusal, calls, text
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ async def test_a_list_tells_who_works_who_needs_somebody_and_who_has_failed(hous
         "openai", await model(calls(CallPart("bash", {"command": "true"})), text("ok")), mode="ask"
     )
     works = await model(text("again"))
-    fails = await house.create("openai", works, base_url="http://127.0.0.1:9/v1")
+    fails = await house.create("openai", await model(Refusal(400)))
     rests = await house.create("openai", await model(text("hi")))
     watcher = await house.connect()
     await watcher.ask("subscribe", topics=["sessions"])

@@ -4,9 +4,9 @@ import asyncio
 import signal
 import sqlite3
 import subprocess
-import sys
 from contextlib import closing
 
+from zotd.testing import warm
 from zotd.testing.script import CallPart, calls, text
 
 WRITE = calls(CallPart("write", {"path": "a.txt", "content": "one\n"})), text("written")
@@ -27,7 +27,7 @@ async def test_a_question_outlives_a_stop_and_a_command_line_that_answers_it_goe
     assert [one["approval"] for one in talk.snapshot["approvals"]] == [question["approval"]]
     assert talk.snapshot["session"]["state"] == "waiting"
     assert not (process.cwd / "a.txt").exists()
-    command = [sys.executable, "-m", "zotctl", "approve", question["approval"]]
+    command = warm.command("zotctl", "approve", question["approval"])
     done = await asyncio.to_thread(
         subprocess.run, command, env=process.place.env, capture_output=True, text=True, check=False, timeout=15
     )

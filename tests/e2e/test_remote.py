@@ -15,6 +15,7 @@ from tests.client.relay import authority
 from tests.zottui.tmux import Tmux
 from zotd.client.client import Client
 from zotd.client.errors import CallError, ConnectionLostError
+from zotd.testing import warm
 from zotd.testing.live_daemon import ROOT, DaemonProcess
 from zotd.testing.script import text
 
@@ -60,7 +61,7 @@ class There:
     def run(self, module, *args, env=None, code=0, piped=""):
         """A program of a client, here; what it prints."""
         done = subprocess.run(
-            [sys.executable, "-m", module, *map(str, args)],
+            warm.command(module, *map(str, args)),
             env=env or self.env,
             cwd=self.folder / "here",
             input=piped,
@@ -92,7 +93,7 @@ def there(tmp_path_factory):
 def nothing_left_behind(there):
     """But the daemon, which is the module's."""
     yield
-    children = [child for child in psutil.Process().children() if child.pid != there.daemon.pid]
+    children = [child for child in psutil.Process().children() if child.pid != there.daemon.child]
     _, alive = psutil.wait_procs(children, WAIT_S)
     assert not alive
 

@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from tests.e2e.shop import Shop, until_state
+from zotd.testing import warm
 from zotd.testing.script import CallPart, calls, text
 
 LOCAL = '''
@@ -174,7 +175,7 @@ async def restarted(house):
 
 
 async def zotctl(house, *words):
-    command = [sys.executable, "-m", "zotctl", *words]
+    command = warm.command("zotctl", *words)
     await asyncio.to_thread(subprocess.run, command, env=house.place.env, check=True, capture_output=True, timeout=60)
 
 

@@ -4,10 +4,10 @@ import asyncio
 import os
 import signal
 import subprocess
-import sys
 
 import pytest
 
+from zotd.testing import warm
 from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, ThinkingPart, calls, text
 
 TOKEN = "a-token-of-this-process"
@@ -108,7 +108,7 @@ async def test_files_serve_as_well_as_pipes(model, place):
     flags = [f"--base-url={server.openai_url}", "--provider=openai", "--api-key=sk-x", f"--cwd={place.cwd}"]
     with (place.folder / "in").open() as given, (place.folder / "out").open("w") as out:
         code = await asyncio.to_thread(
-            subprocess.call, [sys.executable, "-m", "zotd.cli", "rpc", *flags], stdin=given, stdout=out, env=place.env
+            subprocess.call, warm.command("zotd.cli", "rpc", *flags), stdin=given, stdout=out, env=place.env
         )
     assert code == 0
     assert (place.folder / "out").read_text().endswith('{"type":"done"}\n')
@@ -152,12 +152,12 @@ async def test_the_token_is_not_in_the_environment_of_tools(rpc, model):
 
 
 async def test_a_key_comes_from_a_file_that_only_its_user_can_read(model, place):
-    server, path = await model(), place.folder / "key"
+    server, path = await model(text("hi")), place.folder / "key"
     path.write_text("sk-in-a-file\n")
     path.chmod(0o600)
     flags = [f"--base-url={server.openai_url}", "--provider=openai", f"--api-key-file={path}", f"--cwd={place.cwd}"]
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "zotd.cli", "rpc", *flags), env=place.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        *warm.command("zotd.cli", "rpc", *flags), env=place.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     out, _ = await process.communicate(b'{"type":"prompt","message":"hi"}\n')
     assert process.returncode == 0, out

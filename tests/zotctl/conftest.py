@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 import zotd
 from tests.zotctl.live import Live
+from zotd.testing import warm
 from zotd.testing.fake_daemon import running
 from zotd.testing.live_daemon import DaemonProcess
 
@@ -33,7 +33,7 @@ class Shell:
 
     def start(self, module, *args, **options):
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
-        command = [sys.executable, "-m", module, *args]
+        command = warm.command(module, *args)
         return subprocess.Popen(command, cwd=self.cwd, env=self.env, text=True, **options)
 
     def run(self, module, *args, piped=None):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from zotd.client.blocking import connect
 from zotd.client.fields import child, text
+from zotd.testing import warm
 
 BIN = str(Path(sys.executable).parent)
 
@@ -115,7 +116,7 @@ class Live:
         return self._serve([str(path)])
 
     def _serve(self, flags):
-        command = [sys.executable, "-m", "zotd.testing.model_server", *flags]
+        command = warm.command("zotd.testing.model_server", *flags)
         process = self._stack.enter_context(
             subprocess.Popen(command, env=self.shell.env, stdout=subprocess.PIPE, text=True)
         )

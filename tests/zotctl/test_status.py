@@ -53,7 +53,7 @@ def unit(place, text=None):
 
 @pytest.fixture
 def daemon(tmp_path):
-    with DaemonProcess(tmp_path) as process:
+    with DaemonProcess(tmp_path, is_child=True) as process:
         yield process
 
 

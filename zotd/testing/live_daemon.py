@@ -20,6 +20,7 @@ from typing import Self
 import zotd
 from zotd import paths
 from zotd.app import Daemon, prepare
+from zotd.testing import warm
 
 ROOT = Path(zotd.__file__).parent.parent
 
@@ -88,10 +89,21 @@ async def serving(folder: Path, extra: Mapping[str, str] | None = None) -> Async
 class DaemonProcess:
     """A daemon that can be killed."""
 
-    def __init__(self, folder: Path, extra: Mapping[str, str] | None = None, *, wrapper: Sequence[str] = ()) -> None:
-        """`extra`: variables besides those of `place`. `wrapper`: a command that runs the one behind it."""
+    def __init__(
+        self,
+        folder: Path,
+        extra: Mapping[str, str] | None = None,
+        *,
+        wrapper: Sequence[str] = (),
+        is_child: bool = False,
+    ) -> None:
+        """`extra`: variables besides those of `place`. `wrapper`: a command that runs the one behind it.
+
+        `is_child`: it has to be a child of this process, so it is not forked from the template process.
+        """
         self.place = place(folder, extra)
         self._wrapper = wrapper
+        self._is_child = is_child or bool(wrapper)
         self._process: subprocess.Popen[bytes] | None = None
         self.pid = 0
 
@@ -113,7 +125,10 @@ class DaemonProcess:
     def try_to_start(self) -> str:
         """Start it; what it tells the one who started it, `ready PID` or `error SENTENCE`; empty when nothing."""
         read, write = os.pipe()
-        command = [*self._wrapper, sys.executable, "-m", "zotd", "--ready-fd", str(write)]
+        arguments = ["--ready-fd", str(write)]
+        command = warm.command("zotd", *arguments)
+        if self._is_child:
+            command = [*self._wrapper, sys.executable, "-m", "zotd", *arguments]
         with (self.place.folder / "stderr").open("ab") as stderr:
             self._process = subprocess.Popen(  # noqa: S603  (our own program)
                 command, env=self.place.env, stdin=subprocess.DEVNULL, stderr=stderr, pass_fds=[write], cwd="/"
@@ -136,6 +151,12 @@ class DaemonProcess:
         """Wait for the end; the exit code."""
         assert self._process is not None
         return self._process.wait(STOP_S)
+
+    @property
+    def child(self) -> int:
+        """The pid of this process's child: of the daemon, or of the client of the template process."""
+        assert self._process is not None
+        return self._process.pid
 
     @property
     def stderr(self) -> str:

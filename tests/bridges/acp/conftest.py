@@ -1,7 +1,6 @@
 """`zot acp` in a process of its own, an editor at its other end, a real daemon and a scripted model behind it."""
 
 import json
-import sys
 from collections import defaultdict
 from contextlib import AsyncExitStack
 
@@ -10,7 +9,7 @@ import pytest
 
 from tests.bridges.acp.editor import Editor
 from tests.npm.packages import installed
-from zotd.testing import live_daemon
+from zotd.testing import live_daemon, warm
 from zotd.testing.live_daemon import ROOT, DaemonProcess, serving
 from zotd.testing.model_server import ModelServer
 
@@ -63,9 +62,8 @@ def judge(sdk):
 class World:
     """A daemon whose model says what a script tells it, and editors that start `zot acp`."""
 
-    command = (sys.executable, "-m", "zotd.cli", "acp")
-
     def __init__(self, stack, place, server, judge, daemon=None):
+        self.command = warm.command("zotd.cli", "acp")
         self.place = place
         self.server = server
         self.daemon = daemon
