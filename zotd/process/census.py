@@ -83,6 +83,7 @@ class Procfs:
         user = os.geteuid()
         with os.scandir("/proc") as entries:
             for entry in entries:
+                # Others cannot be signalled, nor their environment be read.
                 if entry.name.isdigit() and _owner(entry) == user:
                     yield int(entry.name)
 
@@ -94,6 +95,7 @@ class Procfs:
             return None
         fields = data[data.rindex(b")") + 1 :].split()  # the second field, a name in brackets, may hold anything
         parent, group, session = map(int, fields[1:4])
+        # The list begins with field 3 of the file, so field 22, the start time, has the index 19.
         return ProcessStatus(int(fields[19]), parent, group, session, is_alive=fields[0] not in b"ZX")
 
     def mark(self, pid: int) -> str | None:
@@ -102,8 +104,10 @@ class Procfs:
             data = _read(f"/proc/{pid}/environ")
         except HIDDEN:
             return ""
+        # As during `exec`; see `EXEC_S`.
         if not data:
             return None
+        # The NUL in front makes sure that the name is matched from its beginning.
         _, _, rest = (b"\0" + data).partition(f"\0{MARK}=".encode())
         return os.fsdecode(rest.partition(b"\0")[0])
 
@@ -178,6 +182,7 @@ def census(kernel: Kernel = KERNEL) -> list[ProcessInfo]:
         else:
             found.append(ProcessInfo(identity, status.group, mark))
     if unsettled:
+        # Once for all of them together.
         time.sleep(EXEC_S)
     return found + [ProcessInfo(identity, group, kernel.mark(identity.pid) or "") for identity, group in unsettled]
 

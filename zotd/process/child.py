@@ -91,10 +91,12 @@ class Child:
             self.signal_group(signal.SIGKILL)
             await self._gone(KILL_S)
         finally:
+            # Also after a cancellation. The leader is not reaped yet, so this cannot reach another group.
             self.signal_group(signal.SIGKILL)
             self._stopping = False
             if self._exited.is_set():
                 self._reap()
+            # What is in the pipe now is part of the output; a process that still holds the pipe is not waited for.
             self._output.drain()
             self._output.close()
 
@@ -178,6 +180,7 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int,
         os.close(readable)
         raise
     finally:
+        # With a copy of the write end open in this process, the output would never reach its end.
         os.close(writable)
     descriptors.give_back(process.pid)
     process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only `Child` waits for

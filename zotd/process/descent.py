@@ -113,6 +113,7 @@ def descent(pid: int, kernel: Kernel = KERNEL) -> Descent | None:
     without known owners, so that it gets fewer rights rather than more. Without /proc the result is always None.
     """
     found = _line(pid, kernel)
+    # Asked last, because a cgroup does not tell the owners.
     if found is None and _unit and pid not in {OUTSIDE, os.getpid()} and _cgroup(str(pid)) == _unit:
         return _UNKNOWN
     return found
@@ -127,6 +128,7 @@ def _line(pid: int, kernel: Kernel) -> Descent | None:
     for _ in range(MAX_STEPS):
         if here is None:
             return _UNKNOWN
+        # Before the comparison of ages: adopted processes are older than this daemon.
         if _is_adopted(here, kernel):
             return Descent(_owners[here.session])
         # Parents are older than their children, so that most strangers are known by their shell, or by themselves.
@@ -139,6 +141,7 @@ def _line(pid: int, kernel: Kernel) -> Descent | None:
             # The parent may have ended since, and its pid may be reused: then the kernel reports a new parent now.
             again = kernel.status(at)
             if again is None or again.parent != here.parent:
+                # From the bottom again: any process of the chain may have been replaced.
                 at, here = pid, kernel.status(pid)
                 continue
             if above is None:

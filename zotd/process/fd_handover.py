@@ -156,6 +156,7 @@ class FdHandover:
         self._is_torn = is_cut
         if self._file >= 0:
             with suppress(OSError):
+                # The first byte; `pwrite` does not move the position at which lines are appended.
                 os.pwrite(self._file, self._state(), 0)
 
     def end(self) -> None:
@@ -221,6 +222,7 @@ def survivors(found: Mapping[str, Sequence[int]], store: DescriptorStore) -> lis
     Takes ownership of those descriptors in `found` (from `fdstore.inherited`) whose names start with `PREFIX`. Blocks
     for 1 ms.
     """
+    # Other names belong to other users of the store, such as the listening socket.
     ours = {name: fds for name, fds in found.items() if name.startswith(PREFIX)}
     by_mark: dict[str, list[str]] = {}
     for name in ours:
@@ -229,6 +231,7 @@ def survivors(found: Mapping[str, Sequence[int]], store: DescriptorStore) -> lis
     living: list[Survivor] = []
     for mark, names in by_mark.items():
         one = _survivor(mark, ours)
+        # Everything of this mark that the survivor does not use is left over from an interrupted rewrite, or useless.
         used = {one.file, one.pidfd, *one.pipes} if one else set()
         kept = {f"{PREFIX}{mark}", f"{PREFIX}{mark}-{one.number}"} if one else set()
         for name in names:
@@ -266,6 +269,7 @@ def _read(file: int) -> tuple[Head, list[bytes], bool] | None:
         first, *lines = content.split(b"\n")
         torn = lines.pop() if lines else b""  # the earlier daemon was killed while writing it
         head = msgspec.json.decode(first[1:], type=Head)
+        # Without the incomplete line, or the next one would be appended to it.
         os.ftruncate(file, len(content) - len(torn))
         os.lseek(file, 0, os.SEEK_END)
     except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -281,6 +285,7 @@ def _pipes(head: Head, fds: Sequence[int]) -> tuple[int, int, int] | None:
     for fd in fds:
         status = os.fstat(fd)
         if stat.S_ISFIFO(status.st_mode):
+            # Both ends of a pipe have the same inode; the access mode tells them apart.
             ends[status.st_ino, fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE] = fd
     stdin, stdout, stderr = head.pipes
     try:

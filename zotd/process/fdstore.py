@@ -99,6 +99,7 @@ def inherited(env: Mapping[str, str]) -> dict[str, list[int]]:
             os.set_inheritable(fd, False)
         except OSError:  # not open: closed before, or LISTEN_FDS is wrong
             continue
+        # `unknown` is what systemd calls a descriptor without a name.
         found.setdefault(names[position] if position < len(names) else "unknown", []).append(fd)
     return found
 

@@ -40,6 +40,7 @@ class HandoverStore:
         self._is_left = False
         # Newest first: after an interrupted reload there are two of an extension, and the newer one is in use.
         self._waiting = sorted(survivors(found, store), key=lambda one: one.head.started, reverse=True)
+        # For survivors of a workspace that no session opens again.
         self._deadline = asyncio.get_running_loop().call_later(within_s, self._end_all)
         descent.in_unit(unit)
         for survivor in self._waiting:
@@ -57,6 +58,7 @@ class HandoverStore:
         """
         survivor: Survivor | None = None
         for one in [one for one in self._waiting if _is_same(one.head.label, label)]:
+            # It may have ended in the meantime.
             if survivor is None and one.head.label == label and is_alive(one.head.identity):
                 self._waiting.remove(one)
                 survivor = one

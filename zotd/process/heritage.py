@@ -91,12 +91,14 @@ class Heritage:
         for one in (*found, *running):
             status = self._kernel.status(one.pid)
             is_there = status is not None and status.started == one.started
+            # A leader that has ended counts as long as its session has members: until then its pid is not reused.
             if is_there or (status is None and one.pid in sessions):
                 self._remembered[one.pid] = one.started
         self._save()
 
     def begin(self, env: Mapping[str, str]) -> None:
         """Add this home to `ORIGIN` of all children started from now on. `env` is the environment of this process."""
+        # This home last, because the oldest names are dropped first.
         names = [name for name in env.get(ORIGIN, "").split() if name != self._origin]
         descent.mark_children(ORIGIN, [*names, self._origin][-MAX_ORIGINS:], ended=self._ended.set)
 
@@ -110,6 +112,7 @@ class Heritage:
             if self._is_remembered(at, status) or self._origin in _origins(at):
                 return True
             at = status.parent
+            # The top of the process tree, or this daemon, whose own children are found by `descent`.
             if at in {0, _INIT, os.getpid()}:
                 return False
         return True  # when in doubt, grant fewer rights: a chain this long is no ordinary program
@@ -141,8 +144,10 @@ class Heritage:
         found = []
         for pid in self._kernel.pids():
             status = self._kernel.status(pid)
+            # Children in our own session were started by other code of this process, not by `spawn`.
             if us is None or status is None or status.parent != me or status.session == us.session:
                 continue
+            # A watched child is still under our control; it is remembered when the daemon stops.
             if status.is_alive and not is_watched(pid):
                 found.append(Identity(pid, status.started))
         return found
@@ -168,6 +173,7 @@ class Heritage:
     def _is_remembered(self, pid: int, status: ProcessStatus) -> bool:
         if self._remembered.get(pid) == status.started:
             return True
+        # A member of a remembered session, unless another process has the pid of its leader by now.
         began = self._remembered.get(status.session)
         if began is None or began > status.started:
             return False

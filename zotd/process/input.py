@@ -70,10 +70,12 @@ class PipeWriter:
         if self._fd < 0 or self._is_ending:
             return
         if len(frame) > ATOMIC_BYTES and self._on_torn is not None and not self._is_torn:
+            # Before the write: if this daemon is killed in the middle of it, the next one has to know.
             self._is_torn = True
             self._on_torn(True)
         self._waiting.append(memoryview(frame))
         self._bytes += len(frame)
+        # A stalled pipe is written by the event loop when it has room; here only the limits are checked.
         if self._stalled is None:
             self._flush()
         elif len(self._waiting) > MAX_FRAMES:
@@ -118,6 +120,7 @@ class PipeWriter:
             self._lost()
         else:
             self._rest()
+            # Only an empty queue guarantees that no frame is incomplete.
             if self._is_torn and self._on_torn is not None:
                 self._is_torn = False
                 self._on_torn(False)

@@ -54,6 +54,7 @@ def _signal(process: Identity, number: int) -> int | None:
                 return _signal_held(process, number, os.pidfd_open(process.pid))
         if not is_alive(process):
             return None
+        # Without a pidfd the pid could be reused between the check and the signal, which is very unlikely.
         os.kill(process.pid, number)
     except (ProcessLookupError, PermissionError):
         return None

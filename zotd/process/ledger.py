@@ -98,6 +98,7 @@ class ChildLedger:
         self.directory = directory
         pid = os.getpid()
         me = identify(pid) or Identity(pid, 0)  # without /proc, children are recorded but cannot be found again
+        # With the start time, so that a later process with this pid is another host.
         self._own = directory / f"{world()}.{me.pid}.{me.started}"
         self._has_failed = False
 
@@ -142,8 +143,10 @@ class ChildLedger:
             make_private_dir(str(self._own))
             for host in _inside(self.directory):
                 with suppress(OSError):  # at most one of these directories has it
+                    # Renamed and not copied, so that there is a record at every moment.
                     (host / mark).rename(path)
                     host.rmdir()
+            # The earlier daemon may have failed to write it, e.g. on a full disk.
             if not path.exists():
                 ChildEntry(path, self._made(path)).started(child.pid, what, is_kept=True)
 

@@ -76,6 +76,7 @@ class OrphanReaper:
             handover: set if the service may outlive this daemon, or is itself a survivor of an earlier one.
         """
         survivor = handover.survivor if handover else None
+        # A survivor keeps its entry: the environments of its descendants contain the mark of that entry.
         entry = self.ledger.taken_over(survivor.head.mark) if survivor else self.ledger.open()
         return ServiceClaim(entry, what, owners, ended=self._ended, handover=handover)
 
@@ -97,6 +98,7 @@ class OrphanReaper:
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _ended(self, claim: "ServiceClaim") -> None:
+        # After `close` no census is taken any more. The entry stays in the ledger, for the next host.
         if not self._is_closed:
             self._begin(f"strays of {claim.what}", self._hunt(claim))
 
@@ -136,6 +138,7 @@ class OrphanReaper:
             for child in abandoned:
                 self.ledger.forget(child)
                 if child.leader is not None:
+                    # The pid may be reused from now on.
                     descent.forget(child.leader.pid)
 
     async def _end(
@@ -188,6 +191,7 @@ class ServiceClaim:
 
     def command(self, argv: Sequence[str], env: Mapping[str, str]) -> list[str]:
         """Return the command to run: with a parent-death signal, unless the service may outlive this daemon."""
+        # The signal would also end a service that is meant to outlive this daemon.
         return ending_with_parent(argv, env) if self.handover is None else list(argv)
 
     def environment(self, env: Mapping[str, str]) -> dict[str, str]:
@@ -217,6 +221,7 @@ class ServiceClaim:
         """Start to end the orphans of a service that has exited and whose group was killed; does not wait."""
         descent.forget(self._pid)
         if self.handover is not None:
+            # Out of the store, or the next daemon would look for a process that has ended.
             self.handover.end()
         self.is_killed = is_killed
         self._ended(self)

@@ -53,6 +53,7 @@ class PipeReader:
 
     def drain(self) -> None:
         """Deliver what is in the pipe now, even if paused. After the child's exit that is all it ever wrote."""
+        # Bounded, because a descendant may write as fast as this loop reads.
         for _ in range(PIPE_BYTES // CHUNK_BYTES):
             if self.ended.is_set() or not self._deliver():
                 return

@@ -50,6 +50,7 @@ def _is_program(path: str) -> bool:
     if not Path(path).is_absolute():  # relative to the child's working directory it may be another file
         return False
     try:
+        # NONBLOCK: opening a named pipe must not block.
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False

@@ -84,6 +84,7 @@ class Service:
         if survivor is None:
             self._watch: ExitWatch | AdoptedWatch = watch_exit(pid, self._exited)
         else:
+            # An adopted process is not our child, so it cannot be waited for.
             self._watch = AdoptedWatch(pid, survivor.pidfd, self._exited)
 
     def write(self, frame: bytes) -> None:
@@ -136,6 +137,7 @@ class Service:
         self._signal(signal.SIGKILL)  # before `reap`: as long as the leader is a zombie, its group id is not reused
         self.is_alive = False
         code = self._watch.reap()
+        # All output precedes `exited`. Descendants that still hold a pipe are not waited for.
         for output in (self._stdout, self._stderr):
             output.drain()
             output.close()
@@ -205,8 +207,10 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> tuple[int, 
             os.close(fd)
         raise
     finally:
+        # With a copy of the child's end open in this process, a pipe would never reach its end.
         for fd in theirs:
             os.close(fd)
+    # From outside and after the start: a `preexec_fn` that sets the limit would force a `fork`.
     descriptors.give_back(process.pid)
     process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only `Service` waits for
     return process.pid, (ours[0], ours[1], ours[2])
