@@ -124,6 +124,7 @@ class SqliteJournal:
     async def delete(self, session: str) -> None:
         """Delete the session with all its records; does nothing if there is none."""
         await self.database.erase(partial(_delete, session=session))
+        # A later session with the same id has other records.
         self._damaged.pop(session, None)
 
     async def list(

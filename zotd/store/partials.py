@@ -50,6 +50,7 @@ class Partials:
         """Replace the session's queued text, or queue it."""
         slot = self._slots.get(session)
         if slot is not None:
+            # The queued write reads `newest` when its turn comes, so no second write is needed.
             slot.newest = kept
             return
         slot = self._slots[session] = _Slot(kept)
@@ -58,6 +59,7 @@ class Partials:
     def pass_by(self, session: str) -> None:
         """Call it before a commit of the session is queued: later texts must be written after that commit."""
         slot = self._slots.pop(session, None)
+        # The thread has taken an older text: the newer one needs a write of its own, in front of the commit.
         if slot is not None and slot.written is not None and slot.newest is not slot.written:
             self._send(session, slot)
 
@@ -69,6 +71,7 @@ class Partials:
         if error is not None and not self._complained:
             log.warning("the text of a running step could not be kept: %s", error)
         self._complained = error is not None
+        # `pass_by` has detached this slot, and the session may have another one by now.
         if self._slots.get(session) is not slot:
             return
         if error is None and slot.newest is not slot.written:  # it was replaced while it was being written

@@ -116,6 +116,7 @@ def messages_before(
 def row(connection: sqlite3.Connection, session: str) -> SessionRow | None:
     """Return the session with exactly this id, or None; raises UnreadableSessionError if its row is damaged."""
     with damage_told(session):
+        # Staged sessions are incomplete, and invisible until they are published.
         found = connection.execute("SELECT row FROM sessions WHERE id = ? AND state <> 'staged'", (session,)).fetchone()
     return row_of(session, *found) if found else None
 
@@ -124,6 +125,7 @@ def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
     """Return the session with this id; otherwise those with this name or id prefix, newest `updated` first."""
     if not text:
         return []
+    # An exact id takes precedence: a session must not become unreachable because another one is named like its id.
     exact = connection.execute(_EXACT, (text,)).fetchall()
     return list(map(_row, exact or connection.execute(_FIND, {"text": text}).fetchall()))
 

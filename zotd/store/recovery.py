@@ -49,6 +49,7 @@ class Recovery:
     @property
     def trouble(self) -> str | None:
         """Why the journal cannot be written at present; None if it can, as far as is known."""
+        # A session has met an error, but no trial has failed yet: the reason is known only to that session.
         if self._trouble is None and self._waiting:
             return "the journal could not be written"
         return self._trouble
@@ -99,6 +100,7 @@ class Recovery:
                 log.warning("the journal can be written again")
             self._trouble = None
             self._submit(Write(_empty, _ignore))  # give the trial's pages back
+            # Before the callbacks: each of them may register again at once, and must not wait for a long delay.
             self._delay_s = FIRST_S
             if not self._is_closed:
                 for callback in waiting:
@@ -108,6 +110,7 @@ class Recovery:
                 log.warning("%s; retrying until it succeeds", error)
             self._trouble = str(error)
             self._delay_s = min(2 * self._delay_s, LONGEST_S)
+            # In front, because they have waited for longer than those added during the trial.
             self._waiting = waiting + self._waiting
         for answer in asked:
             if not answer.done():

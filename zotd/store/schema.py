@@ -58,6 +58,7 @@ def open_for_writing(path: Path, tell: Callable[[str], None] = log.warning) -> s
             NewerSchemaError if a newer program wrote it.
     """
     try:
+        # Both before SQLite opens a file: it would remove the log of an empty database, and hide what was lost.
         refuse_torn(path)
         index = lost_log.known(path)
         if path.exists():
@@ -107,6 +108,7 @@ def read_at_rest(path: Path, look: Callable[[sqlite3.Connection], T]) -> T:
     if before is not None:
         with closing(open_read_only(path, at_rest=True)) as connection:
             found = look(connection)
+        # No daemon has opened the database in between, so the snapshot was consistent.
         if _rest_of(path) == before:
             return found
     with closing(open_read_only(path)) as connection:
@@ -196,6 +198,7 @@ def _rest_of(path: Path) -> tuple[int, int, int] | None:
 def _make(path: Path) -> None:
     """Create a database under a temporary name, so that a killed start never leaves an incomplete one."""
     draft = path.with_name(f".{path.name}.new")
+    # The log as well: SQLite would apply a leftover log to the new database.
     for name in _files(draft):
         name.unlink(missing_ok=True)  # of a start that was killed
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
@@ -241,6 +244,7 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
             len(MIGRATIONS),
             kept,
         )
+    # One transaction for each, so that an interrupted upgrade continues with the next migration.
     for version in range(found, len(MIGRATIONS)):
         with transaction(connection):
             MIGRATIONS[version](connection)

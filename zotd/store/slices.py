@@ -50,6 +50,7 @@ def after(shown: Iterable[tuple[int, int, bytes]], seq: int, limit_bytes: int) -
     for first, last, lines in shown:
         if last <= seq:
             continue
+        # The cursor may be within a record: skip the events before it.
         part = lines if first > seq else b"".join(lines.splitlines(keepends=True)[seq + 1 - first :])
         if parts and size + len(part) > limit_bytes:
             break

@@ -72,6 +72,7 @@ def copy(connection: sqlite3.Connection, row: SessionRow, share: Share) -> Sessi
     if not copied:
         raise StorageError(f"session {share.origin} was deleted while it was being copied")
     connection.executemany(_COPY, copied)
+    # Records without events have a `last_seq` of 0.
     last_seq = max([row.seq, *(columns[7] for columns in copied)])
     row = msgspec.structs.replace(row, records=copied[-1][1], seq=last_seq)
     save_row(connection, row)
@@ -108,6 +109,7 @@ def discard(connection: sqlite3.Connection, session: str) -> None:
 
 def sweep(connection: sqlite3.Connection, maker: str) -> bool:
     """Remove a slice of a session that was discarded or left incomplete by another process; True: call it again."""
+    # Sessions of this process are excluded, because they are being built right now.
     found = connection.execute("SELECT session FROM staged WHERE maker <> ? LIMIT 1", (maker,)).fetchone()
     if found is None:
         return False

@@ -102,6 +102,7 @@ class TokenStore:
         """
         digest = _digest(given)
         found = None
+        # No early exit, so that the duration does not depend on which token matches.
         for name, token in self._standing().items():
             if hmac.compare_digest(token.digest, digest):
                 found = name, token
@@ -127,6 +128,7 @@ class TokenStore:
         """
         secret = PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(SECRET_BYTES)).decode().rstrip("=")
         now = int(self._now())
+        # At least a second: times are stored as whole seconds, and a shorter lifetime would expire at once.
         expires = None if lifetime_s is None else now + max(1, round(lifetime_s))
         word = msgspec.convert(role.name.lower(), RoleName)
         token = Token(_digest(secret), word, now, tuple(sessions), expires)

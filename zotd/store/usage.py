@@ -105,6 +105,7 @@ def spent(connection: sqlite3.Connection, since: str) -> Tokens:
     """
     found = [attempt.figures.counted for attempt in _attempts(connection, since, END)]
     for session, records_ in connection.execute(_CUT).fetchall():
+        # The number after the last one, so that the search includes the last record.
         cut = _cut_attempt(connection, session, records_ + 1)
         if cut is not None and cut.time >= since:
             found.append(_figures_of_cut(cut).counted)

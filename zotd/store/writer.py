@@ -258,6 +258,7 @@ class Writer:
     def _commit(self, connection: sqlite3.Connection, group: Sequence[Write]) -> list[StorageError | None]:
         """Commit the group, or its writes one by one if that fails; the outcome of each write."""
         try:
+            # A write that runs alone cannot share a transaction; then every write of the group gets its own.
             if len(group) == 1 or not any(write.alone for write in group):
                 return self._transact(connection, group)
         except Exception as error:  # noqa: BLE001  (boundary: a failed write ends neither its group nor the thread)
