@@ -132,4 +132,4 @@ class ApprovalTable:
     def _remember(self, key: str, resolution: ApprovalResolution) -> None:
         self._resolved.setdefault(key, resolution)
         if len(self._resolved) > KEPT:
-            del self._resolved[next(iter(self._resolved))]
+            del self._resolved[next(iter(self._resolved))]  # the oldest, since a dict keeps its order

@@ -172,6 +172,7 @@ def estimate(reads: int, rates: Rates | None, floor: Floor) -> Tokens:
 
     `rates` are the model's prices; None if they are unknown.
     """
+    # A floor in tokens is for input and output together.
     tokens = Tokens(input=reads, output=max(OUTPUT_TOKENS, floor.tokens - reads))
     return _priced(tokens, rates, floor)
 
@@ -207,6 +208,7 @@ def _dollars(amount: float) -> str:
 
 
 def _priced(tokens: Tokens, rates: Rates | None, floor: Floor) -> Tokens:
+    # No floor for a local model: it exists for requests of unknown cost.
     usd = 0.0 if rates == FREE else max(floor.usd, (rates or GUESSED).usd(tokens))
     return Tokens(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, usd)
 

@@ -128,8 +128,10 @@ def _prefix(question: PermissionQuery) -> Choice | None:
         return None
     matches = list(dict.fromkeys(_match(part) for part in parts))
     rules = tuple(PermissionRule(SHELL, Action.ALLOW, match) for match in matches if match)
+    # If one command of the line gets no prefix, the line would need an approval again, whatever the others get.
     if len(rules) < len(matches) or not permissions.covers(rules, question):
         return None
+    # The prefixes are the commands themselves, which the choice `same` already offers.
     if all(rule == permissions.rule_for(question) for rule in rules):
         return None
     # A configured allow never matches a compound command (`permissions.covers` splits only for the session).
@@ -165,6 +167,7 @@ def _match(part: str) -> str | None:
 
 def _prefix_words(words: Sequence[Word]) -> int:
     """Number of words in the prefix of a command; 0 if it gets none."""
+    # Without the directory, because `/usr/bin/git` has the subcommands of `git`.
     name, texts = words[0].text.rpartition("/")[2], [word.text for word in words]
     if name in _NEVER:
         return 0

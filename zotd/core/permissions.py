@@ -118,6 +118,7 @@ class Ruling:
 def judge(policy: Policy, question: PermissionQuery) -> Ruling:
     """Return whether the call is allowed, denied or needs an approval."""
     ruling = _by_rules(policy, question) or _by_mode(policy.mode, question)
+    # Grants replace only an approval: what a rule denies stays denied.
     if ruling.action is Action.ASK and covers(policy.granted, question):
         return Ruling(Action.ALLOW, "session", f"{question.tool} was allowed for the rest of this session")
     return ruling
@@ -160,12 +161,14 @@ def covers(granted: Iterable[PermissionRule], question: PermissionQuery) -> bool
     A line of simple commands is covered if each of them is, by a rule with a `match`. Files in `STEERING` are only
     covered by a rule for the exact file.
     """
+    # A grant for a whole directory does not include its steering directories.
     rules = [rule for rule in granted if not (rule.match.endswith("/*") and _steers(question))]
     if _first(rules, Action.ALLOW, question):
         return True
     command = question.args.get("command")
     if question.tool != SHELL or question.extension is not None or not isinstance(command, str):
         return False
+    # A rule for any command does not cover compound lines, neither here nor in the configuration.
     named = [rule for rule in rules if rule.match != EVERYTHING]
     each = [replace(question, args={"command": part}) for part in shell.parts(command)]
     return bool(each) and all(_first(named, Action.ALLOW, one) for one in each)
@@ -193,6 +196,7 @@ def digest(tool: str, args: Mapping[str, object]) -> str:
 
     Canonical: keys sorted, no blanks, only ASCII.
     """
+    # ASCII only, so that clients in other languages can compute the same bytes.
     text = json.dumps({"args": args, "tool": tool}, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()
 

@@ -85,6 +85,7 @@ def resolve(claims: Iterable[NameClaim[T]], reserved: Collection[str], *, fold: 
     ours = {fold(name) for name in reserved}
     for claim in claims:
         key = fold(claim.name)
+        # For every claim, so that a tool or command that loses its plain name stays reachable.
         qualified[fold(f"{claim.owner}:{claim.name}")] = claim
         if key in ours:
             conflicts.append(Conflict(claim.name, OURS, claim.owner))

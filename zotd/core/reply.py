@@ -218,6 +218,6 @@ def parse_args(call: PartialCall) -> dict[str, object] | None:
         return {}
     try:
         value: object = msgspec.json.decode(text)
-    except (msgspec.MsgspecError, RecursionError):
+    except (msgspec.MsgspecError, RecursionError):  # the latter for deeply nested arguments
         return None
     return value if isinstance(value, dict) and not is_too_deep(value) else None

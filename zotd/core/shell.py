@@ -169,7 +169,7 @@ class _Finder:
 
     def _tree(self, root: SyntaxNode, depth: int) -> Sequence[Word] | None:
         only = None
-        waiting = [root]
+        waiting = [root]  # no recursion: brackets may be nested deeper than Python's stack
         while waiting:
             node = waiting.pop()
             if node.type in _COMMANDS:
@@ -192,7 +192,7 @@ class _Finder:
         if not words[0].is_fixed or not name:
             self.is_understood = False
             return
-        if name != words[0].text:
+        if name != words[0].text:  # a rule for `rm` applies to `/bin/rm`
             self.commands.append(" ".join([name, *(word.text for word in words[1:])]))
         self._inside(name, words[1:], depth + 1)
 
@@ -222,7 +222,7 @@ class _Finder:
     def _wrapped(self, wrapper: _Wrapper, args: Sequence[Word], depth: int) -> None:
         for start in _starts(wrapper, args):
             self._command(args[start:], depth)
-        if wrapper.has_text:
+        if wrapper.has_text:  # any argument with a blank may be the line that the program passes to a shell
             for word in args:
                 text = word.text.partition("=")[2] if word.text.startswith("--") else word.text
                 if " " in text or "\t" in text or not word.is_fixed:
@@ -263,7 +263,7 @@ class _Finder:
         at = 0
         while at < len(args) and args[at].text.startswith("-"):
             at += 2 if args[at].text in _GIT_VALUES else 1
-        if at:
+        if at:  # a rule for `git log` applies to `git -C dir log`
             self.commands.append(" ".join(["git", *(word.text for word in args[at:])]))
         for number, word in enumerate(args):
             option, _, value = word.text.partition("=")

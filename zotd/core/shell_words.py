@@ -88,7 +88,7 @@ def _word(node: SyntaxNode) -> Word:
         case "raw_string":
             return Word(source[1:-1])
         case "ansi_c_string":
-            return Word(source[2:-1], "\\" not in source)
+            return Word(source[2:-1], "\\" not in source)  # escapes are not decoded, so their value is unknown
         case "translated_string" | "string":
             inner = source.removeprefix("$")[1:-1]
             is_fixed = all(child.type in {'"', "$", "string_content"} for child in _leaves(node))

@@ -149,7 +149,7 @@ class Supervision:
 
     def _start(self) -> None:
         if self._state in {ExtensionState.STOPPED, ExtensionState.PARKED}:
-            self._crashes.clear()
+            self._crashes.clear()  # an explicit start gets all attempts again
             self._begin()
 
     def _stop(self) -> None:
@@ -157,7 +157,7 @@ class Supervision:
             return
         self._restart_at = None
         self._is_replacing = False
-        self._current = self._next = None
+        self._current = self._next = None  # their exits are no crashes any more
         self._withdraw("was stopped")
         self._end_reload("was stopped")
         self._show(ExtensionState.STOPPING)
@@ -170,7 +170,7 @@ class Supervision:
             self._do(life.ReloadsDone("is being stopped"))
             return
         self._is_reloading = True
-        self._crashes.clear()
+        self._crashes.clear()  # the crashes of the old code say nothing about the new one
         if self._next is not None:
             self._dismiss(self._next, "was replaced")
             self._next = None
@@ -232,7 +232,7 @@ class Supervision:
             self._ready(key, process)
         elif process.phase is Phase.READY and process.owes_ready and kind == "ready":
             process.owes_ready = False
-            self._show(ExtensionState.READY)
+            self._show(ExtensionState.READY)  # removes the reason `LATE`
         elif process.phase is Phase.SETTLING:
             process.deadline = self._settled_at(process)
 
@@ -282,7 +282,7 @@ class Supervision:
     def _crashed(self, process: _Process, reason: str) -> None:
         self._current = None
         if self._next is not None:
-            self._promote(self._next)
+            self._promote(self._next)  # the reload is in progress already, so no restart is needed
             return
         self._withdraw(reason)  # after a failed `replace` the old registrations are still offered
         self._end_reload(reason)
@@ -306,7 +306,7 @@ class Supervision:
     # --- time -------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        for key, process in list(self._processes.items()):
+        for key, process in list(self._processes.items()):  # a copy: `_gone` removes processes
             if process.deadline is not None and process.deadline <= self._now:
                 self._overdue(key, process)
         if self._restart_at is not None and self._restart_at <= self._now:
@@ -329,7 +329,7 @@ class Supervision:
             case Phase.TERMINATED:
                 self._kill(key, process)
             case Phase.KILLED:
-                self._gone(key, process, process.cause or "could not be killed")
+                self._gone(key, process, process.cause or "could not be killed")  # do not block a restart for ever
 
     # --- steps ------------------------------------------------------------------------------------------------
 
@@ -390,7 +390,7 @@ class Supervision:
             self._do(life.ReloadsDone(error))
 
     def _show(self, state: ExtensionState, reason: str = "") -> None:
-        if (state, reason) != (self._state, self._reason) or reason:
+        if (state, reason) != (self._state, self._reason) or reason:  # the same failure twice is shown twice
             self._state, self._reason = state, reason
             self._do(life.Show(state, reason))
 

@@ -271,7 +271,7 @@ class Transcript:
 
     def _compact(self, record: records.Compaction) -> None:
         self._know(record.known)
-        kept = self.messages[-record.kept :] if record.kept else []
+        kept = self.messages[-record.kept :] if record.kept else []  # `[-0:]` would be all of them
         self.messages = [Message("user", [Text(SUMMARY_HEAD + record.summary)], record.time), *kept]
 
     def _clear(self) -> None:

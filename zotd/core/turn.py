@@ -182,6 +182,7 @@ class Turn:
         self._context = context
         self._compact_from = compact_from
         self._attempt = 0
+        # One id for all awaited actions: a run waits for at most one of reply, pause and summary at a time.
         self._awaited: int | None = None
         self._opened = False
         self._step = 0
@@ -243,7 +244,7 @@ class Turn:
                 return [RequestCompaction(self._expect())] if self._is_compacting else self._send()
             case CompactionDone():
                 self._is_compacting = False
-                self._failures = 0
+                self._failures = 0  # the model works again, so the next failure begins a new outage
                 return self._send()
 
     @property
@@ -347,7 +348,6 @@ class Turn:
         return [End(stop, open_step, error)]
 
     def _expect(self) -> int:
-        # One id at a time: a run waits for at most one of reply, delay and summary.
         self._attempt += 1
         self._awaited = self._attempt
         return self._attempt

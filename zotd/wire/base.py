@@ -35,7 +35,7 @@ def decode(data: bytes, kind: type[T]) -> T:
         BadFrameError: not UTF-8, not JSON, too deep, or not of that shape; names the offending field.
     """
     try:
-        data.decode()  # msgspec does not look into the strings of fields that it skips
+        data.decode()  # msgspec does not check the encoding of fields that it skips
         return msgspec.json.decode(data, type=kind)
     except RecursionError as error:
         raise BadFrameError("the JSON is nested too deeply") from error
