@@ -1,6 +1,6 @@
-// What a session is doing, in a few words. Pure.
+// Describes what a session is doing in a few words. Pure.
 
-/** One line; empty when nothing happens and nothing waits. `mayDecide`: this client can answer questions. */
+/** One line; empty if the session is idle. `mayDecide`: this client may approve calls. */
 export function activity({ approvals, run, entries, held, queue, session }) {
   if (approvals.length > 0) return `Needs you: ${approvals[0].tool}`;
   if (run !== null) return run.retry || busy(entries);

@@ -1,38 +1,38 @@
-// Entries of a conversation as elements.
+// Renders entries of a conversation.
 
 import { changesOf, diffRows } from "./diff.js";
 import { element, fill } from "./elements.js";
 import { cut } from "./harmless.js";
 import { showProse } from "./prose.js";
 
-// Lines of a result that are shown at once; the others when somebody opens them.
+// Lines of a result that are shown while it is collapsed.
 const CARD_LINES = 8;
 
-// The argument that says what a call is about, by tool.
+// The most informative argument of a call, by tool.
 const SUBJECTS = {
   ...{ bash: "command", "!": "command", "!!": "command" },
   ...{ read: "path", write: "path", edit: "path" },
   ...{ grep: "pattern", glob: "pattern" },
 };
 
-// More does not fit on a line.
+// Longest summary of a call; more does not fit on a line.
 const SUBJECT_CHARS = 300;
 
 const OUTCOMES = { writing: "being written", running: "running", done: "done", cut: "no result" };
 
-/** Show an entry in the item of the list that is its own; it may show an earlier one of the same key. */
+/** Renders an entry into its list item, which may contain an earlier version of it. */
 export function showEntry(item, entry) {
   item.className = `entry ${entry.kind}`;
   SHOWS[entry.kind](item, entry);
 }
 
-/** Text as it is, or, when it is one, as a diff. */
+/** Renders text, as a diff if it is one. */
 export function verbatim(text, label) {
   const rows = diffRows(text);
   return output(label, ...(rows === null ? [text] : rows.map(rowElement)));
 }
 
-/** What a call is about, on one line. */
+/** The summary of a call's arguments, on one line. */
 export function subject(name, args) {
   const said = args[SUBJECTS[name]];
   const values = Object.values(args).filter((value) => ["string", "number", "boolean"].includes(typeof value));
@@ -46,7 +46,7 @@ const SHOWS = {
     fill(item, from, element("p", { dir: "auto" }, text), images ? imagesNote(images) : null);
   },
   reply: (item, { text, open }) => {
-    item.setAttribute("aria-busy", String(open)); // it is read aloud when it is whole
+    item.setAttribute("aria-busy", String(open)); // screen readers read it when it is complete
     showProse(item, cut(text));
   },
   thought: (item, { text, open }) => {
@@ -99,7 +99,7 @@ function body({ name, args, progress, result }) {
   return [shown, result.images ? imagesNote(result.images) : null];
 }
 
-/** What a call writes into a file, where its arguments say it. */
+/** The text that a call writes into a file, if its arguments contain it. */
 function written(name, args) {
   return name === "write" && typeof args.content === "string" ? foldedText(args.content, "New content") : null;
 }
@@ -110,7 +110,7 @@ function foldedText(text, label) {
   return folded(lines.map((line) => `${line}\n`), label);
 }
 
-/** The first lines, and the others when somebody opens them; null when there are none. */
+/** The first lines, and a button for the others; null if there are none. */
 function folded(lines, label) {
   if (lines.length === 0) return null;
   const box = output(label, ...lines.slice(0, CARD_LINES));
@@ -130,7 +130,7 @@ function output(label, ...lines) {
   return element("pre", { class: "output", tabindex: "0", role: "group", "aria-label": label }, ...lines);
 }
 
-/** As a terminal would show them: what a carriage return goes back over is gone. */
+/** Text as a terminal shows it: a carriage return overwrites the line before it. */
 function lastLines(text) {
   const lines = text.trimEnd().split("\n").slice(-CARD_LINES);
   return lines.map((line) => line.replace(/\r$/, "").split("\r").at(-1)).join("\n");

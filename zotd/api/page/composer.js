@@ -1,22 +1,22 @@
-// The prompt box, what waits behind it, and the button that stops a run.
+// The prompt box, the queued prompts, and the button that aborts a run.
 
 import { byId, element, fill, say } from "./elements.js";
 import { CallError } from "./wire.js";
 
-// Texts that were written for a session and not sent; they last as long as the page.
+// Unsent texts by session; kept until the page is closed.
 const drafts = new Map();
 
 export class Composer {
   #call;
   #own;
   #session = "";
-  #sending = null; // {text, requestId} of a prompt whose answer has not come
-  #queue = null; // the one that is shown
+  #sending = null; // {text, requestId} of a prompt without a response
+  #queue = null; // the queue that is displayed
   #form = byId("composer");
   #text = byId("prompt");
   #problem = byId("problem");
 
-  /** `call(type, fields)` sends a command about the session that is shown; `own(id)` is told which inputs are ours. */
+  /** `call(type, fields)` sends a command for the current session; `own(id)` records an input of this client. */
   constructor({ call, own }) {
     this.#call = call;
     this.#own = own;
@@ -26,7 +26,7 @@ export class Composer {
     byId("continue").addEventListener("click", () => this.#command("run_command", { name: "continue" }));
   }
 
-  /** The box belongs to that session from now on. */
+  /** Switches to another session. */
   open(session) {
     if (this.#session) drafts.set(this.#session, this.#text.value);
     this.#session = session;
@@ -35,7 +35,7 @@ export class Composer {
     say(this.#problem, "");
   }
 
-  /** `maySubmit`: this client's role is enough; `isLive`: there is a connection. */
+  /** `maySubmit`: the role of this client permits prompts; `isLive`: it is connected. */
   show({ run, queue, held }, { maySubmit, isLive }) {
     this.#form.hidden = !maySubmit;
     const isBusy = run !== null;
@@ -61,7 +61,7 @@ export class Composer {
   }
 
   #pressed(event) {
-    // On a touch screen Enter is how a line ends, for there is no Shift+Enter.
+    // On a touch screen Enter inserts a newline, because there is no Shift+Enter.
     const isTouch = matchMedia("(pointer: coarse)").matches;
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || isTouch) return;
     event.preventDefault();
@@ -77,7 +77,7 @@ export class Composer {
     const text = this.#text.value;
     const session = this.#session;
     if (!text.trim()) return;
-    // The same text sent again after a lost connection is the same prompt: the daemon takes it once.
+    // The same text sent again after a lost connection keeps its request id, so the daemon accepts it only once.
     const requestId = this.#sending?.text === text ? this.#sending.requestId : newId();
     this.#sending = { text, requestId };
     const fields = { message: text, when_busy: whenBusy, request_id: requestId };
@@ -88,7 +88,7 @@ export class Composer {
     if (this.#text.value === text) this.#text.value = "";
   }
 
-  /** The answer, null when there is none: the reason is shown. */
+  /** Sends a command and returns its response; null if it failed, and the reason is displayed. */
   async #command(type, fields = {}) {
     try {
       const answer = (await this.#call(type, fields)) ?? {};
@@ -102,7 +102,7 @@ export class Composer {
   }
 }
 
-/** An id that nobody else makes. Not `randomUUID`, which plain HTTP to another machine does not have. */
+/** A unique id. `randomUUID` is not available on pages served over plain HTTP by another machine. */
 export function newId() {
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

@@ -1,12 +1,12 @@
-// The list of entries: only what has changed is made anew, and what somebody reads stays where it is.
+// The list of entries. Only changed entries are rendered again, and the scroll position is kept.
 
 import { showEntry } from "./cards.js";
 import { element } from "./elements.js";
 
-// So near to the end a reader counts as being there, and goes with it.
+// Distance from the end within which the list follows new entries.
 const NEAR_PX = 60;
 
-// More entries at once are not news but history, which nobody wants to be read aloud unasked.
+// More entries at once are history and not news, and are not announced to screen readers.
 const NEWS = 5;
 
 export class Conversation {
@@ -22,16 +22,16 @@ export class Conversation {
     scroller.addEventListener("scroll", () => {
       this.#isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_PX;
     });
-    // A question comes up below it, or a phone's keyboard: who is at the end stays there.
+    // If a question or a phone's keyboard reduces the height, a list at its end stays there.
     new ResizeObserver(() => this.#isAtEnd && this.toEnd()).observe(scroller);
   }
 
-  /** The newest entry is in sight. */
+  /** Whether the newest entry is visible. */
   get isAtEnd() {
     return this.#isAtEnd;
   }
 
-  /** Another session is shown: from its end on. */
+  /** Shows another session, from its end on. */
   clear() {
     this.#list.replaceChildren();
     this.#items.clear();
@@ -55,7 +55,7 @@ export class Conversation {
     else if (this.#list.firstElementChild !== first) this.#scroller.scrollTop = this.#scroller.scrollHeight - fromEnd;
   }
 
-  /** What comes in front is wanted: the end is not gone back to. */
+  /** Stops following the end, because the user asks for older entries. */
   leaveEnd() {
     this.#isAtEnd = false;
   }

@@ -1,12 +1,12 @@
-// Where a client has read to in a session: an event is taken once, and none is left out (docs/protocol.md, "Sessions").
+// The position up to which a client has read a session: each event is applied exactly once (docs/protocol.md, "Sessions").
 
-/** Events are missing: attaching again with the cursor gets them. */
+/** Events are missing; attaching again with the cursor gets them. */
 export class GapError extends Error {}
 
 /**
- * Whether an event was not taken yet by a reader that has taken everything up to the `seq` `last`.
+ * Whether an event is new to a reader that has applied everything up to the `seq` `last`; throws `GapError`.
  *
- * Live events carry no `seq` and are always new; `replay_complete` carries the one at which the replay has ended.
+ * Live events have no `seq` and are always new; that of `replay_complete` is the end of the replay.
  */
 export function isFresh(event, last) {
   if (event.seq === undefined) return true;

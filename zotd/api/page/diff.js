@@ -1,8 +1,8 @@
-// Unified diffs as rows. Pure.
+// Parses unified diffs. Pure.
 
 const HUNK = /^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@/;
 
-/** `{sign, text}` for each line, with `sign` `+`, `-`, a space, or `@` for what stands around; null: it is no diff. */
+/** `{sign, text}` for each line, with `sign` `+`, `-`, a space, or `@` for headers; null if the text is no diff. */
 export function diffRows(text) {
   const rows = [];
   let [gone, come, isDiff] = [0, 0, false];
@@ -21,7 +21,7 @@ export function diffRows(text) {
   return isDiff ? rows : null;
 }
 
-/** What changes, without the names of the files, the numbers of the lines, and empty lines in front. */
+/** The changed lines, without file names, line numbers and leading empty lines. */
 export function changesOf(rows) {
   const start = rows.findIndex(({ sign, text }) => sign !== "@" && (sign !== " " || text.trim()));
   const shown = start < 0 ? [] : rows.slice(start);
@@ -29,6 +29,6 @@ export function changesOf(rows) {
 }
 
 function signOf(line) {
-  if (line === "") return " "; // an empty line whose space somebody has trimmed
+  if (line === "") return " "; // an empty line whose leading space was trimmed
   return "+- ".includes(line[0]) ? line[0] : "@";
 }

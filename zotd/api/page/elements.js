@@ -1,10 +1,10 @@
-// The one way in which this page makes elements: whatever it is given is text, and harmless.
+// The only place that creates elements: all content is inserted as text and sanitized.
 
 import { harmless } from "./harmless.js";
 
 /**
- * An element with attributes and children. Strings among them become text, never markup; functions, whose names begin
- * with `on`, become listeners; an attribute that is false or undefined is left out, one that is true is empty.
+ * Creates an element. Strings among the children become text, never markup. Attributes whose value is a function become
+ * listeners (their names begin with `on`), those that are false or undefined are omitted, and true means an empty value.
  */
 export function element(name, attributes = {}, ...children) {
   const made = document.createElement(name);
@@ -17,13 +17,13 @@ export function element(name, attributes = {}, ...children) {
   return made;
 }
 
-/** Put these into `parent` instead of what is in it. */
+/** Replaces the children of `parent`. */
 export function fill(parent, ...children) {
   const kept = children.filter((child) => child !== null && child !== "");
   parent.replaceChildren(...kept.map((child) => (typeof child === "string" ? harmless(child) : child)));
 }
 
-/** Set the text of an element, unless it is the same: what is read aloud when it changes is not read twice. */
+/** Sets the text of an element if it differs, so that a live region is not announced again. */
 export function say(node, text) {
   const shown = harmless(text);
   if (node.textContent !== shown) node.textContent = shown;

@@ -1,13 +1,13 @@
-// What a conversation shows, in order: entries, made of stored messages. Pure.
+// Converts stored messages into the entries that a conversation shows, in order. Pure.
 //
 //   {key, kind: "user", text, images, sender, seq}
-//   {key, kind: "reply", text, open, seq}            open: more of it is coming
+//   {key, kind: "reply", text, open, seq}            open: it is still arriving
 //   {key, kind: "thought", text, open}
 //   {key, kind: "tool", id, name, args, written, progress, result, state, seq}
-//                                                     state: writing, running, done, cut (it will have no result)
+//                                                     state: writing, running, done, cut (it will get no result)
 //   {key, kind: "note", level, text, source}
 //
-// `seq` is that of the event that showed it. A call and its result, which are two messages, are one entry.
+// `seq` is that of the event with the message. A call and its result are two messages but one entry.
 
 import { cut } from "./harmless.js";
 
@@ -16,24 +16,24 @@ export function textOf(content) {
   return content.map((block) => (block.type === "text" ? block.text : "")).join("");
 }
 
-/** How many images it has. */
+/** Number of images. */
 export function imagesIn(content) {
   return content.filter((block) => block.type === "image").length;
 }
 
-/** A call that is being written, runs, or has been answered; `known` is what is known of it already. */
+/** A call that is arriving, running or complete; `known` is the entry so far. */
 export function toolEntry(id, known) {
   const nothing = { name: "tool", args: {}, written: 0, progress: "", result: null, state: "running" };
   return { key: `t${id}`, kind: "tool", id, ...nothing, ...known };
 }
 
-/** What a `tool_result`, of a message or of an event, adds to its call. */
+/** The fields that a `tool_result`, in a message or an event, adds to its call. */
 export function answered({ content, is_error: isError = false, extension = "" }) {
   const result = { text: cut(textOf(content)), images: imagesIn(content), isError, extension };
   return { result, state: "done", progress: "" };
 }
 
-/** A command that a person runs or has run; `content` is its output, null while it runs. */
+/** A user's command; `content` is its output, null while it is running. */
 export function shellEntry(shell, content, seq) {
   const known = { name: shell.context ? "!" : "!!", args: { command: shell.command }, seq };
   if (content === null) return toolEntry(shell.id, known);
@@ -41,14 +41,14 @@ export function shellEntry(shell, content, seq) {
   return toolEntry(shell.id, { ...known, ...answered({ content, is_error: isError }) });
 }
 
-/** Messages as entries; `isRunning`: calls without a result may still get one. */
+/** Converts messages into entries; `isRunning`: calls without a result may still get one. */
 export function entriesOf(messages, isRunning) {
   const entries = messages.flatMap((message) => ofMessage(message));
   const joined = withResults(entries);
   return isRunning ? joined : joined.map((entry) => (entry.state === "running" ? { ...entry, state: "cut" } : entry));
 }
 
-/** Older entries before those that are known; what both have is there once. */
+/** Prepends older entries, without duplicates. */
 export function joinedBefore(older, known) {
   const keys = new Set(known.filter((entry) => entry.kind !== "tool").map(identity));
   const calls = new Map(known.filter((entry) => entry.kind === "tool").map((entry) => [entry.key, entry]));
@@ -56,7 +56,7 @@ export function joinedBefore(older, known) {
   return withResults([...before, ...known]);
 }
 
-// The key of an entry that grew from deltas was made before its `seq` was known.
+// An entry that grew from deltas got its key before its `seq` was known.
 function identity(entry) {
   return entry.seq === undefined ? entry.key : `${entry.kind}${entry.seq}`;
 }
@@ -72,7 +72,7 @@ function ofMessage(message) {
   return text ? [{ key: `m${seq}`, kind: "reply", text, open: false, seq }, ...entries] : entries;
 }
 
-// A result whose call stands in an older message: it has no name until that is there.
+// The call of this result is in an older message, so its name is not known yet.
 function orphan(block, seq) {
   return toolEntry(block.call_id, { name: "", ...answered(block), seq });
 }

@@ -1,8 +1,8 @@
-// Follows one session: attaches on each connection with the cursor, and hands over what is new.
+// Follows one session: attaches on each connection with the cursor, and passes on what is new.
 
 import { GapError, isFresh } from "./cursor.js";
 
-// Messages of a snapshot, and of a page of older ones.
+// Number of messages in a snapshot, and in a page of older ones.
 const PAGE = 50;
 
 export class Follower {
@@ -13,17 +13,17 @@ export class Follower {
   #isAttached = false;
   #isLeft = false;
 
-  /** `took({snapshot})`, `took({event})` get what comes, in order; what was missed comes behind a resumed snapshot. */
+  /** `took({snapshot})` and `took({event})` are called in order; missed events follow a resumed snapshot. */
   constructor(wire, session, took) {
     this.#wire = wire;
     this.#session = session;
     this.#took = took;
   }
 
-  /** On a new connection, or again when a new snapshot is wanted; rejects as `Wire.call`. */
+  /** Attaches on a new connection, or again for a new snapshot; rejects like `Wire.call`. */
   async attach({ afresh = false } = {}) {
     this.#isAttached = false;
-    if (afresh) this.#cursor = null; // also for the attempts after this one, if its answer is lost
+    if (afresh) this.#cursor = null; // also for later attempts, if the response is lost
     const after = this.#cursor === null ? {} : { after: this.#cursor };
     const snapshot = await this.#wire.call("attach", { session: this.#session, limit: PAGE, ...after });
     if (this.#isLeft) return;
@@ -33,7 +33,7 @@ export class Follower {
     this.#took({ snapshot });
   }
 
-  /** An event of the connection, of whichever session. */
+  /** Handles an event of the connection, of any session. */
   heard(event) {
     if (event.session !== this.#session || !this.#isAttached) return;
     try {
@@ -48,15 +48,15 @@ export class Follower {
     this.#took({ event });
   }
 
-  /** A page of what was said before the `seq`. */
+  /** Requests a page of messages before `seq`. */
   older(before) {
     return this.#wire.call("session.history", { session: this.#session, before, limit: PAGE });
   }
 
-  /** Nothing comes any more. */
+  /** Detaches; no further events are passed on. */
   leave() {
     this.#isAttached = false;
     this.#isLeft = true;
-    this.#wire.call("detach", { session: this.#session }).catch(() => {}); // without a connection it is left already
+    this.#wire.call("detach", { session: this.#session }).catch(() => {}); // a lost connection has detached already
   }
 }

@@ -1,18 +1,18 @@
-// What models, tools and other people have written, made unable to hide or to turn round what is beside it: what
-// zotd/sanitize.py does for terminals, with its table.
+// Escapes characters with which texts of models, tools or other people could hide or reorder what is next to them, like
+// zotd/sanitize.py does for terminals, with the same table.
 
 import { COLOURS, HIDDEN } from "./hidden.js";
 
-// Longest text that is shown of one thing. Twice what a model writes at once; a tool's result may have megabytes.
+// Longest text displayed: twice what a model writes at once; a tool's result may have megabytes.
 export const SHOWN_CHARS = 100_000;
 
-/** The same text with each character that does more, or less, than to be seen shown as its code; newlines stay. */
+/** Replaces each character that is invisible or affects others by its code; newlines are kept. */
 export function harmless(text) {
   const lines = text.replace(COLOURS, "").replaceAll("\r\n", "\n");
   return lines.replace(HIDDEN, (characters) => [...characters].map(shown).join(""));
 }
 
-/** At most `limit` characters of it, with a word about what is left out. */
+/** Cuts text to `limit` characters, and says how much was left out. */
 export function cut(text, limit = SHOWN_CHARS) {
   if (text.length <= limit) return text;
   return `${text.slice(0, limit)}\n… ${(text.length - limit).toLocaleString("en")} more characters`;

@@ -1,22 +1,22 @@
-// The list of sessions as elements.
+// Renders the list of sessions.
 
 import { element, fill, say } from "./elements.js";
 import { label, ordered } from "./sessions.js";
 
-/** Show the sessions in `list`; `current` is the id of the one that is open. */
+/** Renders the sessions into `list`; `current` is the id of the open one. */
 export function showSessions(list, sessions, current) {
   const focused = document.activeElement?.getAttribute("href");
   fill(list, ...ordered(sessions).map((session) => itemOf(session, session.id === current)));
-  list.querySelector(`a[href="${CSS.escape(focused ?? "")}"]`)?.focus(); // the item was made anew under it
+  list.querySelector(`a[href="${CSS.escape(focused ?? "")}"]`)?.focus(); // the focused item was rendered again
 }
 
-/** The figures of a session in one line. */
+/** The figures of a session on one line. */
 export function showFacts(node, session, usage) {
   const cost = usage?.cost_usd >= 0.01 ? `$${usage.cost_usd.toFixed(2)}` : "";
   say(node, [session.model, session.mode, session.cwd, cost].filter(Boolean).join(" · "));
 }
 
-/** What people know a session by. */
+/** The name of a session, or what replaces it. */
 export function nameOf(session) {
   return session.name || "New session";
 }

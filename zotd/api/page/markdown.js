@@ -1,11 +1,11 @@
-// Markdown as data: blocks of spans. Small on purpose: headings, paragraphs, lists, quotes, fenced code; in a line
-// code, bold, emphasis and links. Whatever is none of these stays the text that it is, so there is nothing to escape.
+// Parses a small subset of Markdown into blocks of spans: headings, paragraphs, lists, quotes, fenced code; code, bold,
+// emphasis and links within a line. Everything else stays plain text, so there is nothing to escape.
 //
 //     blocks("# Hi\n\nA `b`.")  ->  [{kind: "heading", level: 1, source: "# Hi", spans: [...]}, ...]
 //
-// `source` is the text of the block: who shows a reply as it grows makes only the blocks anew whose source has changed.
+// `source` is the text of a block; while a reply grows, only blocks with a changed source have to be rendered again.
 
-// No pattern can match a text in two ways: the time is linear in its length, whatever a model writes.
+// No pattern can match a text in two ways, so the time is linear in its length, whatever a model writes.
 const FENCE = /^\s*(`{3,}|~{3,}(?!~))([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})\s(.*)$/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$/;
@@ -24,13 +24,13 @@ const SPAN = new RegExp(
   "g",
 );
 
-// What belongs to the sentence around an address and not to the address.
+// Punctuation after an address that belongs to the sentence.
 const ENDING = /[.,;:!?*_~]{1,3}$/;
 
-// A longer paragraph is shown as plain text: nobody has written it to be read.
+// Longer paragraphs are shown as plain text; they are generated data rather than prose.
 const SPAN_CHARS = 20_000;
 
-/** The blocks of a text, in order. A fence that is not closed yet reaches to the end. */
+/** The blocks of a text, in order. An unclosed fence extends to the end. */
 export function blocks(text) {
   const lines = text.split("\n");
   const found = [];
@@ -47,7 +47,7 @@ export function blocks(text) {
   return found;
 }
 
-/** A line's text taken apart: `{kind, text}`, and for a link `{kind: "link", text, address}`. */
+/** The spans of a line: `{kind, text}`, and for a link `{kind: "link", text, address}`. */
 export function spans(text) {
   if (text.length > SPAN_CHARS) return [{ kind: "text", text }];
   const found = [];
@@ -63,7 +63,7 @@ export function spans(text) {
   return found;
 }
 
-/** `target` as an address that may be opened, spelled as the browser understands it; null for every other one. */
+/** Normalises `target` if it is an address that may be opened; null otherwise. */
 export function address(target) {
   let url;
   try {
@@ -71,7 +71,7 @@ export function address(target) {
   } catch {
     return null;
   }
-  // `https://bank.example@evil.example` leads to the second: such an address is only ever written to deceive.
+  // `https://bank.example@evil.example` leads to the second host; such addresses are used only to deceive.
   if (!["http:", "https:"].includes(url.protocol) || url.username || url.password) return null;
   return url.href;
 }

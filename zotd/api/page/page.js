@@ -1,4 +1,4 @@
-// The page: who is let in, which session is open, and when what is known is shown.
+// The page: login, the open session, and when to render.
 
 import { activity } from "./activity.js";
 import { Composer, newId } from "./composer.js";
@@ -11,7 +11,7 @@ import { PAGE, label, listed, told } from "./sessions.js";
 import { EMPTY, MOST, NEWEST, attached, oldestSeq, owned, reduce, trimmed, withOlder } from "./state.js";
 import { CallError, LostError, Wire } from "./wire.js";
 
-// Where the token is kept: for this tab, until it is closed.
+// Where the token is stored: for this tab, until it is closed.
 const TOKEN = "zot.token";
 
 const ROLES = ["read", "submit", "approve", "admin"];
@@ -23,17 +23,17 @@ let follower = null;
 let link = "";
 let role = 0;
 let sessions = new Map();
-let nextPage; // the cursor of `session.list`; undefined: all are known
+let nextPage; // the cursor of `session.list`; undefined if all sessions are known
 let state = EMPTY;
 let opened = "";
 let isDrawing = false;
-let shown = {}; // what the list was made of
+let shown = {}; // what was rendered last
 
 const conversation = new Conversation({ list: byId("conversation"), scroller: byId("scroller") });
 const questions = new Questions(byId("questions"), decide);
 const composer = new Composer({ call: ofSession, own: (id) => change(owned(state, id)) });
 
-// --- the door --------------------------------------------------------------------------------------------------------
+// --- connection ------------------------------------------------------------------------------------------------------
 
 function enter(token) {
   const url = new URL("/v1", location.href);
@@ -69,7 +69,7 @@ async function arrived(hello) {
   role = ROLES.indexOf(hello.role);
   byId("desk").hidden = false;
   try {
-    // In this order: what changes while the list is made is told behind it.
+    // Subscribe before listing: changes during the listing are then reported as events.
     await wire.call("subscribe", { topics: ["sessions"] });
     await Promise.all([listFrom(undefined), follower?.attach()]);
   } catch (error) {
@@ -127,16 +127,16 @@ function change(next) {
   draw();
 }
 
-// --- what people do --------------------------------------------------------------------------------------------------
+// --- user actions ----------------------------------------------------------------------------------------------------
 
 function ofSession(type, fields) {
-  const isChange = type !== "prompt"; // which brings an id of its own
+  const isChange = type !== "prompt"; // a prompt has a request id of its own
   return wire.call(type, { session: opened, ...(isChange ? { request_id: newId() } : {}), ...fields });
 }
 
 async function decide({ approval, args_digest: digest }, decision) {
   try {
-    change(owned(state, approval)); // before the answer: the event may come with it
+    change(owned(state, approval)); // before the response, because the event may arrive with it
     await ofSession("approve", { approval, args_digest: digest, ...decision });
   } catch (error) {
     questions.failed(error.message);
@@ -157,15 +157,15 @@ async function showOlder() {
   }
 }
 
-/** A lost connection is told by the link, which comes back; everything else the daemon has said no to. */
+/** Shows an error of the daemon. A lost connection is shown by the link, which reconnects. */
 function failed(error) {
   if (error instanceof CallError) say(byId("problem"), error.message);
   else if (!(error instanceof LostError)) throw error;
 }
 
-// --- what is shown ---------------------------------------------------------------------------------------------------
+// --- rendering -------------------------------------------------------------------------------------------------------
 
-/** Show what is known now with the next frame: 5,000 deltas are as many changes, and a few dozen frames. */
+/** Renders with the next frame, so that 5,000 deltas cause only a few dozen renderings. */
 function draw() {
   if (isDrawing) return;
   isDrawing = true;
@@ -199,11 +199,11 @@ function drawSession() {
   byId("newest").hidden = conversation.isAtEnd;
   questions.show(state.approvals, role >= ROLES.indexOf("approve"));
   say(byId("activity"), activity(state));
-  byId("activity").classList.toggle("unseen", state.approvals.length > 0); // the question stands beside it
+  byId("activity").classList.toggle("unseen", state.approvals.length > 0); // the question is displayed next to it
   composer.show(state, { maySubmit: role >= ROLES.indexOf("submit"), isLive: link === "live" });
 }
 
-// --- the beginning ---------------------------------------------------------------------------------------------------
+// --- start -----------------------------------------------------------------------------------------------------------
 
 byId("door").addEventListener("submit", (event) => {
   event.preventDefault();

@@ -1,12 +1,12 @@
-// Markdown as elements.
+// Renders Markdown.
 
 import { element } from "./elements.js";
 import { blocks } from "./markdown.js";
 
-// What each block that is shown was made of.
+// The source of each block that is displayed.
 const sources = new WeakMap();
 
-/** Show a text in `container`; of one that has grown only the blocks that are new or have changed are made. */
+/** Renders a text into `container`; if it has grown, only new and changed blocks are rendered. */
 export function showProse(container, text) {
   const wanted = blocks(text);
   wanted.forEach((block, at) => {
@@ -63,7 +63,7 @@ function spanElements(span) {
   }
 }
 
-/** What was written, and beside it where it leads: nobody is sent to an address that they have not seen. */
+/** Renders the text of a link followed by its address, so that users see where it leads. */
 function linkElements({ text, address }) {
   const link = element("a", { href: address, rel: "noreferrer noopener", target: "_blank" }, address);
   return text && text !== address ? [`${text} (`, link, ")"] : [link];

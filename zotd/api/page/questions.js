@@ -1,13 +1,12 @@
-// Calls that wait for a decision, one at a time.
+// Pending approvals, one at a time.
 
 import { verbatim } from "./cards.js";
 import { element, fill, say } from "./elements.js";
 
-// So long the buttons of a question that has just come up do nothing: a double click on the one before must not decide
-// it.
+// Time during which the buttons of a new question are disabled, so that a double click does not decide the next one.
 const ARM_MS = 500;
 
-/** Shows the oldest question in `box`; `decide(question, {decision, scope, reason})` gets what somebody decides. */
+/** Shows the oldest question in `box`; `decide(question, {decision, scope, reason})` is called with the user's choice. */
 export class Questions {
   #box;
   #decide;
@@ -21,14 +20,14 @@ export class Questions {
     this.#decide = decide;
   }
 
-  /** `mayDecide`: this client's role is enough. */
+  /** `mayDecide`: the role of this client permits decisions. */
   show(questions, mayDecide) {
     const question = questions[0] ?? null;
     if (question?.approval !== this.#shown) this.#open(question, mayDecide);
     if (question !== null) say(this.#count, questions.length > 1 ? `(1 of ${questions.length})` : "");
   }
 
-  /** The decision was not taken: somebody may try again. */
+  /** Enables the buttons again, because the decision failed. */
   failed(message) {
     if (this.#shown === null) return;
     say(this.#problem, message);
@@ -84,7 +83,7 @@ export class Questions {
   }
 }
 
-/** What can be allowed besides this call, narrowest first, with what its button says. */
+/** The choices that allow more than this call, narrowest first, with the labels of their buttons. */
 export function lasting({ rule, choices = [] }) {
   const known = choices.length > 0 || !rule ? choices : [{ id: "same", scopes: ["session", "always"], rules: rule }];
   return known.flatMap(({ id, text, scopes, rules }) =>

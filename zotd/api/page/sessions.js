@@ -1,9 +1,9 @@
-// The list of sessions, as one value. Pure: the time is an argument.
+// The list of sessions as a value. Pure: the time is an argument.
 
-// As many sessions as a page of `session.list` gives.
+// Page size of `session.list`.
 export const PAGE = 100;
 
-/** What a person wants to know of a session: one of these words. */
+/** The state of a session in one of these words. */
 export function label(session) {
   if (["waiting", "held", "blocked"].includes(session.state)) return "needs you";
   if (session.state === "running") return "working";
@@ -11,12 +11,12 @@ export function label(session) {
   return session.state;
 }
 
-/** A page of `session.list`, added to what is known: a Map of sessions by id. */
+/** Adds a page of `session.list` to the known sessions: a Map by id. */
 export function listed(known, page) {
   return new Map([...known, ...page.map((session) => [session.id, session])]);
 }
 
-/** An event of the topic `sessions`; `now` in milliseconds. */
+/** Applies an event of the topic `sessions`; `now` is in milliseconds. */
 export function told(known, event, now) {
   const sessions = new Map(known);
   if (event.type === "session_removed") {
@@ -31,7 +31,7 @@ export function told(known, event, now) {
 
 const RANKS = { "needs you": 0, working: 1 };
 
-/** Those that need somebody first, then those that work, then the rest; the latest first among equals. */
+/** Sorts sessions: those that need the user first, then running ones, then the rest; newest first within each. */
 export function ordered(sessions) {
   const rank = (session) => RANKS[label(session)] ?? 2;
   return [...sessions.values()].sort((a, b) => rank(a) - rank(b) || (a.updated < b.updated ? 1 : -1));

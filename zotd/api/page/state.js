@@ -1,21 +1,21 @@
-// (state, what the daemon says) -> state: what is shown of one session, as one value. Pure.
+// (state, event or response) -> state: everything displayed of one session, as a value. Pure.
 //
-// A step's text arrives up to three times: as deltas, as the partial of a snapshot when this client comes back in the
-// middle, and whole in `assistant_message`. It is one entry, whose text the later ones replace.
+// The text of a step arrives up to three times: as deltas, as the partial text of a snapshot if this client attaches in
+// the middle, and complete in `assistant_message`. It is one entry, and later texts replace earlier ones.
 
 import { answered, entriesOf, imagesIn, joinedBefore, shellEntry, textOf, toolEntry } from "./entries.js";
 import { cut } from "./harmless.js";
 
-// Entries that are kept: some 30 turns. Older ones come from the daemon when somebody asks for them.
+// Number of entries kept, about 30 turns. Older ones are requested from the daemon when needed.
 export const NEWEST = 200;
 
-// The same while somebody reads older ones: what a phone lays out without a visible pause.
+// The same while the user reads older entries: as many as a phone renders without a noticeable pause.
 export const MOST = 1_000;
 
-// The end of a running tool's output that is kept to be shown.
+// Length of the output of a running tool that is kept, from its end.
 const PROGRESS_CHARS = 4_000;
 
-/** Nothing is known yet. */
+/** The initial state. */
 export const EMPTY = {
   session: null,
   entries: [],
@@ -26,12 +26,12 @@ export const EMPTY = {
   held: false,
   approvals: [],
   usage: null,
-  own: new Set(), // inputs and decisions of this client, so that they are not told as somebody else's
+  own: new Set(), // ids of this client's inputs and decisions, which are not reported as those of others
   made: 0, // entries that were given a key here
   isStale: false, // what is shown is no longer what was said: a new snapshot is needed
 };
 
-/** The answer to `attach`. A resumed one is followed by the events that were missed, which tell the rest. */
+/** Applies the response to `attach`. A resumed one is followed by the missed events. */
 export function attached(state, snapshot) {
   const { session, queue, held, approvals, usage, run } = snapshot;
   const now = { ...state, session, queue, held, approvals, usage, snapshotRun: run, isStale: false };
@@ -41,30 +41,30 @@ export function attached(state, snapshot) {
   return { ...now, entries: [...entries, ...notes], hasMore: snapshot.has_more, run: runOf(run) };
 }
 
-/** A page of `session.history`. */
+/** Applies a page of `session.history`. */
 export function withOlder(state, page) {
   return { ...state, entries: joinedBefore(entriesOf(page.messages, false), state.entries), hasMore: page.has_more };
 }
 
-/** What `session.history` is asked for as `before`; null: nothing is shown that has a place in it. */
+/** The `before` for the next page of `session.history`; null if no entry has a `seq`. */
 export function oldestSeq(state) {
   const first = state.entries.find((entry) => entry.seq !== undefined);
-  // The message of the oldest entry may have had more than it: it comes again, and what is known of it is left out.
+  // Inclusive, because the message of the oldest entry may have further entries; known ones are skipped.
   return first ? first.seq + 1 : null;
 }
 
-/** At most `limit` entries, the newest. */
+/** The newest `limit` entries. */
 export function trimmed(state, limit) {
   if (state.entries.length <= limit) return state;
   return { ...state, entries: state.entries.slice(-limit), hasMore: true };
 }
 
-/** An input or a decision is this client's own. */
+/** Records an input or a decision of this client. */
 export function owned(state, id) {
   return { ...state, own: new Set([...state.own, id].slice(-100)) };
 }
 
-/** An event of the session that was not taken before; the state is the same when it says nothing to a reader. */
+/** Applies an event that was not applied before; returns the same state if the event shows nothing. */
 export function reduce(state, event) {
   return Object.hasOwn(STEPS, event.type) ? STEPS[event.type](state, event) : state;
 }
@@ -98,7 +98,7 @@ function grown(state, kind, text) {
   return changed(rest, isOpen(kind), (entry) => ({ text: entry.text + text }));
 }
 
-/** No more of it is coming; a thought without words leaves nothing behind. */
+/** Completes the entry of this kind that is still arriving, or removes it if it is empty. */
 function closed(state, kind) {
   if (!state.entries.some(isOpen(kind))) return state;
   const kept = state.entries.filter((entry) => !isOpen(kind)(entry) || entry.text);
@@ -117,7 +117,7 @@ function replied(state, event) {
 
 // --- tools -----------------------------------------------------------------------------------------------------------
 
-/** What is known of a call from now on; one that is not there yet is added with it. */
+/** Updates an entry of a call, or adds it. */
 function withCall(state, id, change) {
   const isMeant = (entry) => entry.kind === "tool" && entry.id === id;
   if (state.entries.some(isMeant)) return changed(state, isMeant, change);
@@ -157,7 +157,7 @@ function turnEnded(state, event) {
   return event.stop === "aborted" ? noted(now, "warn", "interrupted") : now;
 }
 
-/** All that was missed is known: what the step had said at the snapshot is what is shown of it. */
+/** After the replay, shows the partial text of the current step from the snapshot. */
 function replayed(state) {
   const { snapshotRun: run } = state;
   if (run === null) return over(state);
@@ -170,7 +170,7 @@ function replayed(state) {
   }, shown);
 }
 
-// --- beside it -------------------------------------------------------------------------------------------------------
+// --- other events ----------------------------------------------------------------------------------------------------
 
 function sessionChanged(state, event) {
   const { type, session, seq, ...told } = event;
@@ -192,7 +192,7 @@ function approvalResolved(state, event) {
 }
 
 function interrupted(state, event) {
-  // The note has what had come of the reply.
+  // The note contains the partial text of the reply.
   const isCut = event.what === "reply";
   const kept = isCut ? state.entries.filter((entry) => !isOpen("reply")(entry)) : state.entries;
   return noted(settled({ ...state, entries: kept }), "warn", event.text);
@@ -219,7 +219,7 @@ const STEPS = {
   turn_end: turnEnded,
   done: over,
   replay_complete: replayed,
-  // Calls of a reply that broke off never run.
+  // Calls of an incomplete reply never run.
   retry: (state, event) => ({ ...over(state), run: { ...running(state).run, retry: retried(event) } }),
   queue_changed: (state, { items, held }) => ({ ...state, queue: items, held }),
   session_changed: sessionChanged,

@@ -1,8 +1,8 @@
-// The connection to the door: hello, commands and their answers, events. It comes back by itself until it is stopped.
+// The connection to the WebSocket door: hello, commands and responses, events. Reconnects until it is stopped.
 //
-//   connecting -> live -> lost -> (wait) -> connecting ...      refused: the token is not taken; nothing is tried again
+//   connecting -> live -> lost -> (wait) -> connecting ...      refused: the token is invalid; no further attempts
 //
-// The token goes into the first frame and nowhere else.
+// The token is sent in the first frame only.
 
 /** The daemon has refused a command; the message is its sentence. */
 export class CallError extends Error {
@@ -12,23 +12,23 @@ export class CallError extends Error {
   }
 }
 
-/** The connection was lost before the answer: whether the command was carried out is not known. */
+/** The connection was lost before the response, so the command may or may not have been executed. */
 export class LostError extends Error {}
 
-// Upper bounds of the delay before an attempt: a daemon that restarts is back in a second; there is no last attempt.
+// Upper bounds of the delay before each attempt: a restarting daemon is back in a second. Attempts are unlimited.
 const BACKOFF_FIRST_MS = 250;
 const BACKOFF_CAP_MS = 10_000;
 
-// Silence after which the daemon is asked whether it is there; who follows something hears that at the same pace.
+// Silence after which the daemon is pinged; clients that follow a session get heartbeats at the same interval.
 const BEAT_MS = 15_000;
 
-// Longest wait for the answer to hello, which takes a millisecond: something may accept connections and be no daemon.
+// Timeout for the response to hello, which takes a millisecond: the peer may not be a daemon.
 const HELLO_MS = 10_000;
 
-// The close code of a door that does not take the token.
+// Close code for an invalid token.
 const UNAUTHORIZED = 4401;
 
-// Refusals of hello that another attempt changes nothing about.
+// Errors of hello for which another attempt is useless.
 const FINAL = ["unauthorized", "forbidden", "unsupported", "bad_request"];
 
 export class Wire {
@@ -45,8 +45,8 @@ export class Wire {
   #beat = 0;
 
   /**
-   * `changed({link, ...})` tells each state above: with `hello`, the daemon's answer, when it is live; with `message`
-   * when it is refused. `heard(event)` gets each event, in order.
+   * `changed({link, ...})` is called with each state above; with `hello`, the daemon's response, if it is live, and with
+   * `message` if it is refused. `heard(event)` is called with each event, in order.
    */
   constructor({ url, token, changed, heard }) {
     this.#url = url;
@@ -60,7 +60,7 @@ export class Wire {
     this.#connect();
   }
 
-  /** For good; nothing is told any more. */
+  /** Closes the connection for good, without further callbacks. */
   stop() {
     clearInterval(this.#beat);
     clearTimeout(this.#timer);
@@ -68,19 +68,19 @@ export class Wire {
     this.#drop();
   }
 
-  /** Somebody looks again, or there is a network again: do not wait for the next attempt, nor trust the silence. */
+  /** Reconnects or checks the connection at once, because the page is visible or the network is back. */
   wake() {
     if (this.#socket === null) this.#connect();
     else this.#check();
   }
 
-  /** Come back on a new connection: something is missing on this one. */
+  /** Reconnects, because an event is missing. */
   reconnect() {
     this.#drop();
     this.#retry();
   }
 
-  /** The `data` of the answer; rejects with `CallError` or `LostError`. */
+  /** Sends a command and resolves to the `data` of its response; rejects with `CallError` or `LostError`. */
   call(type, fields = {}) {
     if (this.#socket?.readyState !== WebSocket.OPEN) return Promise.reject(new LostError("there is no connection"));
     this.#lastId += 1;
@@ -138,7 +138,7 @@ export class Wire {
       return;
     }
     this.#wasSilent = true;
-    this.call("ping").catch(() => {}); // any answer is one, and the loss of the connection is told elsewhere
+    this.call("ping").catch(() => {}); // any response will do; a lost connection is handled elsewhere
   }
 
   #refused(message) {
@@ -150,12 +150,12 @@ export class Wire {
   #retry() {
     this.#failures += 1;
     const most = Math.min(BACKOFF_CAP_MS, BACKOFF_FIRST_MS * 2 ** Math.min(this.#failures - 1, 10));
-    // Full jitter: pages that have lost their daemon together do not come back together.
+    // Full jitter, so that pages that lost their daemon together do not reconnect together.
     this.#timer = setTimeout(() => this.#connect(), Math.random() * most);
     this.#changed({ link: "lost" });
   }
 
-  /** Let the socket go, if there is one, and fail what waits for it. */
+  /** Closes the socket, if any, and rejects pending calls. */
   #drop() {
     clearTimeout(this.#timer);
     const socket = this.#socket;
