@@ -52,6 +52,7 @@ class Correlation(Generic[T]):
     @property
     def wake_at(self) -> float | None:
         """The next deadline; None if no pending request has one."""
+        # Drop closed requests and move postponed ones until the front of the heap is a current deadline.
         while self._deadlines:
             due, key = self._deadlines[0]
             later = self._later.pop(key, due)

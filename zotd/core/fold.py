@@ -52,18 +52,19 @@ class Fold:
         self.transcript.apply(record)
         after = len(self.transcript.messages)
         match record:
-            case records.Input(id=key):
+            case records.Input(id=key):  # a message only when an attempt names it, see `_begin`
                 self._inputs[key] = number
             case records.Attempt(input=first, steered=steered):
                 del self._numbers[after:]  # resuming a run drops the cut reply from the transcript
                 self._begin([*([first] if first else []), *steered])
             case records.Compaction(kept=kept):
+                # The summary is in this record; the kept messages stay in theirs.
                 self._numbers = [number, *(self._numbers[-kept:] if kept else [])]
                 self._oldest = min(self._numbers)
             case records.Clear():
                 self._numbers = []
                 self._oldest = number + 1
-            case records.ForkRow():
+            case records.ForkRow():  # pending inputs of the origin are not part of the fork
                 self._inputs.clear()
             case _ if after > before:
                 self._numbers.append(number)
@@ -77,6 +78,7 @@ class Fold:
 
     def _pass_over(self, number: int, record: AnyRecord) -> None:
         """Apply a record of an abandoned branch: it counts for pending inputs, runs and usage, but not as a message."""
+        # The messages are hidden meanwhile, so that the record can neither add to them nor replace them.
         said, numbers, oldest = self.transcript.replace_messages([]), self._numbers, self._oldest
         self._numbers = []
         self.apply(number, record)
@@ -110,5 +112,6 @@ def outlined(record: AnyRecord) -> AnyRecord:
 
 
 def _outline(content: list[Block]) -> list[Block]:
+    # Calls are kept because results refer to their ids, and a text because an empty reply adds no message.
     calls: list[Block] = [ToolCall(block.id, block.name, {}) for block in content if isinstance(block, ToolCall)]
     return calls or ([Text("")] if content else [])

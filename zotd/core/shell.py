@@ -154,6 +154,7 @@ class _Finder:
 
     def line(self, text: str, depth: int) -> Sequence[Word] | None:
         """Collect the commands of a whole line; returns its words if it is one simple command."""
+        # Checked before parsing, because the parser has no time limit of its own.
         if len(text) > MAX_CHARS or depth > MAX_DEPTH or len(_SLOW.findall(text)) > MAX_SLOW or _UNSEEN.search(text):
             raise UnknownError
         only = self._tree(tree(text), depth)
@@ -248,12 +249,12 @@ class _Finder:
 
     def _builtin(self, name: str, args: Sequence[Word], depth: int) -> None:
         match name:
-            case "eval":
+            case "eval":  # joins its arguments before it evaluates them
                 self._text(Word(" ".join(word.text for word in args), all(word.is_fixed for word in args)), depth)
-            case "trap":
+            case "trap":  # one command, followed by signals
                 for word in [word for word in args if not word.text.startswith("-")][:1]:
                     self._text(word, depth)
-            case "alias":
+            case "alias":  # its value is a command that can later run under another name
                 for word in args:
                     self._text(Word(word.text.partition("=")[2], word.is_fixed), depth)
             case _:
@@ -275,6 +276,7 @@ class _Finder:
                 self._texts(args[number + 1 : number + 2], depth)
 
     def _setting(self, word: Word, depth: int, *, is_command: bool) -> None:
+        # A setting of git can be a line for a shell, or the name of a program.
         if is_command or " " in word.text or not word.is_fixed:
             self._text(word, depth)
         else:

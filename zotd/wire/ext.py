@@ -28,6 +28,9 @@ class Panel(Frozen, frozen=True):
 
 
 # --- extension to host ----------------------------------------------------------------------------------------
+#
+# Fields with a few possible values are plain strings and not enumerations: an unknown value, from a newer protocol or a
+# mistake, must not make the whole frame invalid. Their consumers validate them.
 
 
 class Inbound(Frozen, tag_field="type", frozen=True):
@@ -557,6 +560,7 @@ def _bad(name: str, key: object, error: BadFrameError) -> Skipped:
 def _object(line: bytes) -> object:
     """Decode JSON; replace invalid UTF-8 by U+FFFD and lone surrogates by `?`."""
     # Two passes: `json` accepts lone surrogates, which encoding replaces; msgspec then enforces its own limits.
+    # Slow, but only lines that the strict decoder has refused get here.
     value = json.loads(line.decode(errors="replace"))
     decoded: object = msgspec.json.decode(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
     return decoded
