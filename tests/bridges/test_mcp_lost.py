@@ -59,7 +59,7 @@ def test_a_server_that_cannot_be_reached_is_told_in_a_sentence(lost, entry, sent
 def test_an_entry_that_has_changed_meanwhile_is_judged_again(launch, tmp_path, processes):
     file = tmp_path / "mcp.json"
     for content, sentence in (
-        ("{}", f"cannot be looked up: {file}: it has no object `mcpServers`"),
+        ("{}", f"cannot be looked up: {file}: it has no `mcpServers` object"),
         (json.dumps({"mcpServers": {}}), f"is not in {file} any more"),
         (json.dumps({"mcpServers": {"srv": {}}}), "cannot be used: it needs either a `command` to start or a `url`"),
     ):

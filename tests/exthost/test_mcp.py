@@ -74,7 +74,7 @@ def test_fields_of_other_programs_and_null_are_ignored(read):
 @pytest.mark.parametrize(
     ("name", "entry", "fault"),
     [
-        ("a", 5, "it is no object"),
+        ("a", 5, "it is not an object"),
         ("a", {}, "it needs either a `command` to start or a `url`"),
         ("a", {"command": "x", "url": "https://x"}, "it needs either a `command` to start or a `url`"),
         ("a", {"command": "x", "args": "y"}, "expected `array`, got `str` in `args`"),
@@ -83,7 +83,7 @@ def test_fields_of_other_programs_and_null_are_ignored(read):
         ("a", {"command": "x", "type": "http"}, 'its `type` is "http", which goes with a `url`'),
         ("a", {"url": "https://x", "type": "ws"}, 'its `type` "ws" is neither "stdio" nor "http"'),
         ("a b", {"command": "x"}, 'a name has 1 to 60 letters, digits, ".", "_" and "-"'),
-        ("a", {"url": "x", "type": "sse"}, 'its `type` is "sse", which MCP has given up; most such servers are also'),
+        ("a", {"url": "x", "type": "sse"}, 'its `type` is "sse", which MCP no longer supports; most such servers also'),
     ],
 )
 def test_a_wrong_entry_costs_itself_only_and_is_told_in_a_sentence(read, name, entry, fault):
@@ -98,8 +98,8 @@ def test_a_wrong_entry_costs_itself_only_and_is_told_in_a_sentence(read, name, e
     [
         ("{", "malformed JSON: Input data was truncated"),
         ("[]", "expected `object`, got `array`"),
-        ("{}", "it has no object `mcpServers`"),
-        ('{"mcpServers": []}', "it has no object `mcpServers`"),
+        ("{}", "it has no `mcpServers` object"),
+        ('{"mcpServers": []}', "it has no `mcpServers` object"),
         ('{"mcpServers": {}}' + " " * 1024 * 1024, "it is over 1 MiB"),
     ],
 )

@@ -328,7 +328,7 @@ class Connection:
 
     def _keep(self, line: bytes, event: Json) -> None:
         if len(self._events) >= HELD_LIMIT or self._held_bytes + len(line) > HELD_BYTES:
-            raise NoAnswerError(f"zotd sent {len(self._events)} events instead of an answer")
+            raise NoAnswerError(f"zotd sent {len(self._events)} events without a response")
         self._held_bytes += len(line)
         self._events.append((line, event))
 

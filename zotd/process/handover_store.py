@@ -101,7 +101,7 @@ class HandoverStore:
     def _end(self, survivor: Survivor) -> None:
         self._waiting.remove(survivor)
         head = survivor.head
-        log.info("ending %s (pid %d) of an earlier daemon: nothing takes it over", head.label.name, head.pid)
+        log.info("ending %s (pid %d) of an earlier daemon, because no extension adopts it", head.label.name, head.pid)
         FdHandover(self._store, head.label, survivor).end()
         survivor.close()
         self._reaper.end(head.mark, head.identity)

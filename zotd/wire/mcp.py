@@ -60,7 +60,7 @@ def read_servers(data: bytes) -> dict[str, McpServer | ServerError]:
     except BadFrameError as error:
         raise ServerError(str(error)) from error
     if not isinstance(entries, dict):
-        raise ServerError("it has no object `mcpServers`")
+        raise ServerError("it has no `mcpServers` object")
     return {name: _read(name, entry) for name, entry in entries.items()}
 
 
@@ -123,7 +123,7 @@ def _read(name: str, entry: object) -> McpServer | ServerError:
     if not NAME.fullmatch(name):
         return ServerError('a name has 1 to 60 letters, digits, ".", "_" and "-"')
     if not isinstance(entry, dict):
-        return ServerError("it is no object")
+        return ServerError("it is not an object")
     try:
         # Some programs write null for fields that they do not use.
         server = convert({key: value for key, value in entry.items() if value is not None}, McpServer)
@@ -139,7 +139,7 @@ def _fault(server: McpServer) -> str | None:
     if server.timeout_s is not msgspec.UNSET and not 0 < server.timeout_s <= MAX_TIMEOUT_S:
         return "its `timeout_s` is not a number of seconds above 0, at most a day"
     if server.type == "sse":
-        return 'its `type` is "sse", which MCP has given up; most such servers are also reached by "http"'
+        return 'its `type` is "sse", which MCP no longer supports; most such servers also accept "http"'
     if server.type not in ("", "stdio", *HTTP):
         return f'its `type` "{server.type[:80]}" is neither "stdio" nor "http"'
     if server.type and (server.type == "stdio") != bool(server.command):
