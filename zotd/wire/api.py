@@ -452,7 +452,7 @@ class History(OfSession, frozen=True, kw_only=True):
 
 
 class HistoryPage(Frozen, frozen=True):
-    """Oldest first."""
+    """Messages, oldest first; `has_more` if there are older ones."""
 
     messages: list[Message]
     has_more: bool
@@ -518,7 +518,7 @@ class Waiting(Frozen, frozen=True):
 
 
 class RunInfo(Frozen, frozen=True):
-    """The run in progress."""
+    """State of the run in progress, for a client that attaches during it."""
 
     id: str
     step: int
@@ -592,7 +592,7 @@ class Complete(OfSession, frozen=True, kw_only=True):
 
 
 class Completion(Frozen, frozen=True):
-    """One completion."""
+    """A completion with details for display."""
 
     text: str
     """As in `items`."""
@@ -603,7 +603,7 @@ class Completion(Frozen, frozen=True):
 
 
 class Completions(Frozen, frozen=True):
-    """Best first, at most 50."""
+    """Completions, best first; at most 50."""
 
     items: list[str]
     """Paths relative to the working directory, with a slash behind directories, or in the form that was typed if `text`
@@ -634,7 +634,7 @@ class PromptHistory(Frozen, frozen=True, kw_only=True):
 
 
 class QueueList(Frozen, frozen=True):
-    """The pending inputs."""
+    """The pending inputs, in the order in which they will start."""
 
     items: list[QueueItem]
     held: bool
@@ -704,13 +704,13 @@ class PanelResize(Mutation, frozen=True, kw_only=True):
 
 
 class PanelClose(Mutation, frozen=True, kw_only=True):
-    """The user closed it."""
+    """Reports that the user closed the panel."""
 
     panel_id: str
 
 
 class TokenCreate(Frozen, frozen=True):
-    """A token for the WebSocket door."""
+    """A new token for the WebSocket door."""
 
     name: str
     """1 to 64 letters, digits, `.`, `_` and `-`."""
@@ -726,7 +726,7 @@ class TokenCreate(Frozen, frozen=True):
 
 
 class TokenName(Frozen, frozen=True):
-    """A token by name."""
+    """Parameters of commands that only name a token."""
 
     name: str
     request_id: str | None = None
@@ -746,14 +746,14 @@ class TokenInfo(Frozen, frozen=True):
 
 
 class TokenMade(TokenInfo, frozen=True, kw_only=True):
-    """A new token."""
+    """The new token, including its secret."""
 
     token: str
     """The secret. It is in no other response; the daemon only stores its digest."""
 
 
 class TokenList(Frozen, frozen=True):
-    """Oldest first."""
+    """All tokens without their secrets, oldest first."""
 
     tokens: list[TokenInfo]
 

@@ -24,7 +24,7 @@ class CheckKey(Frozen, frozen=True):
 
 
 class KeyCheck(Frozen, frozen=True):
-    """Result of the check."""
+    """Outcome of checking a key with its vendor."""
 
     title: str
     """The vendor's name for display."""

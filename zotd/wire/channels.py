@@ -4,7 +4,7 @@ from zotd.wire.base import Frozen
 
 
 class ChannelInfo(Frozen, frozen=True):
-    """A messaging platform."""
+    """A messaging platform and the state of its connection."""
 
     name: str
     extension: str
@@ -39,7 +39,7 @@ class WaitingSender(Frozen, frozen=True):
 
 
 class ChannelList(Frozen, frozen=True, omit_defaults=False):
-    """Everything about channels."""
+    """The channels, the senders that may write, and those with a pairing code."""
 
     channels: list[ChannelInfo]
     paired: list[PairedSender]

@@ -18,7 +18,7 @@ class Scoped(Scope, frozen=True, kw_only=True):
 
 
 class ExtensionInfo(Frozen, frozen=True, omit_defaults=False):
-    """One extension."""
+    """An extension, what it has registered, and its state."""
 
     name: str
     version: str
@@ -77,7 +77,7 @@ class Logs(Scope, frozen=True, kw_only=True):
 
 
 class LogPage(Frozen, frozen=True, omit_defaults=False):
-    """The last lines."""
+    """The last lines of a log, and the path of the file."""
 
     path: str
     text: str
@@ -120,7 +120,7 @@ class InstalledExtension(Frozen, frozen=True):
 
 
 class Name(Frozen, frozen=True):
-    """One installed extension."""
+    """Parameters of commands that only name an installed extension."""
 
     name: str
     request_id: str | None = None
@@ -179,6 +179,6 @@ class TrustedWorkspace(Frozen, frozen=True, omit_defaults=False):
 
 
 class TrustList(Frozen, frozen=True, omit_defaults=False):
-    """By path."""
+    """Workspaces, sorted by path."""
 
     workspaces: list[TrustedWorkspace]

@@ -4,7 +4,7 @@ from zotd.wire.base import Frozen
 
 
 class Hit(Frozen, frozen=True):
-    """A message that matches."""
+    """A message that matches the query, and where it is."""
 
     session: str
     name: str
@@ -19,7 +19,7 @@ class Hit(Frozen, frozen=True):
 
 
 class SearchPage(Frozen, frozen=True):
-    """Newest first."""
+    """A page of hits, newest first."""
 
     hits: list[Hit]
     cursor: str | None = None
@@ -29,7 +29,7 @@ class SearchPage(Frozen, frozen=True):
 
 
 class PastPrompt(Frozen, frozen=True):
-    """An earlier prompt."""
+    """An earlier prompt, and the session that received it."""
 
     text: str
     """At most 64 KiB, without images."""
