@@ -116,7 +116,7 @@ class DaemonContext:
     """Knows which processes earlier daemons of this home started; None if that is not tracked."""
     presences: Presences = field(default_factory=Presences)
     opened_by_people: WeakSet[Session] = field(default_factory=WeakSet)
-    """Ephemeral sessions that were not opened by a descendant of the daemon; only their programs may open nested ones."""
+    """Ephemeral sessions that no descendant of the daemon has opened. Programs of other ones cannot open nested sessions."""
     tally: Tally = field(default_factory=Tally)
     connections: int = 0
     started: float = field(default_factory=time.monotonic)

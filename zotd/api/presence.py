@@ -35,7 +35,10 @@ class Presences:
     """The clients of every session."""
 
     def __init__(self, attention_s: Callable[[], float] = lambda: 0.0) -> None:
-        """`attention_s` returns the shortest run, in seconds, whose end is reported; called once per session."""
+        """`attention_s` returns the shortest run, in seconds, whose end is reported.
+
+        It is called for each session when one of its clients first reports its focus.
+        """
         self._attention_s = attention_s
         self._seats: dict[str, dict[str, _Seat]] = {}
         self._calls: dict[str, AttentionWatcher] = {}

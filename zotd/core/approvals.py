@@ -98,14 +98,12 @@ class ApprovalTable:
 
     def decide(self, key: str, digest: str, resolution: ApprovalResolution) -> Outcome:
         """Apply a person's decision about the arguments with this digest, if the approval is still pending."""
-        if key in self._resolved:
+        if key in self._resolved:  # two clients may decide at the same moment; the second one is told who was first
             return Lost(self._resolved[key])
-            # Two clients may decide at the same moment; the second one is told who was first, not "unknown".
         if key not in self._pending:
             return UnknownQuestion()
-        if self._pending[key].digest != digest:
+        if self._pending[key].digest != digest:  # the arguments have changed since the client displayed them
             return Stale()
-            # The arguments were changed after this client displayed them: what it approved is not what would run.
         self._resolve(key, resolution)
         return Won()
 

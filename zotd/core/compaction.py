@@ -45,8 +45,8 @@ def tokens_limit(context_window: int, part: float) -> int | None:
 def kept(messages: Sequence[Message]) -> int:
     """Return how many of the newest messages to keep: fewer than all, possibly 0."""
     start = max(len(messages) - KEPT_MESSAGES, 1)
+    # Vendors refuse a tool result without its call.
     while start < len(messages) and messages[start].role == "tool":
-        # A tool result without its call is invalid for every vendor.
         start += 1
     return len(messages) - start if start < len(messages) else 0
 

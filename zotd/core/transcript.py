@@ -209,9 +209,9 @@ class Transcript:
 
     def _attempt(self, record: records.Attempt) -> None:
         self.run, self.run_open, self._was_cut = record.run, True, False
-        if record.answered:
+        if record.answered:  # the request itself was recorded before
             return
-        if record.resumes:
+        if record.resumes:  # no request is sent by this record
             self._drop_cut_reply()
             return
         if record.number > 1:  # a retry; the attempt before it may have recorded an incomplete reply
@@ -251,7 +251,7 @@ class Transcript:
 
     def _result(self, record: records.CallResult) -> None:
         if self._open.pop(record.call_id, None) is None:
-            return  # a second result would make the history illegal
+            return  # vendors refuse a second result of a call
         self._started.pop(record.call_id, None)
         self.has_unknown |= record.unknown
         for key in [key for key, row in self.approvals.items() if row.call_id == record.call_id]:

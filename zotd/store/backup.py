@@ -44,6 +44,7 @@ def restore(saved: Path, database: Path) -> Path | None:
         HeldError: a daemon uses the home.
         StorageError: `saved` is no journal, or a file cannot be read or written; nothing has changed.
     """
+    # The lock comes first, so that no daemon starts between the copy and the replacement.
     with held(database.parent), _draft(saved, database) as (draft, copy):
         copy.execute("UPDATE meta SET value = ? WHERE key = 'epoch'", (secrets.token_hex(EPOCH_BYTES),))
         copy.close()

@@ -59,6 +59,7 @@ class Batch:
     def store(self, connection: sqlite3.Connection) -> None:
         """Write the commit inside the caller's transaction; raises like `check_continues`, before any change."""
         query = "SELECT records, seq, generation FROM sessions WHERE id = ?"
+        # A new session has no cursors of earlier generations, so nothing has to be marked.
         records, seq, generation = connection.execute(query, (self.row.id,)).fetchone() or (0, 0, self.generation)
         check_continues(self.row, self.entries, records=records, seq=seq)
         if generation < self.generation:  # the first commit of this generation: cursors of earlier ones end here
@@ -66,6 +67,7 @@ class Batch:
         key = save_row(connection, self.row, self.generation)
         rows = [_record(key, entry, body) for entry, body in zip(self.entries, self.bodies, strict=True)]
         connection.executemany(_SAVE_RECORD, rows)
+        # The sums change in the transaction of their records, so that the two never differ.
         requests = [
             (key, entry.number, entry.record.time, body)
             for entry, body in zip(self.entries, self.bodies, strict=True)

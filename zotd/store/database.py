@@ -148,4 +148,5 @@ class Database:
 
 def _use_pause(connection: sqlite3.Connection, maker: str, index: SearchIndex, space: Space) -> bool:
     """Do a slice of background work while the writer is idle; return True if there may be more."""
+    # Removal first, so that records which are about to go are not indexed; the pages that become free come last.
     return staged.sweep(connection, maker) or index.keep_up(connection) or space.keep_up(connection)

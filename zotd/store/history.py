@@ -81,11 +81,12 @@ def _entries(connection: sqlite3.Connection, session: str, after: int, limit_byt
 
 
 def _record_at(connection: sqlite3.Connection, session: str, seq: int) -> int | None:
+    # `min`, because a client may send a number that SQLite cannot represent.
     found = connection.execute(_SHOWING, (session, min(seq, MAX_SEQ))).fetchone()
     if found is None:
         return None
     number, last_seq = found
-    return int(number) if seq <= last_seq else None
+    return int(number) if seq <= last_seq else None  # the last event of the session may be before `seq`
 
 
 def rewinds(connection: sqlite3.Connection, session: str) -> list[RewindPoint]:

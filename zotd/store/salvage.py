@@ -43,7 +43,7 @@ def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
             raise
     rows = [row for row in _rows(connection) if row.name == text or row.id.startswith(text)]
     rows.sort(key=_place, reverse=True)
-    return [row for row in rows if row.id == text] or rows
+    return [row for row in rows if row.id == text] or rows  # an exact id takes precedence, as in `queries.find`
 
 
 def _place(row: SessionRow) -> tuple[str, str]:

@@ -60,7 +60,7 @@ class Space:
         if size == 0 or not (self._has_deleted or size > LOG_KEPT_BYTES):
             return False
         if _truncate(connection):
-            self._has_deleted = self._merges
+            self._has_deleted = self._merges  # the pages that merging rewrites go through the log, too
             return False
         return True
 
@@ -74,9 +74,11 @@ class Space:
             StorageError: the work is incomplete; no data is lost.
         """
         try:
+            # Before the pages are returned: merging the whole index frees pages.
             connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
             self._merges = False
             if is_incremental(connection):
+                # Not `execute`, which would stop after the first page; see `_give_back`.
                 connection.executescript("PRAGMA incremental_vacuum")
             else:
                 _vacuum(connection)

@@ -120,6 +120,7 @@ def _look_at_sessions(connection: sqlite3.Connection, report: VerificationReport
             report.complain(str(error))
         except (sqlite3.DatabaseError, TypeError, ValueError, AttributeError) as error:  # a damaged page
             report.complain(f"session {session}: its records cannot all be read: {error}")
+    # Foreign keys are declared but not enforced by SQLite, unless a connection asks for it.
     query = "SELECT count(*) FROM records WHERE session NOT IN (SELECT key FROM sessions)"
     (orphans,) = connection.execute(query).fetchone()
     if orphans:
@@ -170,6 +171,7 @@ def _look_at_index(connection: sqlite3.Connection, report: VerificationReport) -
         return  # written by an older program; the index is completed after the upgrade
     stored = connection.execute("SELECT rowid, text, role FROM texts ORDER BY rowid")
     with closing(stored):
+        # Both are sorted by rowid and compared as streams, because the texts may not fit into memory.
         if not all(wanted == found for wanted, found in zip_longest(search.expected(connection), stored)):
             report.complain("the search index does not match the records: some words are not found")
     try:
