@@ -89,6 +89,7 @@ class Shortage:
 def shortage(limits: BudgetLimits, spent: Tokens, reserved: Tokens | None = None) -> Shortage | None:
     """Return the limit that keeps another request from starting, or None if one may start."""
     aside = reserved or Tokens()
+    # A limit that is reached counts as used up, so that a budget of 0 permits no request.
     if limits.usd is not None and spent.cost_usd + aside.cost_usd >= limits.usd:
         return Shortage("usd", limits.usd, spent.cost_usd, aside.cost_usd)
     if limits.tokens is not None and spent.total + aside.total >= limits.tokens:
@@ -199,7 +200,7 @@ def correction(
 
 def counted(row: UsageRow) -> Tokens:
     """Return what budgets charge for a recorded attempt."""
-    return row.estimate or row.tokens or UNKNOWN
+    return row.estimate or row.tokens or UNKNOWN  # an estimate is recorded only if the figures are not exact
 
 
 def _dollars(amount: float) -> str:

@@ -44,7 +44,7 @@ def tokens_limit(context_window: int, part: float) -> int | None:
 
 def kept(messages: Sequence[Message]) -> int:
     """Return how many of the newest messages to keep: fewer than all, possibly 0."""
-    start = max(len(messages) - KEPT_MESSAGES, 1)
+    start = max(len(messages) - KEPT_MESSAGES, 1)  # at least one message is summarised
     # Vendors refuse a tool result without its call.
     while start < len(messages) and messages[start].role == "tool":
         start += 1

@@ -13,4 +13,5 @@ def is_too_deep(value: object, depth: int = MAX_DEPTH) -> bool:
     if not isinstance(value, dict | list):
         return False
     children = value.values() if isinstance(value, dict) else value
+    # The limit also bounds this recursion.
     return depth == 0 or any(is_too_deep(child, depth - 1) for child in children)

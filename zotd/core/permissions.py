@@ -221,7 +221,7 @@ def _by_rules(policy: Policy, question: PermissionQuery) -> Ruling | None:
 def _by_mode(mode: str, question: PermissionQuery) -> Ruling:
     if mode == "yolo":
         return Ruling(Action.ALLOW, "yolo", "everything is allowed in this session")
-    if question.is_safe and question.extension is None:
+    if question.is_safe and question.extension is None:  # the claim of an extension to be safe is not trusted
         return Ruling(Action.ALLOW, "mode", f"{question.tool} changes nothing")
     if mode == "ask":
         return Ruling(Action.ASK, "mode", f"{question.tool} needs a person's approval in this session")
@@ -270,6 +270,7 @@ def _allows(pattern: str, question: PermissionQuery) -> bool:
     if question.tool == SHELL and question.extension is None:
         command = question.args.get("command")
         return isinstance(command, str) and not _COMPOUND.search(command) and _fits(command, pattern)
+    # A path that cannot be resolved may lead to any file, so only a rule for all files allows it.
     if pattern == EVERYTHING or not question.is_resolved:
         return pattern == EVERYTHING
     if not question.paths:
@@ -281,6 +282,7 @@ def _allows(pattern: str, question: PermissionQuery) -> bool:
 
 def _concerns(pattern: str, question: PermissionQuery) -> bool:
     """Whether any spelling matches, ignoring case: on some systems another case names the same file or program."""
+    # A path that cannot be resolved may lead to the file that the rule is about.
     if pattern == EVERYTHING or not question.is_resolved:
         return True
     folded = _folded(pattern)
@@ -318,10 +320,11 @@ def _hides(rules: Iterable[PermissionRule], question: PermissionQuery) -> Permis
     narrowing = [one for one in rules if one.action is not Action.ALLOW and fnmatchcase(SHELL, one.tool)]
     if not narrowing or shell.parsed(str(question.args.get("command", ""))).is_understood:
         return None
-    return narrowing[0]
+    return narrowing[0]  # which of them applies is unknown
 
 
 def _steers(question: PermissionQuery) -> bool:
+    # Without regard to case, as on some file systems.
     return any(not STEERING.isdisjoint(path.casefold().split("/")) for path in question.paths)
 
 
@@ -331,6 +334,7 @@ def _kind(path: str) -> str:
 
 
 def _folded(text: str) -> str:
+    # Some file systems also normalise names, so that two spellings of a letter are the same file.
     return unicodedata.normalize("NFC", text.casefold())
 
 

@@ -142,6 +142,7 @@ class Assembler:
                 self._thinking.clear()
             case CallStart(index, name):
                 self._size += len(name)
+                # A vendor may use an index again; later parts then belong to the newer call.
                 call = self._calls[index] = PartialCall(self._new_call_id(), name, [])
                 self._blocks.append(call)
                 shown.append(events.ToolUseStart(call.id, name, session=self._session))
@@ -193,6 +194,7 @@ class Assembler:
         whose arguments are not a JSON object is kept without arguments: its result tells the model what was wrong
         (`broken_calls`).
         """
+        # A reply that stopped for another reason may have ended within the arguments of a call.
         whole = self.stop in {"tool_use", "end_turn"}
         blocks: list[Block] = []
         for block in self._blocks:

@@ -141,6 +141,7 @@ class RetryPolicy:
             return None
         # The exponent is bounded, because the number of failures in hours would overflow a float.
         planned = min(self.pause_s, BASE_S * 2.0 ** min(failures - 1, 20)) * (1 + JITTER * (2 * random - 1))
+        # With `left`, so that the last attempt is made at the end of the patience and not after it.
         planned = min(planned, self.pause_s, left)
         asked = error.retry_after_s
         if asked is None:

@@ -72,6 +72,7 @@ def words_of(command: SyntaxNode) -> list[Word]:
     """Return the command's name and arguments, without assignments and redirections."""
     words = []
     for node in command.children:
+        # Assignments of `export` and the like are its arguments, and stay.
         if node.type in _REDIRECTS or (node.type == "variable_assignment" and command.type == "command"):
             continue
         words.append(_word(node.children[0] if node.type == "command_name" and node.children else node))
@@ -119,6 +120,7 @@ def _is_quoted(source: str) -> bool:
 def is_simple(command: SyntaxNode) -> bool:
     """Whether the command consists of words only, none of which contains the output of another command."""
     waiting = list(command.children)
+    # An assignment can change what the command does: `PATH=/tmp git log`.
     if any(node.type == "variable_assignment" or node.type in _REDIRECTS for node in waiting):
         return False
     while waiting:

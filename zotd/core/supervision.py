@@ -269,7 +269,7 @@ class Supervision:
         if key == self._current and self._is_replacing:
             self._is_replacing = False
             self._current = self._spawn()
-        elif process.is_dismissed:
+        elif process.is_dismissed:  # it was asked to end, so this is no crash
             self._settle_stop()
         elif key == self._next:
             self._next = None
@@ -357,7 +357,7 @@ class Supervision:
     def _drain(self, key: int) -> None:
         process = self._processes[key]
         if self._serving == key:
-            self._serving = None
+            self._serving = None  # what it offers stays: another process takes over
         process.is_dismissed = True
         if process.phase in ENDING:
             return  # it broke just before

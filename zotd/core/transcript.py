@@ -181,6 +181,7 @@ class Transcript:
         return [self._failed(call, time) for call in self._open.values()]
 
     def _may_repeat(self, key: str) -> bool:
+        # Without a start record the call has not begun, or it is `safe`.
         started = self._started.get(key)
         return started is None or (started.within is None and started.replay in REPEATABLE)
 

@@ -209,7 +209,7 @@ class Turn:
 
     def receive(self, event: Input) -> list[Action]:
         """Return the actions that follow from `event`, in order."""
-        if self._ended:
+        if self._ended:  # late answers to cancelled actions
             return []
         match event:
             case Begin(calls):
@@ -311,7 +311,7 @@ class Turn:
         return [StartCalls(batch)]
 
     def _finished(self, call: str) -> list[Action]:
-        if call not in self._running:
+        if call not in self._running:  # repeated, or of an earlier run
             return []
         self._running.remove(call)
         if self._running:
@@ -338,7 +338,10 @@ class Turn:
         skipped: list[Action] = [Skip(call) for batch in self._batches for call in batch]
         self._batches = []
         if self._running:
-            return [CancelCalls(sorted(self._running)), *skipped]
+            return [
+                CancelCalls(sorted(self._running)),
+                *skipped,
+            ]  # sorted: actions must not depend on the order of a set
         cancel: list[Action] = [] if self._awaited is None else [Cancel(self._awaited)]
         return [*cancel, *self._end("aborted", open_step=True)]
 
