@@ -71,6 +71,10 @@ class ExtensionScope:
         """Python modules that failed to load, by file."""
         self._looks = 1
         """How many times it is looking for its extensions; it begins with one."""
+        # A change was reported during a look, which may have read the code before or after it.
+        self._has_changed = False
+        # What was asked last. Another look may have updated `trusting.question` without asking.
+        self._asked: events.TrustRequired | None = None
         self._tell = host_config.tell
         self._call_tool = host_config.call_tool
         self._channels = channels
@@ -107,13 +111,18 @@ class ExtensionScope:
     async def recheck(self) -> None:
         """Ask about the workspace's code again if it has changed. Starts nothing that was not trusted."""
         trusting = self.trusting
-        if trusting is None or not self.started.is_set():
+        if trusting is None:
             return
-        was_trusted, asked = trusting.is_trusted, trusting.question
+        if not self.started.is_set():
+            self._has_changed = True
+            return
+        was_trusted = trusting.is_trusted
         await asyncio.to_thread(trusting.look)
         if trusting.is_trusted and not was_trusted:
             await self.look_again()
-        elif trusting.question is not None and trusting.question != asked:
+        elif trusting.question is None:
+            self._asked = None
+        elif trusting.question != self._asked:
             self._ask()
             for view in list(self.views.values()):
                 view.ui_state.note("trust", "warn", trusting.sentence or "")
@@ -207,10 +216,14 @@ class ExtensionScope:
             if not self._looks:
                 self.started.set()
         self._ask()
+        if self._has_changed and not self._looks:
+            self._has_changed = False
+            await self.recheck()
 
     def _ask(self) -> None:
-        if self.trusting is not None and self.trusting.question is not None:
-            self._tell(self.trusting.question)
+        self._asked = None if self.trusting is None else self.trusting.question
+        if self._asked is not None:
+            self._tell(self._asked)
 
 
 async def recheck_briefly(layer: ExtensionScope) -> None:
