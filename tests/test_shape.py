@@ -72,6 +72,46 @@ def test_a_module_fits_in_a_head():
     assert [name(path) for path in PYTHON if is_too_long(path)] == []
 
 
+TESTS_OF_MANY = {
+    "attacks": "attackers, against all doors",
+    "e2e": "sessions in a daemon, through all layers",
+    "examples": "the programs in examples/",
+    "exthost/install": "`exthost.install` and the modules that it uses",
+    "faults": "the fault rig, and small runs of it",
+    "page": "the page in a browser",
+    "service": "the daemon under systemd and launchd",
+    "skills": "the skills that ship with the agent",
+    "zottui/journeys": "the terminal client in tmux",
+}
+"""Directories of tests that belong to no single package."""
+
+TESTED_BY = {
+    "api/methods": "api",
+    "api/page": "page",
+    "config": "test_config.py",
+    "exthost/validation": "zotctl/ext/test_validate.py",
+    "logs": "test_logs.py",
+    "providers/shared": "providers/test_streaming.py",
+    "skills": "skills",
+    "tools/shared": "tools/test_ignore.py",
+}
+"""Packages whose tests stand elsewhere."""
+
+
+def test_the_tree_of_tests_mirrors_the_tree_of_code():
+    """`zotd/store` is tested by `tests/store`, `zotd/api/websocket` by `tests/api/websocket`; a small package by one file."""
+    packages = {
+        path.parent.relative_to(ROOT) for root in ("zotd", "zotctl", "zottui") for path in (ROOT / root).rglob("*.py")
+    }
+    named = {package.as_posix().removeprefix("zotd").removeprefix("/") for package in packages} - {""}
+    tests = ROOT / "tests"
+    directories = {path.parent.relative_to(tests).as_posix() for path in tests.rglob("test_*.py")} - {"."}
+    assert directories - named == set(TESTS_OF_MANY)
+    by_file = {package for package in named if (tests / package).with_name(f"test_{Path(package).name}.py").exists()}
+    assert named - directories - by_file - set(TESTED_BY) == set()
+    assert [place for place in TESTED_BY.values() if not (tests / place).exists()] == []
+
+
 SHARED_NAMES = {
     "BusyError": "public errors of two libraries: zotd.embed and zotd.client",
     "Client": "a client library's connection, and what hello says about a client",

@@ -95,8 +95,8 @@ ATTACKS = (
         11,
         "a WebSocket without a token, or with a wrong one: closed with 4401, no detail",
         (
-            "api/test_websocket_tokens.py::test_a_connection_without_a_valid_token_is_closed_without_a_message",
-            "api/test_websocket_tokens.py::test_an_almost_correct_token_is_refused",
+            "api/websocket/test_tokens.py::test_a_connection_without_a_valid_token_is_closed_without_a_message",
+            "api/websocket/test_tokens.py::test_an_almost_correct_token_is_refused",
             "api/test_tokens.py::test_an_invalid_token_is_not_admitted",
         ),
     ),
@@ -104,41 +104,41 @@ ATTACKS = (
         12,
         "a page of another origin opens the WebSocket: 403 before the upgrade",
         (
-            "api/test_websocket_gate.py::test_a_page_of_another_origin_is_refused_before_the_upgrade",
-            "api/test_websocket_gate.py::test_the_served_page_may_connect",
+            "api/websocket/test_gate.py::test_a_page_of_another_origin_is_refused_before_the_upgrade",
+            "api/websocket/test_gate.py::test_the_served_page_may_connect",
         ),
     ),
     Attack(
         13,
         "a name that was rebound to this machine, no Host header, or two: 403 or 400",
         (
-            "api/test_websocket_gate.py::test_a_request_for_another_host_gets_nothing",
-            "api/test_websocket_gate.py::test_a_request_must_have_exactly_one_host",
+            "api/websocket/test_gate.py::test_a_request_for_another_host_gets_nothing",
+            "api/websocket/test_gate.py::test_a_request_must_have_exactly_one_host",
         ),
     ),
     Attack(
         14,
         "any other path with a wrong Host: 403, and nothing about zotd in the answer",
         (
-            "api/test_websocket_gate.py::test_a_request_for_another_host_gets_nothing",
-            "api/test_websocket_gate.py::test_malformed_http_is_answered_without_naming_the_server",
+            "api/websocket/test_gate.py::test_a_request_for_another_host_gets_nothing",
+            "api/websocket/test_gate.py::test_malformed_http_is_answered_without_naming_the_server",
         ),
     ),
     Attack(
         15,
         "other spellings of hosts and origins: compared exactly, by a table",
         (
-            "api/test_websocket_gate.py::test_similar_host_names_are_refused",
-            "api/test_websocket_gate.py::test_pages_of_other_origins_are_refused",
-            "api/test_websocket_gate.py::test_any_other_host_is_refused",
+            "api/websocket/test_gate.py::test_similar_host_names_are_refused",
+            "api/websocket/test_gate.py::test_pages_of_other_origins_are_refused",
+            "api/websocket/test_gate.py::test_any_other_host_is_refused",
         ),
     ),
     Attack(
         16,
         "a preflight or a simple POST from a page: no CORS header, no effect",
         (
-            "api/test_websocket_gate.py::test_a_cors_preflight_is_refused",
-            "api/test_websocket_gate.py::test_methods_other_than_get_are_refused_without_cors_headers",
+            "api/websocket/test_gate.py::test_a_cors_preflight_is_refused",
+            "api/websocket/test_gate.py::test_methods_other_than_get_are_refused_without_cors_headers",
         ),
     ),
     Attack(
@@ -155,43 +155,43 @@ ATTACKS = (
     Attack(
         18,
         "the token in the URL: 400, and its value is in no log",
-        ("api/test_websocket_gate.py::test_a_token_in_a_url_is_refused_and_not_logged",),
+        ("api/websocket/test_gate.py::test_a_token_in_a_url_is_refused_and_not_logged",),
     ),
     Attack(
         19,
         "listening beyond this machine without TLS and token, however it is configured: refused",
         (
-            "api/test_websocket_listening.py::test_an_address_reachable_from_other_machines_requires_tls",
-            "api/test_websocket_listening.py::test_a_name_is_checked_by_the_addresses_it_resolves_to",
-            "api/test_websocket_listening.py::test_the_daemon_does_not_start_with_an_unencrypted_public_address",
+            "api/websocket/test_listening.py::test_an_address_reachable_from_other_machines_requires_tls",
+            "api/websocket/test_listening.py::test_a_name_is_checked_by_the_addresses_it_resolves_to",
+            "api/websocket/test_listening.py::test_the_daemon_does_not_start_with_an_unencrypted_public_address",
         ),
     ),
     Attack(
         20,
         "a page connects to a daemon whose door is not open: nothing listens",
         (
-            "api/test_websocket_gate.py::test_the_websocket_door_is_closed_by_default",
-            "api/test_websocket_listening.py::test_aiohttp_is_not_imported_without_the_websocket_section",
+            "api/websocket/test_gate.py::test_the_websocket_door_is_closed_by_default",
+            "api/websocket/test_listening.py::test_aiohttp_is_not_imported_without_the_websocket_section",
         ),
     ),
     Attack(
         21,
         "a thousand wrong tokens from this machine: slowed down, and the right one still gets in",
         (
-            "api/test_websocket_tokens.py::test_a_valid_token_is_always_admitted_despite_failures_at_its_address",
-            "api/test_websocket_tokens.py::test_refusals_are_delayed_after_ten_wrong_tokens_of_an_address",
+            "api/websocket/test_tokens.py::test_a_valid_token_is_always_admitted_despite_failures_at_its_address",
+            "api/websocket/test_tokens.py::test_refusals_are_delayed_after_ten_wrong_tokens_of_an_address",
         ),
     ),
     Attack(
         22,
         "a client with a `read` token claims to be an administrator: forbidden",
-        ("api/test_websocket_tokens.py::test_the_role_of_a_client_is_limited_by_its_token",),
+        ("api/websocket/test_tokens.py::test_the_role_of_a_client_is_limited_by_its_token",),
     ),
     Attack(
         23,
         "a flood of refusals: a bounded number of log lines",
         (
-            "api/test_websocket_tokens.py::test_refusals_are_delayed_after_ten_wrong_tokens_of_an_address",
+            "api/websocket/test_tokens.py::test_refusals_are_delayed_after_ten_wrong_tokens_of_an_address",
             "test_logs.py::test_no_place_fills_the_log",
         ),
     ),
@@ -216,7 +216,7 @@ ATTACKS = (
             "api/test_clients.py::test_a_client_that_does_not_finish_its_line_is_disconnected",
             "client/test_blocking.py::test_an_endless_line_ends_the_connection",
             "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[endless line]",
-            "api/test_websocket_frames.py::test_a_hello_longer_than_64_kib_is_refused_early",
+            "api/websocket/test_frames.py::test_a_hello_longer_than_64_kib_is_refused_early",
         ),
         but="on the Unix socket the line is skipped, at 16 MiB, and the next one is read: its peer is the user",
     ),
@@ -226,7 +226,7 @@ ATTACKS = (
         (
             "api/test_unix.py::test_silent_connections_do_not_keep_others_out",
             "api/test_clients.py::test_a_client_that_does_not_finish_its_line_is_disconnected",
-            "api/test_websocket_frames.py::test_three_hundred_silent_visitors_keep_no_client_out",
+            "api/websocket/test_frames.py::test_three_hundred_silent_visitors_keep_no_client_out",
         ),
     ),
     Attack(
@@ -235,7 +235,7 @@ ATTACKS = (
         (
             "api/test_dispatch.py::test_bad_input_is_answered_and_the_connection_continues[too deep]",
             "wire/test_ext.py::test_a_deeply_nested_line_is_stray",
-            "api/test_websocket_frames.py::test_malformed_messages_are_answered_and_the_connection_continues",
+            "api/websocket/test_frames.py::test_malformed_messages_are_answered_and_the_connection_continues",
         ),
     ),
     Attack(
@@ -252,7 +252,7 @@ ATTACKS = (
         "a name that occurs twice in an object: has one meaning",
         (
             "attacks/test_frames.py::test_of_a_name_that_comes_twice_the_last_one_counts_and_gives_no_more_than_it_alone",
-            "api/test_websocket_frames.py::test_duplicate_json_keys_never_exceed_the_rights_of_the_token",
+            "api/websocket/test_frames.py::test_duplicate_json_keys_never_exceed_the_rights_of_the_token",
         ),
         but="not refused: one parser reads each frame, so no other component can see the other meaning",
     ),
@@ -289,7 +289,7 @@ ATTACKS = (
         (
             "wire/test_framing.py::test_unicode_line_separators_are_data",
             "api/test_dispatch.py::test_lines_do_not_depend_on_how_the_bytes_are_divided",
-            "api/test_websocket_frames.py::test_line_breaks_within_a_message_do_not_split_it",
+            "api/websocket/test_frames.py::test_line_breaks_within_a_message_do_not_split_it",
         ),
     ),
     Attack(
@@ -306,12 +306,12 @@ ATTACKS = (
         35,
         "WebSocket frames that are unmasked, binary, fragmented, compression bombs or incomplete: closed, and bounded",
         (
-            "api/test_websocket_frames.py::test_a_malformed_frame_closes_only_its_connection_with_the_right_code",
-            "api/test_websocket_frames.py::test_a_compressed_message_is_refused_without_decompressing_it",
-            "api/test_websocket_frames.py::test_a_message_in_too_many_frames_is_refused",
-            "api/test_websocket_frames.py::test_a_flood_of_pings_is_refused_and_a_few_are_answered",
-            "api/test_websocket_frames.py::test_a_flood_of_empty_messages_is_refused_and_of_empty_frames_is_not",
-            "api/test_websocket_frames.py::test_any_bytes_are_handled_and_not_kept",
+            "api/websocket/test_frames.py::test_a_malformed_frame_closes_only_its_connection_with_the_right_code",
+            "api/websocket/test_frames.py::test_a_compressed_message_is_refused_without_decompressing_it",
+            "api/websocket/test_frames.py::test_a_message_in_too_many_frames_is_refused",
+            "api/websocket/test_frames.py::test_a_flood_of_pings_is_refused_and_a_few_are_answered",
+            "api/websocket/test_frames.py::test_a_flood_of_empty_messages_is_refused_and_of_empty_frames_is_not",
+            "api/websocket/test_frames.py::test_any_bytes_are_handled_and_not_kept",
         ),
     ),
     Attack(
@@ -374,7 +374,7 @@ ATTACKS = (
         "a client that stops reading: disconnected within 5 s, told why, and no other client loses anything",
         (
             "api/test_outbox.py::test_events_held_during_a_replay_count_towards_the_limit",
-            "api/test_websocket.py::test_a_client_that_stops_reading_is_disconnected",
+            "api/websocket/test_websocket.py::test_a_client_that_stops_reading_is_disconnected",
         ),
         "slow_client",
     ),
@@ -399,7 +399,7 @@ ATTACKS = (
         "a peer that disappears without closing: noticed by the client within two heartbeats",
         (
             "client/test_follow.py::test_a_silent_daemon_counts_as_dead_after_two_heartbeats",
-            "api/test_websocket.py::test_a_client_that_answers_no_ping_is_disconnected",
+            "api/websocket/test_websocket.py::test_a_client_that_answers_no_ping_is_disconnected",
         ),
         but="a stopped client on this machine has not disappeared: it is disconnected when it has not read for 3 s",
     ),
@@ -565,7 +565,7 @@ ATTACKS = (
     Attack(
         70,
         "the port is taken: the Unix socket still serves, and the reason is reported",
-        ("api/test_websocket_listening.py::test_a_port_in_use_is_reported_and_the_unix_socket_still_works",),
+        ("api/websocket/test_listening.py::test_a_port_in_use_is_reported_and_the_unix_socket_still_works",),
     ),
     Attack(
         71,
@@ -644,7 +644,7 @@ ATTACKS = (
             "test_shape.py::test_what_is_printed_is_constant_or_was_made_harmless",
             "zottui/test_render.py::test_no_block_can_steer_the_terminal",
             "permissions/test_preview.py::test_nothing_in_a_preview_steers_a_terminal_or_hides",
-            "zotctl/test_ext_installed.py::test_what_an_extension_says_of_itself_cannot_steer_the_terminal",
+            "zotctl/ext/test_installed.py::test_what_an_extension_says_of_itself_cannot_steer_the_terminal",
             "sessions/test_notifier.py::test_the_sentence_reaches_the_program_as_one_word_of_one_line",
         ),
     ),
@@ -768,7 +768,7 @@ ATTACKS = (
             "zotctl/test_zotctl.py::test_status_of_a_daemon_that_hangs_is_wedged_and_names_its_process",
             "zotctl/test_zotctl.py::test_status_of_a_daemon_that_accepts_nothing_is_wedged",
             "zotctl/test_status.py::test_nothing_that_it_waits_for_takes_it_beyond_three_seconds",
-            "zotctl/test_doctor.py::test_all_of_it_takes_less_than_three_seconds_whatever_hangs",
+            "zotctl/doctor/test_doctor.py::test_all_of_it_takes_less_than_three_seconds_whatever_hangs",
         ),
     ),
     Attack(
@@ -803,7 +803,7 @@ ATTACKS = (
         (
             "api/test_unix.py::test_connections_are_limited_and_existing_ones_continue",
             "api/test_unix.py::test_silent_connections_do_not_keep_others_out",
-            "api/test_websocket.py::test_connections_of_both_doors_are_limited_with_a_reserve_for_the_user",
+            "api/websocket/test_websocket.py::test_connections_of_both_doors_are_limited_with_a_reserve_for_the_user",
         ),
         but="on the Unix socket none is reserved for an administrator: every user who can open it is one",
     ),

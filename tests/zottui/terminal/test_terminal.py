@@ -20,7 +20,7 @@ from zottui.terminal.device import Terminal
 from zottui.terminal.early import cbreak
 from zottui.terminal.environment import reflows, understands_osc
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 XTERM = {"TERM": "xterm-256color"}
 IN_TMUX = {"TERM": "tmux-256color", "TMUX": "/tmp/tmux-0/default,1,0"}
 
