@@ -109,7 +109,7 @@ class Hub(RuleBasedStateMachine):
         self.do(lambda: self.write([note(*shows)] if at_once else [note(one) for one in shows]), turns)
 
     @rule(what=kinds, turns=patience)
-    def it_commits_and_all_goes_well(self, what, turns):
+    def it_commits_successfully(self, what, turns):
         self.do(lambda: self.write_through(what), turns)
 
     def write_through(self, what):
@@ -146,7 +146,7 @@ class Hub(RuleBasedStateMachine):
 
     @precondition(lambda self: self.disk.unheard)
     @rule(count=few, turns=patience)
-    def the_session_hears_of_a_commit(self, count, turns):
+    def a_commit_is_reported(self, count, turns):
         self.do(lambda: [self.disk.tell() for _ in range(min(count, len(self.disk.unheard)))], turns)
 
     @precondition(lambda self: self.disk.reads)
@@ -244,7 +244,7 @@ class Hub(RuleBasedStateMachine):
     # --- invariants ---
 
     @invariant()
-    def what_waits_for_a_client_is_bounded(self):
+    def the_queue_of_a_client_is_bounded(self):
         for client in self.clients:
             waiting = client.wire.connection._outbox._waiting
             assert sum(piece.frames for piece in waiting) <= MAX_FRAMES
@@ -298,7 +298,7 @@ def hub():
 
 
 def test_a_late_response_to_a_superseded_attach_has_no_effect(hub):
-    hub.it_commits_and_all_goes_well("user", MANY_TURNS)
+    hub.it_commits_successfully("user", MANY_TURNS)
     hub.a_client_attaches(0, "none", MANY_TURNS)
     hub.a_client_attaches(0, "start", MANY_TURNS)
     hub.a_client_stops_reading(0, 0)
@@ -309,7 +309,7 @@ def test_a_late_response_to_a_superseded_attach_has_no_effect(hub):
 
 
 def test_stored_but_unshown_events_are_not_replayed_early(hub):
-    hub.it_commits_and_all_goes_well("user", MANY_TURNS)
+    hub.it_commits_successfully("user", MANY_TURNS)
     hub.a_client_attaches(0, "start", MANY_TURNS)
     hub.it_shows_live_events(1, progress=False, turns=MANY_TURNS)
     hub.it_commits(["assistant"], at_once=True, turns=0)
@@ -328,7 +328,7 @@ def test_an_attach_of_a_disconnected_client_does_not_wait_for_it_to_read(hub):
 
 
 def test_the_cursor_after_a_replay_never_exceeds_the_shown_events(hub):
-    hub.it_commits_and_all_goes_well("user", MANY_TURNS)
+    hub.it_commits_successfully("user", MANY_TURNS)
     hub.a_client_attaches(0, "start", MANY_TURNS)
     hub.it_commits(["user"], at_once=True, turns=0)
     hub.a_commit_reaches_the_disk(1)

@@ -135,7 +135,7 @@ OTHER_FILES = {
     "cut short": lambda path: path.write_bytes(GOOD[:-1]),
     "an unknown role": lambda path: path.write_bytes(GOOD.replace(b"submit", b"root")),
     "too large": lambda path: path.write_bytes(GOOD + b" " * (2 * 1024 * 1024)),
-    "somebody else's": lambda path: os.chown(path, 65534, 65534),
+    "another user's": lambda path: os.chown(path, 65534, 65534),
 }
 
 
@@ -151,7 +151,7 @@ BAD = {
     "cut short": "is damaged",
     "an unknown role": "is damaged",
     "too large": "is larger than any token file of zotd",
-} | ({"somebody else's": "belongs to another user (uid 65534)"} if os.geteuid() == 0 else {})
+} | ({"another user's": "belongs to another user (uid 65534)"} if os.geteuid() == 0 else {})
 
 
 def _unread(path):

@@ -86,7 +86,7 @@ def open_to_others(run):
     run.chmod(0o755)
 
 
-def somebody_elses(run):
+def owned_by_another_user(run):
     run.mkdir(mode=0o700)
     if os.geteuid() == 0:
         os.chown(run, NOBODY, NOBODY)
@@ -94,7 +94,7 @@ def somebody_elses(run):
         run.chmod(0o777)  # only root could change the owner; tests/test_paths.py covers that case
 
 
-@pytest.mark.parametrize("prepare", [link_elsewhere, open_to_others, somebody_elses])
+@pytest.mark.parametrize("prepare", [link_elsewhere, open_to_others, owned_by_another_user])
 def test_a_directory_that_is_not_private_is_refused_and_not_changed(process, prepare):
     run = process.place.home / "run"
     run.parent.mkdir(mode=0o700)

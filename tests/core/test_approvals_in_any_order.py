@@ -65,13 +65,13 @@ class Books(RuleBasedStateMachine):
             self.settle(key, OVER)
 
     @rule(key=keys, resolution=people)
-    def learn_of_an_old_one(self, key, resolution):
+    def resolve_before_a_restart(self, key, resolution):
         if key not in self.asked:
             self.questions.resolved(key, resolution)
             self.resolved.setdefault(key, resolution)
 
     @invariant()
-    def the_same_wait_in_the_same_order(self):
+    def pending_ids_match_the_model(self):
         assert self.questions.pending == list(self.pending)
 
 

@@ -108,7 +108,7 @@ class AnyOrder(RuleBasedStateMachine):
 
     @precondition(lambda self: bool(self.closed))
     @rule(index=st.integers(0, 99))
-    def an_answer_comes_late_or_twice(self, index):
+    def an_answer_arrives_late_or_twice(self, index):
         assert self.calls.answer(self.closed[index % len(self.closed)]) is None
         self.late += 1
 
@@ -124,12 +124,12 @@ class AnyOrder(RuleBasedStateMachine):
             assert self.close(key) == number
 
     @rule(really=st.integers(0, 5).map(lambda n: n == 0))
-    def the_peer_goes(self, really):
+    def the_peer_is_gone(self, really):
         if really:
             assert self.calls.fail_all() == [self.close(key) for key in list(self.open)]
 
     @invariant()
-    def it_knows_what_is_open(self):
+    def open_requests_match_the_model(self):
         assert list(self.calls) == [number for number, _ in self.open.values()]
         assert self.calls.dropped.late == self.late
         assert self.calls.dropped.unknown == 0

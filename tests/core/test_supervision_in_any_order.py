@@ -127,7 +127,7 @@ class AnyOrder(RuleBasedStateMachine):
         keys = sorted(self.alive if keys is None else keys)
         return keys[index % len(keys)]
 
-    def told_to_go(self):
+    def dismissed(self):
         return [key for key, order in self.alive.items() if order in {"shutdown", "term", "kill"}]
 
     @rule()
@@ -184,7 +184,7 @@ class AnyOrder(RuleBasedStateMachine):
             self.expect_nothing(Tick())
 
     @rule(index=st.integers(0, 30), reason=reasons)
-    def a_process_that_is_gone_speaks(self, index, reason):
+    def a_forgotten_process_sends_input(self, index, reason):
         key = self.gone[index % len(self.gone)]
         for event in (
             *[Greeted(key, "x"), FrameReceived(key, "ready"), Closed(key)],
@@ -192,16 +192,16 @@ class AnyOrder(RuleBasedStateMachine):
         ):
             self.expect_nothing(event)
 
-    @precondition(lambda self: bool(self.told_to_go()))
+    @precondition(lambda self: bool(self.dismissed()))
     @rule(index=st.integers(0, 9), reason=reasons)
-    def a_process_that_was_told_to_go_speaks(self, index, reason):
-        key = self.pick(index, self.told_to_go())
+    def a_dismissed_process_sends_input(self, index, reason):
+        key = self.pick(index, self.dismissed())
         for event in (Greeted(key, "x"), FrameReceived(key, "ready"), Closed(key), Broke(key, reason), Drained(key)):
             self.expect_nothing(event)
 
     @precondition(lambda self: any(order != "drain" for order in self.alive.values()))
     @rule(index=st.integers(0, 9))
-    def a_process_is_drained_that_does_not_drain(self, index):
+    def drained_arrives_without_a_drain(self, index):
         self.expect_nothing(Drained(self.pick(index, [key for key, order in self.alive.items() if order != "drain"])))
 
     # --- invariants ---
@@ -211,7 +211,7 @@ class AnyOrder(RuleBasedStateMachine):
         assert self.life.machine.state is self.state
 
     @invariant()
-    def who_serves_is_alive_and_was_not_told_to_go(self):
+    def the_serving_process_is_alive_and_not_dismissed(self):
         assert self.serving is None or self.alive[self.serving] is None
 
     @invariant()
@@ -230,7 +230,7 @@ class AnyOrder(RuleBasedStateMachine):
             assert self.life.machine.wake_at is None
 
     @invariant()
-    def it_never_just_hangs(self):
+    def it_never_hangs(self):
         """In every state that is not final, a running process or a deadline causes the next transition."""
         if self.state in {ExtensionState.STARTING, ExtensionState.RESTARTING, ExtensionState.STOPPING}:
             assert self.life.machine.wake_at is not None

@@ -213,7 +213,7 @@ class Run(RuleBasedStateMachine):
 
     @precondition(lambda self: self.due(Send) and not self.opened)
     @rule()
-    def the_provider_opens(self):
+    def the_reply_starts(self):
         self.opened = True
         self.expect_nothing(ReplyStarted(self.awaited().attempt))
 
@@ -270,7 +270,7 @@ class Run(RuleBasedStateMachine):
 
     @precondition(lambda self: self.due(RequestCompaction))
     @rule(failure=st.none() | st.just(Failure.OVERLOADED) | st.just(Failure.REFUSED), random=randoms)
-    def the_summary_comes(self, failure, random):
+    def the_summary_ends(self, failure, random):
         attempt = self.awaited().attempt
         self.settle()
         if failure is None:
@@ -292,7 +292,7 @@ class Run(RuleBasedStateMachine):
         assert bool(self.tell(Finished(call))) == last
 
     @rule(really=rarely)
-    def somebody_aborts(self, really):
+    def a_client_aborts(self, really):
         if not really:
             return
         before, self.aborted = self.aborted, self.aborted or not self.ends
@@ -315,17 +315,17 @@ class Run(RuleBasedStateMachine):
         self.expect_nothing(Begin([RequestedCall("again", parallel) for parallel in left]))
 
     @rule(kind=answers, pick=st.integers(0, 20))
-    def an_answer_comes_late_or_twice(self, kind, pick):
+    def an_answer_arrives_late_or_twice(self, kind, pick):
         self.expect_nothing(answer(kind, self.stale[pick % len(self.stale)]))
 
     @rule(kind=answers, ahead=st.integers(1, 3))
-    def an_answer_comes_that_nobody_asked_for(self, kind, ahead):
+    def an_unrequested_answer_arrives(self, kind, ahead):
         newest = max([*self.stale, self.awaited().attempt if self.asked else 0])
         self.expect_nothing(answer(kind, newest + ahead))
 
     @precondition(lambda self: self.opened and self.due(Send))
     @rule()
-    def the_provider_opens_twice(self):
+    def the_reply_starts_twice(self):
         self.expect_nothing(ReplyStarted(self.awaited().attempt))
 
     @rule()
@@ -334,7 +334,7 @@ class Run(RuleBasedStateMachine):
 
     @precondition(lambda self: len(self.promised) > len(self.running))
     @rule(pick=st.integers(0, 20))
-    def a_call_finishes_that_does_not_run(self, pick):
+    def a_call_finishes_that_is_not_running(self, pick):
         others = [call for call in self.promised if call not in self.running]
         self.expect_nothing(Finished(others[pick % len(others)]))
 
@@ -354,7 +354,7 @@ class Run(RuleBasedStateMachine):
         assert len(self.compactions) == len(set(self.compactions))
 
     @invariant()
-    def it_awaits_what_it_asked_for(self):
+    def it_awaits_the_requested_answer(self):
         assert self.turn.awaited == (self.awaited().attempt if self.asked else None)
 
     @invariant()
@@ -365,7 +365,7 @@ class Run(RuleBasedStateMachine):
         """An abort, followed by the results of the running calls, ends the run, whatever happened before."""
         if not hasattr(self, "turn"):
             return
-        self.somebody_aborts(really=True)
+        self.a_client_aborts(really=True)
         while self.running:
             self.a_call_finishes(0)
         assert len(self.ends) == 1

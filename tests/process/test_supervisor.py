@@ -38,7 +38,7 @@ async def fed(wire, **env):
         ("", "", False),
         ("", "0", False),
     ],
-    ids=["anybody", "us", "another process", "not at all", "never"],
+    ids=["any process", "us", "another process", "not at all", "never"],
 )
 async def test_only_the_watched_process_feeds_the_watchdog(wire, pid, every_us, is_fed):
     assert await fed(wire, WATCHDOG_USEC=every_us, WATCHDOG_PID=pid) == is_fed

@@ -96,7 +96,7 @@ BROKEN = {
     "a close with a code": (masked(CLOSE, b"\x03\xe9bye"), 1001),
     "a close with a code of its own": (masked(CLOSE, b"\x0f\xa0"), 4000),
     "a close with half a code": (masked(CLOSE, b"\x03"), 1002),
-    "a close with a code that nobody may send": (masked(CLOSE, b"\x03\xed"), 1002),
+    "a close with a reserved code": (masked(CLOSE, b"\x03\xed"), 1002),
     "a close with a code that does not exist": (masked(CLOSE, b"\xff\xff"), 1002),
 }
 
