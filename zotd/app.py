@@ -90,7 +90,7 @@ def prepare(env: Mapping[str, str], *, autostarted: bool, flags: Mapping[str, ob
 
 
 class DescendantError(Exception):
-    """An earlier daemon of this home started the program that is starting the daemon; that program gets no new rights."""
+    """The program that starts this daemon was started by an earlier one, and must not get rights by that."""
 
 
 class Daemon:

@@ -23,7 +23,7 @@ class Confinement(ABC):
     """The restrictions of one connection."""
 
     checks_modes: bool
-    """Whether `admit` ensures that an approval mode is not too permissive; else setting one needs the role `approve`."""
+    """Whether `admit` rejects approval modes that are too permissive; else setting one needs the role `approve`."""
 
     def __init__(self, own: Collection[str], context: DaemonContext) -> None:
         """Allow the sessions whose ids are in `own`; the collection may change later."""

@@ -1,7 +1,7 @@
 """One client of the daemon: receives lines, runs commands, sends responses and events.
 
-Commands run in tasks of the server, so they continue when the connection is lost. Carriers (`zotd.api.unix`) deliver the
-bytes.
+Commands run in tasks of the server, so they continue when the connection is lost. Carriers (`zotd.api.unix`) deliver
+the bytes.
 """
 
 import asyncio

@@ -26,7 +26,7 @@ MAX_LOOKS = 2
 """Number of threads that may access working directories at a time: a hanging mount must not block all threads."""
 
 MAX_CONNECTIONS = 256
-"""Maximum number of connections through all doors; bounds a runaway script of the user. A connection takes about 8 KiB."""
+"""Maximum number of connections through all doors, against runaway scripts. A connection takes about 8 KiB."""
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ class DaemonContext:
     """Knows which processes earlier daemons of this home started; None if that is not tracked."""
     presences: Presences = field(default_factory=Presences)
     opened_by_people: WeakSet[Session] = field(default_factory=WeakSet)
-    """Ephemeral sessions that no descendant of the daemon has opened. Programs of other ones cannot open nested sessions."""
+    """Ephemeral sessions that no descendant has opened; programs of other ones cannot open nested sessions."""
     tally: Tally = field(default_factory=Tally)
     connections: int = 0
     started: float = field(default_factory=time.monotonic)

@@ -40,8 +40,8 @@ HEAVY = frozenset(
         "usage.report",
     ]
 )
-"""Commands that read and take milliseconds on the event loop. Each connection runs one of them at a time: two thousand of
-them from one client delay another client's command no longer than a single one."""
+"""Commands that read and take milliseconds on the event loop. Each connection runs one of them at a time: two thousand
+of them from one client delay another client's command no longer than a single one."""
 
 
 class CommandSource(Protocol):
@@ -64,7 +64,7 @@ class CommandSource(Protocol):
 
     @property
     def shared(self) -> AbstractAsyncContextManager[object]:
-        """Held in addition to `heavy`: one lock for all clients on other machines, so that many cost no more than one."""
+        """Held in addition to `heavy`: one lock for all clients on other machines, so that many cost what one does."""
         ...
 
     @property
@@ -105,7 +105,7 @@ class Invocation:
         self._answer = answer
 
     def respond(self, data: Frozen | None = None) -> None:
-        """Send the response now, before the events that the command causes; otherwise it is sent when the handler returns."""
+        """Send the response now, before the events that the command causes, and not when the handler returns."""
         if not self._responded:
             self._responded = True
             response = Response(self._command.name, success=True, id=self._id, data=data)

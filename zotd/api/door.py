@@ -22,7 +22,7 @@ class Door:
     """Accepts connections until `close`. Used on the event loop."""
 
     def __init__(self, listener: socket.socket, enter: Callable[[socket.socket], None]) -> None:
-        """`enter` gets each connection as a non-blocking socket, which it owns. `listener` stays the caller's to close."""
+        """`enter` takes ownership of each connection, a non-blocking socket. The caller closes `listener`."""
         self._listener = listener
         self._enter = enter
         self._loop = asyncio.get_running_loop()
@@ -32,7 +32,7 @@ class Door:
         self._open()
 
     def move(self, listener: socket.socket) -> None:
-        """Accept at another listener from now on. The caller closes the old one and the clients that wait in its queue."""
+        """Accept at another listener from now on. The caller closes the old one, with the clients in its queue."""
         if self._pause is None:
             self._accept()
         self._loop.remove_reader(self._listener)

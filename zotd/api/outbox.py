@@ -1,7 +1,7 @@
 """Output queue of one client: bounded, and merging live events, so that a slow client affects no other.
 
-As long as the client reads, bytes go straight to the transport. Otherwise committed frames are queued, and adjacent live
-events of one item are merged. A client that exceeds a limit, or stays above the high-water mark for `STALL_S`, is
+As long as the client reads, bytes go straight to the transport. Otherwise committed frames are queued, and adjacent
+live events of one item are merged. A client that exceeds a limit, or stays above the high-water mark for `STALL_S`, is
 disconnected (`docs/protocol.md`). On stdio no client is disconnected, because it is the parent process.
 """
 
@@ -21,8 +21,8 @@ FLUSH_BYTES = 64 * 1024
 `send` wakes the client, which costs more than the bytes."""
 
 HIGH_WATER_BYTES = 64 * 1024
-"""Size of the transport's buffer, besides the kernel's 200 KiB, at which the client counts as stalled. From then on live
-events are merged, which loses nothing."""
+"""Size of the transport's buffer, besides the kernel's 200 KiB, at which the client counts as stalled. From then on
+live events are merged, which loses nothing."""
 
 LOW_WATER_BYTES = 16 * 1024
 
@@ -33,7 +33,7 @@ MAX_BYTES = 2 * 1024 * 1024
 """Maximum size of the queue in bytes, without the transport's buffer."""
 
 STALL_S = 3.0
-"""Time in seconds that a client may stay stalled. Including the time to fill its buffers, it is disconnected within 5 s."""
+"""Time in seconds that a client may stay stalled; with the time to fill its buffers, it is disconnected within 5 s."""
 
 FAREWELL_S = 0.5
 """Time in seconds for a disconnected client to read the output that is on its way."""
@@ -54,7 +54,7 @@ class LiveBatch:
     def __init__(self) -> None:
         self._events: list[events.Event] = []
         self._texts: dict[int, StringIO] = {}
-        """Concatenated text of merged events, by their index. A list of 4-byte deltas would take 15 times the memory."""
+        """Concatenated text of merged events, by their index; a list of 4-byte deltas takes 15 times the memory."""
         self._last: tuple[object, ...] | None = None
         self.size = 0
         """Size of the encoded events in bytes, possibly a few too low."""
@@ -171,7 +171,7 @@ class Outbox:
             self._cut(f"more than {MAX_BYTES // (1024 * 1024)} MiB were waiting")
 
     async def room(self) -> None:
-        """Wait until the client has read its output or is gone. Replay waits here so that it does not fill the queue."""
+        """Wait until the client has read its output or is gone. Replay waits here, so as not to fill the queue."""
         while not self._room.is_set():  # another task that was waiting may have filled it again
             await self._room.wait()
 

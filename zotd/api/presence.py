@@ -1,7 +1,7 @@
 """Tracks which clients are attached to which session, and sends the list to all of them when it changes.
 
-Changes within one iteration of the event loop are sent together: when 200 clients attach at once, each gets a few lists,
-not 200.
+Changes within one iteration of the event loop are sent together: when 200 clients attach at once, each gets a few
+lists, not 200.
 
 Clients may report whether a user is looking at them (`presence.update`). If no client is focused, the one that was
 focused last is notified of important events (`zotd.api.attention`).

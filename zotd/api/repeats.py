@@ -1,7 +1,7 @@
 """Recognises requests that a client repeats because it lost its connection before the response (`docs/protocol.md`).
 
-The same `request_id` with the same payload gets the first response again and changes nothing; with another payload it is
-refused. Kept in memory for the newest `MAX_KEPT` requests of all sessions: it survives connections, not the daemon.
+The same `request_id` with the same payload gets the first response again and changes nothing; with another payload it
+is refused. Kept in memory for the newest `MAX_KEPT` requests of all sessions: it survives connections, not the daemon.
 `docs/decisions/0017-clients.md` says what survives a restart, and which commands need that.
 """
 
@@ -19,7 +19,7 @@ MAX_KEPT = 4096
 """Maximum number of remembered responses; a client that reconnects repeats its request within seconds."""
 
 MAX_BYTES = 16 * 1024 * 1024
-"""Maximum size of these responses. One has some hundred bytes, but the output of an extension's command up to a million."""
+"""Maximum size of these responses. Most have some hundred bytes; that of an extension's command up to a million."""
 
 _SECRET = ("env", "secrets")
 """Fields that the digest omits: they contain keys, and the environment of a reconnecting client may differ."""

@@ -1,8 +1,8 @@
 """Restrictions of a token that is limited to some sessions: it has its role's rights there, and none elsewhere.
 
-It cannot create a session, nor copy one of its own (`session.fork`), because the result would be another session. It can
-neither see nor change anything about all sessions or the daemon, whatever its role. It gets no log and no frames of an
-extension either, because an extension may serve other sessions as well.
+It cannot create a session, nor copy one of its own (`session.fork`), because the result would be another session. It
+can neither see nor change anything about all sessions or the daemon, whatever its role. It gets no log and no frames of
+an extension either, because an extension may serve other sessions as well.
 """
 
 from collections.abc import Collection

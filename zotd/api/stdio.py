@@ -20,8 +20,8 @@ from zotd.wire.errors import Code
 from zotd.wire.framing import CLIENT_LIMIT, Lines, TooLong
 
 UNORDERED = ("prompt", "compact", "abort")
-"""Commands whose responses are sent out of order: `abort` at once, the others when the run starts. All other responses are
-sent in the order of the commands, because clients may omit ids."""
+"""Commands whose responses are sent out of order: `abort` at once, the others when the run starts. All other responses
+are sent in the order of the commands, because clients may omit ids."""
 
 
 class _Answer:

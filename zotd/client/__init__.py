@@ -1,1 +1,1 @@
-"""Clients of the daemon: a blocking one that needs only the standard library, and typed ones with and without asyncio."""
+"""Clients of the daemon: a blocking one that uses only the standard library, and typed ones, blocking and asyncio."""

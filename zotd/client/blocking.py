@@ -233,8 +233,8 @@ class Connection:
     def server_pid(self) -> int | None:
         """Return the pid of the listening process; with socket activation that is systemd.
 
-        None where the system does not report it, and for a daemon on another machine, since the other end of the socket is
-        then in this process.
+        None where the system does not report it, and for a daemon on another machine, since the other end of the socket
+        is then in this process.
         """
         pid = self._wire.peer_pid
         return None if pid == os.getpid() else pid

@@ -69,7 +69,7 @@ class Follower:
         can_approve: bool = False,
         **where: Unpack[settings.Where],
     ) -> None:
-        """`after` is the cursor at which an earlier follower of this session stopped. The rest as for `Client.connect`."""
+        """`after` is the cursor of an earlier follower of this session. The others are as for `Client.connect`."""
         self.cursor = after
         """The reader has applied all events up to here; None before the first snapshot."""
         self.client: Client | None = None

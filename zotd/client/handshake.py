@@ -1,4 +1,4 @@
-"""Connects to a daemon on another machine: name resolution, TLS, upgrade to WebSocket, and error messages for each step.
+"""Connects to a daemon on another machine: name resolution, TLS, upgrade to WebSocket, and the errors of each step.
 
 aiohttp's optional features are disabled: redirects, proxies, cookies, passwords of ~/.netrc.
 """
@@ -22,8 +22,8 @@ HANDSHAKE_S = 10.0
 """Timeout for the whole handshake in seconds: ten round trips over a satellite, and a user waits for it."""
 
 PING_S = 15.0
-"""Silence in seconds after which the daemon is pinged; half as much later the connection counts as dead. Routers drop idle
-connections after minutes, and a sleeping machine sends no notice."""
+"""Silence in seconds after which the daemon is pinged; half as much later the connection counts as dead. Routers drop
+idle connections after minutes, and a sleeping machine sends no notice."""
 
 REASON_CHARS = 200
 """Limit for quoting aiohttp's message about an invalid response, because it contains data of an unknown server."""
@@ -55,8 +55,8 @@ async def connected(
 async def ended(there: aiohttp.ClientWebSocketResponse) -> AsyncIterator[None]:
     """Close the WebSocket and its socket at the end of the block.
 
-    Without `shutdown`, TLS would send a close alert that aiohttp does not wait for, and the event loop would end with an
-    open transport.
+    Without `shutdown`, TLS would send a close alert that aiohttp does not wait for, and the event loop would end with
+    an open transport.
     """
     network = there.get_extra_info("socket")
     try:
@@ -73,7 +73,7 @@ def too_late(where: TokenAudience, limit_s: float) -> NoAnswerError:
 
 
 def trusting(ca_path: str) -> ssl.SSLContext:
-    """Return a context that trusts only `ca_path`, or the system's certificates if it is empty. Raises `ClientError`."""
+    """Return a context that trusts `ca_path`, or the system's certificates if it is empty. Raises `ClientError`."""
     try:
         return ssl.create_default_context(cafile=ca_path or None)
     except OSError as error:  # includes SSLError for a file without certificates

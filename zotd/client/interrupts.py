@@ -1,7 +1,7 @@
 """Reports signals and a lost output while a program waits for the daemon, at a point where no data is lost.
 
-A signal handler that raises could interrupt the program between reading bytes and storing them. Here signals only wake up
-the wait, which then raises. Reading can continue afterwards, for example to show the end of an aborted run.
+A signal handler that raises could interrupt the program between reading bytes and storing them. Here signals only wake
+up the wait, which then raises. Reading can continue afterwards, for example to show the end of an aborted run.
 """
 
 import os

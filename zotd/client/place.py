@@ -1,7 +1,7 @@
 """The location of a daemon: on this machine (Unix socket), or on another one (WebSocket, `docs/remote.md`).
 
-In both cases a client gets a connected Unix socket that transports lines. The classes here also know what differs: whether
-a daemon can be started, how paths are interpreted, and which environment variables are sent.
+In both cases a client gets a connected Unix socket that transports lines. The classes here also know what differs:
+whether a daemon can be started, how paths are interpreted, and which environment variables are sent.
 
 The remote part is imported only when needed, so that `zotctl ping` stays fast.
 """

@@ -1,4 +1,4 @@
-"""Connects to a daemon on another machine and provides the connected socket that every client expects (`docs/remote.md`).
+"""Connects to a daemon on another machine, and provides the local socket that clients expect (`docs/remote.md`).
 
     client <- lines -> socket pair <- lines -> bridge (thread) <- text messages -> zotd
 

@@ -1,7 +1,7 @@
 """Limits how often clients start a daemon that ends at once.
 
-The file `<socket>.starts` records each recent start: its time, the size of the start log, the version of config.toml, and
-the reason of its failure. It is read and written under the start lock. A start counts as failed if the daemon ended
+The file `<socket>.starts` records each recent start: its time, the size of the start log, the version of config.toml,
+and the reason of its failure. It is read and written under the start lock. A start counts as failed if the daemon ended
 within `LIVED_S`, unless it was stopped (then it removes its socket and logs nothing) or config.toml has changed since,
 which may have fixed the cause.
 """
@@ -32,8 +32,8 @@ REASON_CHARS = 500
 """Length of a recorded reason."""
 
 Start = tuple[float, int, int, str | None]
-"""Time on the monotonic clock, which all processes share; size of the log before the start in bytes; modification time of
-config.toml in ns (0 if there is none); reason of the failure, None while the daemon runs."""
+"""Time on the monotonic clock, which all processes share; size of the log before the start in bytes; modification time
+of config.toml in ns (0 if there is none); reason of the failure, None while the daemon runs."""
 
 
 class RespawnLimit:

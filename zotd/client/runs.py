@@ -4,8 +4,8 @@
     waiting --queue_changed without it-----> withdrawn (or its user_message comes next)
     waiting --queue_changed, held, with it-> held (a user has to continue the queue)
 
-An input that did not start at once may wait while other runs take place; their events do not belong to it. Uses only the
-standard library, for `zot -p`.
+An input that did not start at once may wait while other runs take place; their events do not belong to it. Uses only
+the standard library, for `zot -p`.
 """
 
 from collections.abc import Iterable, Iterator

@@ -33,9 +33,9 @@ class ToolSpec:
 class ModelRequest:
     """One model call.
 
-    `messages` begins with a `user` message, and each tool call has exactly one result, in a message of role `tool` after
-    its assistant message (one message per result). Messages are frozen and keep their identity from step to step, so a
-    `Model` may cache the encoding of each.
+    `messages` begins with a `user` message, and each tool call has exactly one result, in a message of role `tool`
+    after its assistant message (one message per result). Messages are frozen and keep their identity from step to step,
+    so a `Model` may cache the encoding of each.
     """
 
     system: str

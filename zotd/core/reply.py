@@ -15,8 +15,8 @@ from zotd.wire import content, events
 from zotd.wire.content import Block, Tokens
 
 REPLY_CHARS = 2 * 1024 * 1024
-"""Limit of a reply's characters: text, thinking, signatures, names and arguments of calls together. The longest reply that
-a vendor allows, 128,000 tokens, has about 500,000 characters."""
+"""Limit of a reply's characters: text, thinking, signatures, names and arguments of calls together. The longest reply
+that a vendor allows, 128,000 tokens, has about 500,000 characters."""
 
 REPLY_BLOCKS = 1024
 """Limit of a reply's blocks: texts, thoughts and calls."""

@@ -8,8 +8,8 @@ It manages processes, each with a number that is never reused:
     greeting -> settling -> ready -> draining -> leaving -> terminated -> killed
      (hello)     (ready)             (reload)   (shutdown)   (SIGTERM)   (SIGKILL)
 
-`receive(input, now, random)` returns the actions for the caller, in order; at `wake_at` it expects a `Tick`. Inputs from
-forgotten processes, early ticks and repeated frames are ignored.
+`receive(input, now, random)` returns the actions for the caller, in order; at `wake_at` it expects a `Tick`. Inputs
+from forgotten processes, early ticks and repeated frames are ignored.
 
 Source: `docs/extensions.md`.
 """
@@ -38,10 +38,10 @@ TERM_S = 1.0
 """Time from SIGTERM to SIGKILL, for extensions that ignore `shutdown` but handle signals."""
 
 KILL_S = 0.3
-"""Time from SIGKILL to giving up. Only a process that hangs in the kernel survives it. The whole stop takes at most 3.3 s."""
+"""Time from SIGKILL to giving up; only a process that hangs in the kernel survives it. A stop takes at most 3.3 s."""
 
 EXIT_S = 0.05
-"""Time from the end of a pipe to the exit that usually follows. The exit code is a better reason than the closed pipe."""
+"""Time from the end of a pipe to the exit that usually follows, whose code is a better reason than the closed pipe."""
 
 DRAIN_S = 30.0
 """Time that a replaced process has to finish its calls."""

@@ -1,8 +1,8 @@
 """State of a session, computed from its records: what the model sees, the queue, and unfinished work.
 
 `apply` takes records in order, live and after a restart, so both yield the same transcript. Vendors accept the messages
-only if no call is open: `closings` returns the missing results, `unrepeatable` those of them that are needed immediately
-after a restart (`docs/durability.md`, After a crash).
+only if no call is open: `closings` returns the missing results, `unrepeatable` those of them that are needed
+immediately after a restart (`docs/durability.md`, After a crash).
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class Transcript:
 
     @property
     def has_new_images(self) -> bool:
-        """Whether an image has no reply after it yet: if the vendor refuses the next request, the image may be the reason."""
+        """Whether an image has no reply after it yet, so that it may be the reason if the next request is refused."""
         return any(_has_images(message) for message in self.messages[self._answered :])
 
     @property
@@ -225,7 +225,7 @@ class Transcript:
                 self._is_cut = False
 
     def _drop_cut_reply(self) -> None:
-        """Remove an incomplete reply before a retry: a model would take it for a whole one, or refuse to continue it."""
+        """Remove an incomplete reply before a retry: a model would take it for complete, or refuse to continue it."""
         if self._is_cut and self.messages and self.messages[-1].role == "assistant":
             self.messages.pop()
         self._is_cut = False

@@ -2,9 +2,9 @@
 
     begin -> [tools] -> [compacting] -> calling -> (waiting -> calling)* -> tools -> calling ... -> ended
 
-`receive(input)` returns the actions for the caller, in order. Each action with an answer has an id. Answers with an id that
-is no longer awaited (late, repeated, cancelled) are ignored, which makes an abort safe at any moment. A run produces
-exactly one `End` or one `Leave`, and no action after it.
+`receive(input)` returns the actions for the caller, in order. Each action with an answer has an id. Answers with an id
+that is no longer awaited (late, repeated, cancelled) are ignored, which makes an abort safe at any moment. A run
+produces exactly one `End` or one `Leave`, and no action after it.
 
 Source: `docs/protocol.md` (order of events, abort, step limit), `docs/durability.md` (retries).
 """
@@ -145,8 +145,8 @@ class Skip(Struct, frozen=True):
 class End(Struct, frozen=True):
     """The run is over. `stop` is `end_turn`, `error` or `aborted`.
 
-    `open_step`: send a `turn_end` first, because the last step has none yet or the run was aborted. `error` is a message
-    for the user.
+    `open_step`: send a `turn_end` first, because the last step has none yet or the run was aborted. `error` is a
+    message for the user.
     """
 
     stop: str

@@ -88,7 +88,7 @@ class Leaving:
             self._timer = asyncio.get_running_loop().call_later(idle_s, self._leave)
 
     def _leave(self) -> None:
-        """End the daemon after its idle time, unless calls of an extension are running: those do not restart the timer."""
+        """End the daemon after its idle time, unless calls of an extension are running, which do not stop the timer."""
         assert self._context is not None
         if is_busy(self._context.manager):
             self.look()

@@ -65,7 +65,7 @@ class Configuration:
         return self._problems
 
     async def reload(self, *, by_signal: bool = False) -> ConfigReloaded:
-        """Load the configuration again and apply the changes; with `by_signal` only those that `embed.widening` permits.
+        """Load the configuration again and apply changes; with `by_signal` only those that `embed.widening` permits.
 
         Raises:
             CommandError: it is invalid; nothing has changed, and `daemon.status` reports the problem until it is fixed.

@@ -4,7 +4,8 @@
         async for event in runtime.prompt("fix the failing test"):
             ...
 
-Several runtimes share nothing, so open one per project. `zotd.embed.blocking.BlockingRuntime` is the same without asyncio.
+Several runtimes share nothing, so open one per project. `zotd.embed.blocking.BlockingRuntime` is the same without
+asyncio.
 """
 
 import asyncio

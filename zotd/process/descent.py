@@ -3,7 +3,8 @@
     the process ──> its parent ──> … ──> a child of ours ──> us        `belongs` registers the owners of that child
 
 Only the parent chain in the kernel is reliable: a process can drop variables and leave its group and session. With a
-subreaper (`process.subreaper`), an orphan becomes our child, without an owner; without one (macOS) it is not recognised.
+subreaper (`process.subreaper`), an orphan becomes our child, without an owner; without one (macOS) it is not
+recognised.
 """
 
 import os

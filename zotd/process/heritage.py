@@ -31,7 +31,7 @@ from zotd.process.exit import is_watched
 log = logging.getLogger(__name__)
 
 ORIGIN = "ZOT_STARTED_BY"
-"""Variable with the digests of the homes whose daemons started a process or one of its ancestors, separated by spaces."""
+"""Variable with the digests, separated by spaces, of the homes whose daemons started a process or its ancestors."""
 
 MAX_ORIGINS = 16
 """Maximum number of homes in that variable; the oldest are dropped when daemons start daemons more deeply."""

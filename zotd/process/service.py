@@ -1,8 +1,8 @@
 """Runs a long-lived child that communicates over stdin and stdout, and ends its whole group with it.
 
 Unlike `Child` (a command, which may leave a server behind), a service owns its descendants: when it exits, the rest of
-its group is killed at once, and a grandchild that holds a pipe delays nothing. With a `ServiceClaim`, `OrphanReaper` ends
-processes that have left the group.
+its group is killed at once, and a grandchild that holds a pipe delays nothing. With a `ServiceClaim`, `OrphanReaper`
+ends processes that have left the group.
 
 To stop a service, the caller escalates from `end_input` to `terminate` to `kill`.
 """

@@ -65,8 +65,8 @@ class Archive:
     async def prompts(self, query: str, *, before: int | None = None, limit: int = 50) -> PromptPage:
         """Return the prompts of all sessions that contain `query` in any case, newest first, without duplicates.
 
-        `before` is the cursor of the previous page. A call examines at most `PROMPT_SLICES`, with other reads in between;
-        a page may therefore have fewer than `limit` prompts and still a cursor.
+        `before` is the cursor of the previous page. A call examines at most `PROMPT_SLICES`, with other reads in
+        between; a page may therefore have fewer than `limit` prompts and still a cursor.
 
         Raises:
             StorageError: the database cannot be read.

@@ -1,14 +1,15 @@
 """Validity of cursors after a crash. A new generation begins each time the database is opened for writing.
 
 Events may be shown to clients before they are synced. A power failure can lose these events, and later events get their
-numbers. A cursor therefore names the generation in which its client read. For each session the database stores the `seq`
-from which a later generation continued; cursors of earlier generations are valid up to there.
+numbers. A cursor therefore names the generation in which its client read. For each session the database stores the
+`seq` from which a later generation continued; cursors of earlier generations are valid up to there.
 
     generation 1    events 1 to 11 are shown, 1 to 9 are synced, then the power fails
     generation 2    continues with event 10: cursors of generation 1 are valid up to 9; (1, 10) and (1, 11) are `lost`
 
 After kill -9 nothing is lost, so the later generation continues after every cursor, and all of them are valid. The
-scheme needs one sync per start and no clock. It does not use the machine's boot id, because a file system can fail alone.
+scheme needs one sync per start and no clock. It does not use the machine's boot id, because a file system can fail
+alone.
 """
 
 import secrets

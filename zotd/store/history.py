@@ -30,8 +30,8 @@ SELECT number, kind, v, body, first_seq FROM records
 WHERE session = (SELECT key FROM sessions WHERE id = ?) AND kind = 'rewind'
 ORDER BY number
 """
-"""Without an index: it would slow down every commit, and only rewinds and the tree of branches need this query. It takes
-150 ms for a session of 50,000 messages."""
+"""Without an index: it would slow down every commit, and only rewinds and the tree of branches need this query. It
+takes 150 ms for a session of 50,000 messages."""
 
 
 T = TypeVar("T")

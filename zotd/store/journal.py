@@ -98,7 +98,7 @@ class SqliteJournal:
         return await self._read_of(session, partial(queries.records_from, session=session, start=start))
 
     async def events_after(self, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
-        """Return the `seq` of the last event and the events after `seq` as NDJSON; those of at least one record, if any."""
+        """Return the `seq` of the last event and the events after `seq` as NDJSON, of at least one record, if any."""
         query = partial(queries.events_after, session=session, seq=seq, limit_bytes=limit_bytes)
         return await self._read_of(session, query)
 
@@ -142,7 +142,7 @@ class SqliteJournal:
         await self.database.close()
 
     def _committed(self, session: str, done: Callable[[StorageError | None], None], error: StorageError | None) -> None:
-        """Report the outcome of a commit. If it met a damaged page, make the session read-only: later ones would fail too."""
+        """Report the outcome of a commit; make the session read-only if it met a damaged page, as later ones would."""
         if error is not None and is_damage(error.__cause__):
             self._note(
                 session, UnreadableSessionError(session, str(error.__cause__), "the position of the next record")

@@ -1,8 +1,8 @@
 """Detects a truncated or damaged write-ahead log; SQLite uses the intact beginning of such a log without an error.
 
-The index of the log (`zot.db-shm`) survives a kill of the daemon and has the number of committed frames. The log may hold
-fewer, because it was cut or a bit of it changed. Undetectable: a log and an index that were both replaced or removed, and
-frames that a power failure removed from both.
+The index of the log (`zot.db-shm`) survives a kill of the daemon and has the number of committed frames. The log may
+hold fewer, because it was cut or a bit of it changed. Undetectable: a log and an index that were both replaced or
+removed, and frames that a power failure removed from both.
 """
 
 import struct
@@ -34,8 +34,8 @@ class IndexedLog:
 def known(database: Path) -> IndexedLog | None:
     """Read the index of the database's log; None if there is none, or it is not in use.
 
-    Call it before this process opens the database: closing the file would drop SQLite's locks on it, because POSIX locks
-    belong to the process and not to the descriptor.
+    Call it before this process opens the database: closing the file would drop SQLite's locks on it, because POSIX
+    locks belong to the process and not to the descriptor.
     """
     try:
         with Path(f"{database}-shm").open("rb") as file:

@@ -169,5 +169,5 @@ MIGRATIONS: tuple[Migration, ...] = (
     _version_6,
     _version_7,
 )
-"""`MIGRATIONS[n]` upgrades schema n to n + 1. A released migration never changes; `tests/store/older.py` builds a database
-of each schema."""
+"""`MIGRATIONS[n]` upgrades schema n to n + 1. A released migration never changes; `tests/store/older.py` builds a
+database of each schema."""

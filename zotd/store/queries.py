@@ -40,8 +40,8 @@ WHERE session = (SELECT key FROM wanted) AND first_seq > 0 AND first_seq >= coal
 ), 0)
 ORDER BY first_seq
 """
-"""Starts with the record that contains event `seq`; looks it up by the first `seq` of records, so that the same index as
-below serves both queries."""
+"""Starts with the record that contains event `seq`; looks it up by the first `seq` of records, so that the same index
+as below serves both queries."""
 
 MESSAGES_BEFORE = """
 SELECT first_seq, events FROM records

@@ -24,8 +24,8 @@ LONGEST_S = 5.0
 a minute are no load."""
 
 TRIAL_BYTES = 256 * 1024
-"""Size of a trial, which is that of the records of some steps. After a smaller trial, sessions might resume only to fail
-again at once."""
+"""Size of a trial, which is that of the records of some steps. After a smaller trial, sessions might resume only to
+fail again at once."""
 
 _KEY = "trial"
 

@@ -1,7 +1,7 @@
 """Permanent permission rules (scope `always`), appended to `$ZOT_HOME/config.toml`.
 
-The file belongs to the user: comments and order are kept. The new text is parsed before it is written, and must yield the
-previous settings plus the rule. All functions block for file operations: use a thread.
+The file belongs to the user: comments and order are kept. The new text is parsed before it is written, and must yield
+the previous settings plus the rule. All functions block for file operations: use a thread.
 """
 
 import os

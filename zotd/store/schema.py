@@ -38,11 +38,11 @@ BUSY_S = 5.0
 readers do not block it."""
 
 WAL_KEPT_BYTES = 64 * 1024 * 1024
-"""The write-ahead log is cut to this size after a checkpoint, so that one huge commit does not occupy disk space for ever."""
+"""The write-ahead log is cut to this size after a checkpoint, so that a huge commit does not occupy space for ever."""
 
 _SORT_IN_MEMORY = "PRAGMA temp_store = MEMORY"
-"""Sort without temporary files, so that the daemon also works without free descriptors or with a full `$TMPDIR`. Sorting
-some thousand sessions takes megabytes."""
+"""Sort without temporary files, so that the daemon also works without free descriptors or with a full `$TMPDIR`.
+Sorting some thousand sessions takes megabytes."""
 
 log = logging.getLogger(__name__)
 
@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 def open_for_writing(path: Path, tell: Callable[[str], None] = log.warning) -> sqlite3.Connection:
     """Open the connection of the writer; create a missing file and upgrade an old schema.
 
-    The caller closes it, in the thread that opened it. The directory must exist. `tell` gets a message if commits at the
-    end of the log are lost.
+    The caller closes it, in the thread that opened it. The directory must exist. `tell` gets a message if commits at
+    the end of the log are lost.
 
     Raises:
         StorageError: the file cannot be created or opened, is no journal, or lacks a part; it is unchanged.
@@ -118,7 +118,8 @@ def read_at_rest(path: Path, look: Callable[[sqlite3.Connection], T]) -> T:
 def open_read_only(path: Path, *, at_rest: bool = False) -> sqlite3.Connection:
     """Open an existing database without changing it, not even its schema; the caller closes the connection.
 
-    For copies, and for processes other than the daemon. `at_rest` promises that no other process has it open or opens it.
+    For copies, and for processes other than the daemon. `at_rest` promises that no other process has it open or opens
+    it.
 
     Raises:
         StorageError: there is no database, or it is no journal of zotd. NewerSchemaError if a newer program wrote it.

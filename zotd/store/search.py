@@ -1,7 +1,7 @@
 """Full-text search over the messages of all sessions: updates the index and queries it.
 
-The table `texts` has one row per message. Its rowid is composed of the record's key and the message's position among the
-record's events, so newer messages have larger rowids, and the session and `seq` need not be stored again.
+The table `texts` has one row per message. Its rowid is composed of the record's key and the message's position among
+the record's events, so newer messages have larger rowids, and the session and `seq` need not be stored again.
 
 The index is updated after the commits and not in them (`docs/decisions/0011-search-behind-the-commits.md`): `meta` has
 the key of the last indexed record, and `advance` indexes the next ones.
@@ -222,7 +222,7 @@ def forget(connection: sqlite3.Connection, session: int, above: int = 0) -> None
 
 
 def step_back(connection: sqlite3.Connection) -> None:
-    """Adjust the mark after records were deleted: SQLite reuses the highest keys, for records that are not indexed yet."""
+    """Adjust the mark after a deletion: SQLite reuses the highest keys for records that are not indexed yet."""
     last = _number(connection, _LAST)
     if last < _number(connection, _MARK):
         _set_mark(connection, last)

@@ -1,6 +1,7 @@
 """Cuts pages of events out of stored records, for the journal in SQLite and the one in memory.
 
-The events of a record are dense: its line n (from 0) has the `seq` `first_seq + n`. Cutting therefore needs no decoding.
+The events of a record are dense: its line n (from 0) has the `seq` `first_seq + n`. Cutting therefore needs no
+decoding.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,8 +1,8 @@
 """Returns free space to the file system and erases remains of deleted data: free pages, write-ahead log, search index.
 
-The writer does a slice of this work when it is idle. SQLite overwrites deleted data (`secure_delete`), but the write-ahead
-log has the old pages until it is truncated, and FTS5 before 3.42 keeps the words of deleted texts in its segments until
-they are merged.
+The writer does a slice of this work when it is idle. SQLite overwrites deleted data (`secure_delete`), but the
+write-ahead log has the old pages until it is truncated, and FTS5 before 3.42 keeps the words of deleted texts in its
+segments until they are merged.
 """
 
 import logging

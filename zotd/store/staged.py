@@ -82,7 +82,7 @@ def copy(connection: sqlite3.Connection, row: SessionRow, share: Share) -> Sessi
 def publish(
     connection: sqlite3.Connection, batch: Batch, share: Share | None = None, digest: str | None = None
 ) -> None:
-    """Store the last records and make the session visible; `share` is set for a fork, `digest` (of the file) for an import.
+    """Store the last records and make the session visible; `share` is for a fork, `digest` (of the file) for an import.
 
     Raises:
         StorageError: the same file was imported by another command meanwhile.

@@ -1,8 +1,8 @@
 """Sums of model usage by session, hour and model, updated in the commit that stores the request's record.
 
 A report over all time therefore reads a few rows per session instead of every request (`zotd.store.usage`). The sums of
-a fork exclude the part it shares with another session; when that one is deleted, `move` adds the shared part to the fork
-that takes its place.
+a fork exclude the part it shares with another session; when that one is deleted, `move` adds the shared part to the
+fork that takes its place.
 """
 
 import math

@@ -3,8 +3,8 @@
     {"tokens": {"phone": {"digest": "…", "role": "submit", "created": 1795300000, "expires": 1797892000}}}
 
 A token is 32 random bytes, known only to its owner. The file contains its SHA-256, so that a copy of the file grants no
-access. The file is read for every new connection, so a revocation takes effect at once, whichever process made it. A file
-that other users may read or write, or that cannot be decoded, admits no client.
+access. The file is read for every new connection, so a revocation takes effect at once, whichever process made it. A
+file that other users may read or write, or that cannot be decoded, admits no client.
 """
 
 import base64
@@ -114,7 +114,7 @@ class TokenStore:
         return now is not None and hmac.compare_digest(now.digest, token.digest)
 
     def list(self) -> Mapping[str, Token]:
-        """Return all tokens by name, oldest first, including expired ones. Raises StorageError if the file is unusable."""
+        """Return all tokens by name, oldest first, also expired ones. Raises StorageError if the file is unusable."""
         return _load(self._path)
 
     def create(

@@ -2,8 +2,9 @@
 
 Reports add up whole hours from the table of `zotd.store.sums`, and read the records of the hour in which they begin.
 
-A request that was in progress when the daemon died gets its `usage` record when its session is next opened. Older versions
-wrote none; for their sessions, the `interrupted` record after an attempt counts as the request (`docs/durability.md`).
+A request that was in progress when the daemon died gets its `usage` record when its session is next opened. Older
+versions wrote none; for their sessions, the `interrupted` record after an attempt counts as the request
+(`docs/durability.md`).
 """
 
 import sqlite3
@@ -37,8 +38,8 @@ FROM records JOIN sessions ON sessions.key = records.session
 WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ? AND records.time < ?
     AND sessions.state <> 'staged' AND {OWN}
 """  # noqa: S608  (the condition is ours)
-"""`kind IN` repeats the condition of the partial index `records_usage`; otherwise SQLite would not use the index. Records
-shared by a fork count for the other session."""
+"""`kind IN` repeats the condition of the partial index `records_usage`; otherwise SQLite would not use the index.
+Records shared by a fork count for the other session."""
 
 _SUMS = """
 SELECT {key}, {name}, sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost_usd), sum(attempts),

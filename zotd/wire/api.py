@@ -1,7 +1,7 @@
 """The command table: name, parameters, result and role of each command. Dispatch, clients, docs and tests use it.
 
-A parameter Struct has the fields of a request besides `id` and `type`; a result Struct is the response's `data`. Session
-commands have a field `session`, except on stdio (`docs/protocol.md`).
+A parameter Struct has the fields of a request besides `id` and `type`; a result Struct is the response's `data`.
+Session commands have a field `session`, except on stdio (`docs/protocol.md`).
 """
 
 from dataclasses import dataclass

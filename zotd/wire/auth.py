@@ -1,4 +1,4 @@
-"""Commands about the vendors' API keys: check, store and remove a key, and list its source. No response contains a key."""
+"""Commands about the vendors' API keys: check, store, remove, and list the sources. No response contains a key."""
 
 from zotd.wire.base import Frozen
 

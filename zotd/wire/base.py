@@ -1,7 +1,7 @@
 """Base class of all frames, and the two functions that decode them.
 
-No I/O. Unknown fields are ignored, because within protocol 1 fields are only added (`docs/protocol.md`). Optional fields
-are omitted from the encoded frame if they have their default.
+No I/O. Unknown fields are ignored, because within protocol 1 fields are only added (`docs/protocol.md`). Optional
+fields are omitted from the encoded frame if they have their default.
 """
 
 from typing import TypeVar

@@ -1,7 +1,8 @@
 """Frames between the host and one extension process (`docs/extensions.md`), and their decoding.
 
-`read` is lenient, as the protocol requires: unknown fields are ignored, and `null` counts as absent, because Go encodes an
-empty list as `null`. For a line that is no frame it returns the kind of fault, so that one bad frame affects nothing else.
+`read` is lenient, as the protocol requires: unknown fields are ignored, and `null` counts as absent, because Go encodes
+an empty list as `null`. For a line that is no frame it returns the kind of fault, so that one bad frame affects nothing
+else.
 """
 
 import json

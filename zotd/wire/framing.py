@@ -1,7 +1,7 @@
 """Splits a byte stream into lines, without I/O: the NDJSON framing of every carrier (`docs/protocol.md`).
 
-A line ends only at LF: U+2028, NEL, VT and FF inside a string are data. A line that exceeds the limit is reported once and
-skipped; reading continues with the next one.
+A line ends only at LF: U+2028, NEL, VT and FF inside a string are data. A line that exceeds the limit is reported once
+and skipped; reading continues with the next one.
 
     Lines.feed(bytes) -> [line | TooLong, ...]      the result does not depend on how the bytes are divided
 """

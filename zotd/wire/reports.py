@@ -1,4 +1,4 @@
-"""Responses of `session.search`, `session.tree`, `prompt.history`, `usage.report` and `daemon.metrics` (`docs/protocol.md`)."""
+"""Responses of `session.search`, `session.tree`, `prompt.history`, `usage.report` and `daemon.metrics`."""
 
 from zotd.wire.base import Frozen
 
@@ -91,7 +91,7 @@ class BudgetState(Frozen, frozen=True, omit_defaults=False):
 
 
 class UsageSums(Frozen, frozen=True):
-    """Most expensive first. Also the budgets, independent of `since` and `by`: that of the day, and those of sessions in memory."""
+    """Usage, most expensive first; and the current budgets of the day and of sessions in memory, whatever was asked."""
 
     rows: list[UsageSum]
     budgets: list[BudgetState] = []
@@ -164,7 +164,7 @@ class Fork(Frozen, frozen=True):
 
 
 class Tree(Frozen, frozen=True):
-    """The branches of a session. The last of `branches` is the current one; it and those it continues are the conversation."""
+    """The branches of a session. The last one and those that it continues are the current conversation."""
 
     session: str
     name: str

@@ -87,7 +87,7 @@ def check_reasoning(level: str) -> None:
 
 
 def switched(session: Session, provider: str, model: str) -> tuple[Settings, Environment]:
-    """Return settings and environment for another model; another vendor gets neither the URL nor the key of the old one."""
+    """Return settings and environment for another model; another vendor does not get the URL or key of the old one."""
     old, environment = session.ledger.row.settings, session.environment
     if provider == old.provider:
         return msgspec.structs.replace(old, model=model), environment

@@ -1,7 +1,7 @@
 """The web page of the WebSocket door: static files, read once.
 
-It is an ordinary client that uses only what `docs/protocol.md` describes. There is no build step and no third-party file
-(`docs/page.md`).
+It is an ordinary client that uses only what `docs/protocol.md` describes. There is no build step and no third-party
+file (`docs/page.md`).
 """
 
 from collections.abc import Mapping

@@ -211,7 +211,7 @@ def _op(number: int) -> Op:
 
 
 def _code_for(payload: bytes) -> int:
-    """Return the code to answer a close frame with: its own, or a default if that must not be sent (RFC 6455, 7.4.1)."""
+    """Return the code to answer a close frame with: its own, or a default if that is reserved (RFC 6455, 7.4.1)."""
     if not payload:
         return CloseCode.NORMAL
     code = int.from_bytes(payload[:2], "big")

@@ -1,7 +1,7 @@
 """Determines, checks and binds the addresses of the WebSocket door.
 
-An address that other machines can reach requires TLS. The check uses the addresses that the configured name resolves to,
-and exactly these are bound, so it does not matter if the name resolves to something else a moment later.
+An address that other machines can reach requires TLS. The check uses the addresses that the configured name resolves
+to, and exactly these are bound, so it does not matter if the name resolves to something else a moment later.
 """
 
 import asyncio

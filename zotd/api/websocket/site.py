@@ -1,7 +1,7 @@
 """HTTP side of the WebSocket door: the page, `/healthz`, `/metrics`, and the upgrade of `/v1`.
 
-Every request is checked in the same order: gate (Host, Origin, no query), method, path. No response reveals the version,
-and none has a CORS header, so pages of other origins cannot read any.
+Every request is checked in the same order: gate (Host, Origin, no query), method, path. No response reveals the
+version, and none has a CORS header, so pages of other origins cannot read any.
 """
 
 import base64

@@ -1,8 +1,8 @@
 """Rate limit for wrong tokens, per source address; without I/O.
 
-Every token is checked, and a valid one is never refused, however often others at the same address fail. Only refusals are
-delayed: each address has ten failures a minute that are refused at once, further ones a second later. The machine's own
-address is no exception, because requests of web pages in a local browser come from there.
+Every token is checked, and a valid one is never refused, however often others at the same address fail. Only refusals
+are delayed: each address has ten failures a minute that are refused at once, further ones a second later. The machine's
+own address is no exception, because requests of web pages in a local browser come from there.
 """
 
 from collections import OrderedDict
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Network, ip_address
 
 BURST = 10
-"""Failures of an address that are refused at once: enough for a misconfigured client whose user looks for the mistake."""
+"""Failures of an address that are refused at once: enough for a user who looks for a mistake in a configuration."""
 
 REGAINED_PER_S = BURST / 60
 

@@ -19,7 +19,7 @@ from zotd.api.websocket.frames import CloseCode
 from zotd.api.websocket.throttle import source_of
 
 HELLO_S = 10.0
-"""Time from accepting a connection to a hello with a token, in seconds: TLS, upgrade and hello take four round trips."""
+"""Time from accepting a connection to a hello with a token, in seconds; the handshakes take four round trips."""
 
 MAX_VISITORS = 128
 """Maximum number of visitors without a token; each takes 20 kB, with TLS 280 kB. A client authenticates within
