@@ -76,7 +76,7 @@ class ApprovalTable:
     @property
     def pending(self) -> Sequence[str]:
         """Ids of the pending approvals, oldest first."""
-        return list(self._pending)
+        return list(self._pending)  # a copy: the caller may end approvals while it iterates
 
     @property
     def due(self) -> float | None:
@@ -94,7 +94,7 @@ class ApprovalTable:
             expires: deadline on the clock of `overdue`; None for no deadline.
         """
         if key not in self._resolved:
-            self._pending.setdefault(key, _Pending(digest, expires))
+            self._pending.setdefault(key, _Pending(digest, expires))  # the first request counts
 
     def decide(self, key: str, digest: str, resolution: ApprovalResolution) -> Outcome:
         """Apply a person's decision about the arguments with this digest, if the approval is still pending."""
@@ -120,7 +120,7 @@ class ApprovalTable:
 
     def resolved(self, key: str, resolution: ApprovalResolution) -> None:
         """Note an approval that the journal says was resolved, during recovery."""
-        self._pending.pop(key, None)
+        self._pending.pop(key, None)  # its request need not have been restored
         self._remember(key, resolution)
 
     def _resolve(self, key: str, resolution: ApprovalResolution) -> None:

@@ -113,7 +113,7 @@ class Pot:
     def __init__(self) -> None:
         self.spent = Tokens()
         self._reserved: dict[int, Tokens] = {}
-        self._made = 0
+        self._made = 0  # numbers are not reused, so settling twice is an error and not a wrong sum
 
     def add(self, spent: Tokens) -> None:
         """Count an amount for which no reservation was made."""

@@ -71,7 +71,7 @@ def are_named(words: Sequence[Word], pattern: str) -> bool:
     if not words[0].is_fixed:  # the program itself is a variable
         return False
     hatches = HATCHES.get(name, _NONE)
-    named = [word.strip("'\"") for word in pattern.split()]
+    named = [word.strip("'\"") for word in pattern.split()]  # a rule may quote words like the command does
     # Counted: an allow for one `-c color.ui=never` must not admit a second `-c` that the `*` would match.
     used = Counter(option for word in words[1:] for option in _used(hatches, word.text, words))
     if any(sum(word.startswith(option) for word in named) < count for option, count in used.items()):
@@ -84,11 +84,13 @@ def are_named(words: Sequence[Word], pattern: str) -> bool:
 
 def _used(hatches: _Hatches, word: str, words: Sequence[Word]) -> Iterator[str]:
     option = word.partition("=")[0]
+    # Abbreviations need at least one letter: `--` alone only ends the options.
     if option in hatches.words or (len(option) > 2 and any(one.startswith(option) for one in hatches.longs)):
         yield option
     elif word.startswith(hatches.starts) if hatches.starts else False:
         yield next(start for start in hatches.starts if word.startswith(start))
     elif word[:1] == "-" and word[:2] != "--" and set(word[1:]) & set(hatches.letters):
         yield word
+    # The short form of `--upload-pack`, which only these subcommands have.
     elif word.startswith("-u") and any(one.text in {"clone", "ls-remote", "fetch-pack"} for one in words):
         yield "-u"

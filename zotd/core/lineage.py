@@ -41,6 +41,7 @@ def events_left(rewinds: Iterable[RewindPoint]) -> list[Span]:
 
 def holds(spans: Sequence[Span], number: int) -> bool:
     """Whether one of these ranges, which must be sorted, contains the number."""
+    # The first range that does not end before the number is the only one that can contain it.
     place = bisect_left(spans, number, key=lambda span: span[1])
     return place < len(spans) and spans[place][0] <= number
 

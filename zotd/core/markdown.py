@@ -37,7 +37,7 @@ def _section(event: events.Event) -> str:
         case events.Error(message=text) | events.Interrupted(text=text):
             section = f"> **{type(event).__name__}:** {text}"
         case _:
-            pass
+            pass  # not part of the conversation, or contained in another event
     return section
 
 

@@ -43,7 +43,7 @@ class PathPattern:
 
         If the text is empty or ends with a slash, direct children of that directory match best.
         """
-        if not self.text:
+        if not self.text:  # entries of the top directory come first
             return Fit.INSIDE if "/" in folded[1:-1] else Fit.NAME
         at = folded.rfind(self._rooted)
         if at >= 0:

@@ -48,6 +48,7 @@ class PromptParts:
 
 def compose(parts: PromptParts) -> str:
     """Build the system prompt from its parts, general sections first."""
+    # Compared with None, because an empty prompt of the user replaces the identity as well.
     sections = [IDENTITY if parts.base is None else parts.base, *parts.appended]
     if parts.context_files:
         sections.append("# Instructions of the user and of this project\nLater ones are more specific and win.")

@@ -71,6 +71,7 @@ class Names(Generic[T]):
     def find(self, name: str) -> NameClaim[T] | None:
         """Return the claim for `name`, plain or qualified, or None."""
         key = self.fold(name)
+        # Plain names first, because the plain name of a command may contain a colon.
         return self.winners.get(key) or self.qualified.get(key)
 
 
@@ -104,13 +105,14 @@ def tool_fault(tool: RegisterTool) -> str | None:
     if not TOOL_NAME.fullmatch(tool.name):
         return "a name must have 1 to 64 letters, digits, _ and -"
     if tool.exposure not in EXPOSURES:
-        return f'unknown exposure "{tool.exposure[:80]}"'
+        return f'unknown exposure "{tool.exposure[:80]}"'  # cut, because it comes from the extension
     wrong = _schema_fault(tool.schema) if tool.schema is not None else None
     return wrong and f"its schema {wrong}"
 
 
 def command_fault(command: RegisterCommand) -> str | None:
     """Return why this command is refused, or None if it is valid."""
+    # Names are displayed in lists, so characters that are invisible or affect others are refused.
     if _COMMAND_NAME.fullmatch(command.name) and command.name.isprintable():
         return None
     return "a name must be one word of up to 64 visible characters, without a slash"

@@ -154,7 +154,7 @@ class RetryPolicy:
 
 def gave_up(error: ModelError, *, failures: int, elapsed_s: float) -> str:
     """Return the message for a run that ends with `error`; it includes the number of attempts if there were several."""
-    if error.failure not in REPEATED or failures <= 1:
+    if error.failure not in REPEATED or failures <= 1:  # nothing was retried
         return error.sentence
     return f"gave up after {failures} tries in {_duration(elapsed_s)}: {error.sentence}; /continue tries again"
 

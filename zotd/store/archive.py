@@ -49,6 +49,7 @@ class Archive:
             StorageError: the database cannot be read.
         """
         complete = await self._catch_up()
+        # One more than wanted, to know whether there is another page.
         find = partial(search.find, query=query, before=before, limit=limit + 1)
         try:
             found = await self._database.read(find)
@@ -79,7 +80,7 @@ class Archive:
             for key, prompt in part.prompts:
                 if prompt.text in found or wanted not in prompt.text.casefold():
                     continue
-                room -= len(encode(prompt)) + 1
+                room -= len(encode(prompt)) + 1  # and a comma
                 if len(found) == limit or room < 0:
                     return PromptPage(list(found.values()), str(end))
                 found[prompt.text] = prompt

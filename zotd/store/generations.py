@@ -66,6 +66,7 @@ def begun(connection: sqlite3.Connection) -> Generation:
 def unrecorded(connection: sqlite3.Connection) -> Generation:
     """Return a generation for use after `begin` failed (full disk); its cursors are valid until the database is closed."""
     (number,) = connection.execute(_NUMBER).fetchone()
+    # Not a number, so that `number_of` rejects its cursors after a restart.
     return Generation(read_epoch(connection), number + 1, f"x{secrets.token_hex(RANDOM_BYTES)}")
 
 

@@ -50,4 +50,4 @@ def held(home: Path) -> Iterator[None]:
     try:
         yield
     finally:
-        os.close(lock)
+        os.close(lock)  # releases the lock; the file stays, because removing it would be a race with the next holder

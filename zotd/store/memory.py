@@ -65,6 +65,7 @@ class Memory:
 
     async def records(self, session: str, start: int) -> list[AnyRecord]:
         """Return the records from number `start` on, oldest first."""
+        # Numbers begin at 1 and have no gaps.
         return [entry.record for entry in self._entries(session)[max(start, 1) - 1 :]]
 
     async def events_after(self, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:

@@ -212,6 +212,7 @@ def forget(connection: sqlite3.Connection, session: int, above: int = 0) -> None
     """
     query = "SELECT key FROM records WHERE session = ? AND number > ? AND messages > 0"
     keys = connection.execute(query, (session, above)).fetchall()
+    # By ranges of rowids, which FTS5 can look up; its other columns have no index.
     spans = [(key * _PLACES, (key + 1) * _PLACES) for (key,) in keys]
     try:
         connection.executemany("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", spans)
@@ -237,6 +238,7 @@ def expected(connection: sqlite3.Connection) -> Iterator[tuple[int, str, str]]:
 
 
 def _add(connection: sqlite3.Connection, key: int) -> int:
+    # Two statements instead of INSERT ... SELECT, to tell a damaged record from a damaged index.
     try:
         (events,) = connection.execute(_SHOWN, (key,)).fetchone()
     except sqlite3.DatabaseError as error:

@@ -116,6 +116,7 @@ def code_of(cwd: Path, *, home: Path, programs: Sequence[str] = ()) -> Workspace
     """
     is_home = os.path.realpath(cwd / ".zot") == os.path.realpath(home)
     starts = [start for start in CODE if not (is_home and start.startswith(".zot/"))]
+    # `lexists`, because a dangling link can get a target later.
     named = [program for program in programs if os.path.lexists(cwd / program)]
     try:
         found = tree_digest.scan(cwd, [*starts, *named])

@@ -112,7 +112,7 @@ def visible(content: list[Block]) -> list[Block]:
 
 
 def _without_data(block: Block) -> Block:
-    if isinstance(block, Image):
+    if isinstance(block, Image):  # clients can request the data with `get_messages`
         return Image(block.mime_type, block.bytes)
     if isinstance(block, ToolResult):
         shown = [Image(b.mime_type, b.bytes) if isinstance(b, Image) else b for b in block.content]
