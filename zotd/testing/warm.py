@@ -16,6 +16,7 @@ from pathlib import Path
 
 import zotctl
 import zotd.providers
+import zottui
 from zotd.template import server, thin
 
 PROGRAMS = (
@@ -28,7 +29,7 @@ PROGRAMS = (
     "openai",
 )
 
-LAZY = (zotctl, zotd.providers)
+LAZY = (zotctl, zotd.providers, zottui)
 """Packages whose modules are imported when they are needed; here all of them are."""
 
 COVERAGE = "COVERAGE_PROCESS_START"

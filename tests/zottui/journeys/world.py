@@ -16,6 +16,7 @@ from tests.zottui.tmux import Tmux
 from zotd.client.blocking import connect
 from zotd.client.fields import child, text
 from zotd.client.lock_owner import lock_owner_of
+from zotd.testing import warm
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import Gate, Refusal, ScriptedReply, TextPart
@@ -137,7 +138,7 @@ class World:
 
     def run(self, *command):
         """The output of another command, `zotctl` for one."""
-        program = {"zotctl": [sys.executable, "-m", "zotctl"], "zot": ZOT}[command[0]]
+        program = warm.command({"zotctl": "zotctl", "zot": "zotd.cli"}[command[0]])
         done = subprocess.run(
             [*program, *command[1:]],
             cwd=self.cwd,

@@ -4,8 +4,9 @@ import os
 import pty
 import signal
 import subprocess
-import sys
 from contextlib import contextmanager
+
+from zotd.testing import warm
 
 
 class Terminal:
@@ -45,7 +46,7 @@ class Terminal:
 def chat(folder, *args, env):
     """A chat in this directory, killed in the end."""
     screen, terminal = pty.openpty()
-    command = [sys.executable, "-m", "zotd.cli", "--plain", *args]
+    command = warm.command("zotd.cli", "--plain", *args)
     with subprocess.Popen(
         command, cwd=folder, env=env, start_new_session=True, stdin=terminal, stdout=terminal, stderr=terminal
     ) as process:
