@@ -62,7 +62,7 @@ async def _abort(session: Session) -> float:
 
 
 async def _beside_stalled(world: World, session: Session) -> float:
-    """The same, after somebody who follows the session too was sent more than anybody holds for them."""
+    """The same, while another follower does not read and its queue is full."""
     filling = await world.session("anthropic", FILL)
     with closing(floors.connected(rig.socket_of(world.place))) as silent:
         for number, followed in enumerate((session, filling)):

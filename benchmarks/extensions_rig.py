@@ -53,10 +53,10 @@ class Deaf:
         """Set when they did; cleared by who waits."""
 
     def wish(self, extension: str, session: str | None, wish: Wish) -> None:
-        """Nobody is there to show it."""
+        """No client shows it."""
 
     def activate(self, session: str, tools: Sequence[str]) -> None:
-        """Nobody is there to use them."""
+        """No client uses them."""
 
     def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
         """Who measures asks."""

@@ -80,7 +80,7 @@ def _children(process: psutil.Process, extensions: int) -> list[psutil.Process]:
 async def _until_gone(processes: list[psutil.Process]) -> None:
     async with asyncio.timeout(rig.STOP_S):
         for process in processes:
-            while not _has_ended(process):  # noqa: ASYNC110  (grandchildren: nobody tells us of their ends)
+            while not _has_ended(process):  # noqa: ASYNC110  (grandchildren: nothing reports their ends)
                 await asyncio.sleep(LOOK_S)
 
 

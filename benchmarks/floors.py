@@ -25,7 +25,7 @@ RECEIVE_BYTES = 256 * 1024
 
 
 class Http:
-    """A kept-alive connection to the model that nobody decodes: the model's own time, and the kernel's."""
+    """A kept-alive connection to the model, not decoded: the model's own time, and the kernel's."""
 
     def __init__(self, model_url: str, vendor: str, plan: str) -> None:
         self._path = f"/{plan}{PATHS[vendor]}".encode()
@@ -137,7 +137,7 @@ def address(url: str) -> tuple[str, int]:
 
 
 def connected(path: str) -> socket.socket:
-    """A blocking socket to whoever listens at `path`, for the caller to close."""
+    """A blocking socket connected to `path`; the caller closes it."""
     sock = socket.socket(socket.AF_UNIX)
     sock.connect(path)
     return sock

@@ -86,7 +86,7 @@ class Seen:
     seconds: float = 0.0
 
     def take(self, batch: list[AnyEvent]) -> bool:
-        """Count what has come; whether there was a result."""
+        """Count the frames received; return whether one was a result."""
         results = [event for event in batch if isinstance(event, ToolResultEvent)]
         self.calls += sum(isinstance(event, ToolCallEvent) for event in batch)
         for event in results:

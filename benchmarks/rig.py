@@ -1,7 +1,7 @@
 """What the benchmarks share: a daemon in a temporary home, samples taken in turns, and rows that become a table.
 
 Every figure stands beside a floor from the same run, because machines differ and this one may be busy: the two are
-sampled in turns (A B A B), medians are compared, and the ratio is what can be told to somebody with another machine.
+sampled in turns (A B A B), medians are compared, and the ratio is what can be compared with another machine.
 """
 
 import asyncio
@@ -221,9 +221,9 @@ def percentile(samples: Sequence[float], percent: float) -> float:
 
 
 async def quiet() -> None:
-    """Wait until nobody else uses the machine, for `QUIET_S` at most."""
+    """Wait until the machine is idle, for `QUIET_S` at most."""
     deadline = time.monotonic() + QUIET_S
-    while os.getloadavg()[0] >= QUIET_LOAD and time.monotonic() < deadline:  # noqa: ASYNC110  (nobody tells)
+    while os.getloadavg()[0] >= QUIET_LOAD and time.monotonic() < deadline:  # noqa: ASYNC110  (nothing reports it)
         await asyncio.sleep(LOOK_S)
 
 

@@ -22,7 +22,7 @@ CLIENTS = 16
 RATE = 2000
 
 SECONDS = 12
-"""Of each of the two rounds. It takes 5 s until somebody who reads nothing is cut."""
+"""Of each of the two rounds. A client that reads nothing is disconnected after 5 s."""
 
 LOOK_S = 0.05
 """How often memory, and whether the client was cut, is looked at."""

@@ -112,7 +112,7 @@ class Terminal:
             return False
         try:
             read = os.read(self._fd, READ_BYTES if self._bytes_s is None else THIN_BYTES)
-        except OSError:  # EIO: nobody has the other end open
+        except OSError:  # EIO: the other end is closed
             return False
         if self._bytes_s is not None:
             time.sleep(len(read) / self._bytes_s)

@@ -15,7 +15,7 @@ KEYS = 200
 """Each measurement of keys takes so many, at moments that nothing else keeps time with."""
 
 LEAST_PAUSE_S, MOST_PAUSE_S = 0.03, 0.09
-"""Between two keys: somebody who types fast."""
+"""Seconds between two keys of a fast typist."""
 
 RATE = 300
 """Deltas in a second: faster than models write."""
@@ -29,7 +29,7 @@ SPEAKING = f"text/{SPEAKING_RATE}/9000/prose"
 
 THIN_BYTES_S = 4_000
 THIN_LEAD_S = 5.0
-"""So long it writes before somebody types."""
+"""Seconds of output before the first key."""
 THIN_TARGET_MS = 500
 
 FENCE_LINES = 400

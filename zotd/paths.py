@@ -61,7 +61,7 @@ def runtime_dir(env: Mapping[str, str]) -> str:
 
 
 def start_lock(socket: str) -> str:
-    """The file that is locked while somebody starts the daemon of `socket`."""
+    """The file that a client locks while it starts the daemon of `socket`."""
     return os.path.join(os.path.dirname(socket), "start.lock")
 
 
@@ -80,12 +80,12 @@ def check_text(path: str) -> None:
 
 
 def check_private_dir(path: str) -> None:
-    """Make sure that `path` is a directory of this user that nobody else can enter; make it when it is missing.
+    """Make sure that `path` is a directory that only this user can enter; create it if it is missing.
 
     Parents that are missing are made with mode 0700 too. What exists is never changed, only judged.
 
     Raises:
-        UnsafePathError: it is a symbolic link, no directory, somebody else's, open to others, or cannot be made.
+        UnsafePathError: it is a symbolic link, not a directory, of another user, open to others, or cannot be created.
     """
     try:
         make_private_dir(path)

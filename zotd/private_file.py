@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 MODE = 0o600
-"""What nobody but the user may read or write."""
+"""Mode of files and directories that only the user may read or write."""
 
 WRITABLE = 0o022
-"""Permissions to write that nobody but the user may have."""
+"""Permissions to write that only the user may have."""
 
 
 def read(path: Path) -> bytes | None:
@@ -58,7 +58,7 @@ def write(path: Path, content: bytes) -> None:
 def locked(path: Path) -> Iterator[None]:
     """No other process and no other thread is in this block for the same `path`. Blocks until then.
 
-    Read, change and write inside; whoever holds it does so for a few file operations only. The lock is the file
+    Read, change and write inside; a process holds the lock for a few file operations only. The lock is the file
     `<path>.lock`, which stays: removing it would let two in.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW

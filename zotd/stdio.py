@@ -42,7 +42,7 @@ def read_input(
                     room.wait()  # a daemon thread: it may wait when the program ends
             loop.call_soon_threadsafe(ended)
         except RuntimeError:
-            return  # the loop is closed: nobody listens any more
+            return  # the loop is closed
 
     threading.Thread(target=read, name="standard input", daemon=True).start()
 
@@ -87,11 +87,11 @@ class StdoutWriter(asyncio.Protocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """Called by the loop."""
-        del error  # the parent has closed its end: whoever wants to know waits for `lost`
+        del error  # the parent has closed its end; `lost` reports it
         self._lost.set()
 
     async def lost(self) -> None:
-        """Wait until nobody reads it any more; a file or a terminal always has a reader."""
+        """Wait until it has no reader; a file or a terminal always has one."""
         await self._lost.wait()
 
     async def close(self, within_s: float | None) -> None:

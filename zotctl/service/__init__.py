@@ -28,7 +28,7 @@ Manager = systemd.Systemd | launchd.Launchd
 ENVIRONMENT = ("ZOT_HOME", "ZOTD_SOCKET", "XDG_STATE_HOME")
 """Variables copied into the unit, so that the service uses the same paths as the clients."""
 
-NOBODY = "found neither systemd nor launchd; have your service manager run `zotd`, which stays in the foreground"
+NO_MANAGER = "found neither systemd nor launchd; have your service manager run `zotd`, which stays in the foreground"
 
 
 def add(commands: Subparsers) -> None:
@@ -75,7 +75,7 @@ def _manager() -> Manager:
         return launchd.Launchd()
     if shutil.which("systemctl"):
         return systemd.Systemd()
-    raise ClientError(NOBODY)
+    raise ClientError(NO_MANAGER)
 
 
 def _environment() -> dict[str, str]:

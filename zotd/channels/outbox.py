@@ -2,7 +2,7 @@
 
 waiting for the channel -> sent -> channel_sent -> forgotten
          ^                   |
-         +---- after a while +-- channel_sent{error}, the process ended, or nobody answered
+         +---- after a while +-- channel_sent{error}, the process ended, or there was no answer
 """
 
 import asyncio

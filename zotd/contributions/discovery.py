@@ -40,11 +40,11 @@ class ExtensionSources:
     python: str | None = None
     """The interpreter of Python modules: see `exthost.modules`."""
     has_daemon: bool = False
-    """Extensions of scope `daemon` are somebody else's."""
+    """Extensions of scope `daemon` belong to another host."""
 
 
 def tool_directories(places: ExtensionSources, cwd: Path) -> list[Path]:
-    """Where Python modules for this workspace may be, also while nobody trusts it."""
+    """Where Python modules for this workspace may be, whether it is trusted or not."""
     return [project_extensions(cwd) / "tools", places.home / "extensions" / "tools"]
 
 
@@ -93,7 +93,7 @@ def commands(python: str | None, cwd: Path) -> list[str]:
 
 def of_session(places: ExtensionSources, paths: Iterable[Path]) -> Discovered:
     """What `--ext` names. Blocks, as all of these do."""
-    found = discover(explicit=list(paths), cwd=None, home=None, is_trusted=_nobody)
+    found = discover(explicit=list(paths), cwd=None, home=None, is_trusted=_untrusted)
     data.prepare(found.manifests, home=places.home, cwd=places.home, is_explicit=True)
     return found
 
@@ -148,7 +148,7 @@ def of_workspace(
 
 def of_daemon(places: ExtensionSources) -> Discovered:
     """What all workspaces share: the user's extensions of scope `daemon`."""
-    found = discover(explicit=(), cwd=None, home=places.home, is_trusted=_nobody)
+    found = discover(explicit=(), cwd=None, home=places.home, is_trusted=_untrusted)
     for some in (found.manifests, found.disabled):
         some[:] = [one for one in some if _is_for_all(one, places.home)]
     found.shadowed.clear()
@@ -158,7 +158,7 @@ def of_daemon(places: ExtensionSources) -> Discovered:
 
 
 def _marked(manifest: Manifest, trusting: WorkspaceTrust, cwd: Path, user: Path) -> Manifest:
-    """With `granted`, for what the workspace brings along; the user's own needs nobody's word."""
+    """With `granted` for the workspace's extensions; the user's own need no trust."""
     is_user_s = manifest.directory.is_relative_to(user) or (
         manifest.file is not None and manifest.file != cwd / PROJECT_MCP_FILE
     )
@@ -199,11 +199,11 @@ def _add(found: Discovered, manifests: Sequence[Manifest]) -> None:
 
 
 def _is_for_all(manifest: Manifest, home: Path) -> bool:
-    """A project's extension serves the project, whatever it says: nobody else has trusted it."""
+    """A project's extension serves only the project, whatever its scope says: it is trusted for nothing else."""
     return manifest.scope is ProcessScope.DAEMON and manifest.directory.is_relative_to(home)
 
 
-def _nobody(_: Path) -> bool:
+def _untrusted(_: Path) -> bool:
     return False
 
 

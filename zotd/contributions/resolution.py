@@ -21,7 +21,7 @@ class ScopeLike(Protocol):
     started: asyncio.Event
     """Set when it has looked for its extensions."""
     trusting: WorkspaceTrust | None
-    """Of a workspace: what nobody trusts is not used."""
+    """Trust of the workspace; its untrusted code is not used."""
 
 
 class Resolution:

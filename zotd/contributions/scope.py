@@ -162,7 +162,7 @@ class ExtensionScope:
             self.views[session].activate(tools)
 
     def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
-        """Tell the sessions, and whoever follows the topic."""
+        """Tell the sessions and the subscribers of the topic."""
         for view in self._users(extension):
             view.state_changed(extension, state, reason)
         self._tell(events.ExtState(extension, self.cwd, state, reason or None))

@@ -22,7 +22,7 @@ class Toolbox:
 def choose(settings: Settings, extras: Sequence[ExtensionTool] = (), activated: Collection[str] = ()) -> Toolbox:
     """The tools of a session with these settings, whose extensions offer `extras`.
 
-    A name in `settings.tools` that nobody has is left out: its extension may come later (`unknown` names it).
+    An unknown name in `settings.tools` is left out: its extension may start later (`unknown` returns it).
     """
     if settings.no_tools:
         return Toolbox({}, (), {})
@@ -38,7 +38,7 @@ def choose(settings: Settings, extras: Sequence[ExtensionTool] = (), activated: 
 
 
 def unknown(settings: Settings, toolbox: Toolbox) -> list[str]:
-    """The names in `settings.tools` that nobody has."""
+    """The names in `settings.tools` that no tool has."""
     named = () if settings.tools is None or settings.no_tools else settings.tools
     return [name for name in named if name not in toolbox.tools and name not in toolbox.hidden]
 

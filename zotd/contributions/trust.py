@@ -24,7 +24,7 @@ class WorkspaceTrust:
         self.is_trusted = False
         """Its code may run, as it was found at the last look; also when there is none."""
         self.is_granted = False
-        """Somebody has said so; what the code's digest does not cover, such as skills of other agents, needs that."""
+        """A user has granted trust. What the code's digest does not cover, such as skills of other agents, needs it."""
         self.is_changed = False
         """It was trusted with other content: what runs of that goes on, and nothing of it is started."""
         self.question: TrustRequired | None = None

@@ -131,7 +131,7 @@ class UiState:
             self.left(extension)
 
     def left(self, extension: str) -> None:
-        """The extension serves no more: nobody draws its panels, and its segments are stale."""
+        """The extension has stopped: close its panels and mark its segments as stale."""
         for owner, panel_id in list(self._panels):
             if owner == extension:
                 self.close(owner, panel_id)

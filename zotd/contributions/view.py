@@ -88,7 +88,7 @@ class Extensions:
             self._patience = None
 
     def hurry(self) -> None:
-        """Somebody aborts the run that is being prepared: wait no longer for it."""
+        """The run that is being prepared is aborted: stop waiting for extensions."""
         if self._patience is not None:
             self._patience.reschedule(asyncio.get_running_loop().time())
             self._patience = None  # it can be moved no more once it is over

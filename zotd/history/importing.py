@@ -1,6 +1,6 @@
 """Reads a session from a file: one session or none, however long the file is.
 
-    file -> lines -> records and events (original, exported) -> slices -> a session that nobody sees -> published
+    file -> lines -> records and events (original, exported) -> slices -> a hidden session -> published
 
 The file is read twice: once for its digest, which tells a file that was imported before, once for its content. Both
 happen in threads; memory holds a slice of the file and the outline of the transcript.
@@ -135,7 +135,7 @@ async def _publish(
 
 
 class _Reading:
-    """Goes through the file; `advance` runs in a thread, while nobody else touches the draft."""
+    """Goes through the file; `advance` runs in a thread, while no other code uses the draft."""
 
     def __init__(self, file: BufferedReader, draft: Draft) -> None:
         self.origin: SourceSession | None = None

@@ -40,7 +40,7 @@ class LetGoError(StorageError):
 
 
 class Subscriber(Protocol):
-    """Somebody who follows a session. Both methods return at once and never raise."""
+    """A follower of a session. Both methods return at once and never raise."""
 
     def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
         """Events with `seq`, and the same as NDJSON."""
@@ -205,7 +205,7 @@ class Ledger:
                     accepted()
                 self._tell(items)
                 self._show(shown, data, last)
-            if done.done():  # whoever waited was cancelled; what was written is written
+            if done.done():  # the waiter was cancelled; the commit stays
                 return
             if error is not None:
                 done.set_exception(error)

@@ -34,7 +34,7 @@ class Spending:
         self._day = self._today()
         self._pot = Pot()
         self._counts_days = False
-        """Else nobody asks what was spent today, and no step has to find out which day it is (10 us each time)."""
+        """False: there is no daily budget, so no step has to find out which day it is (10 us each time)."""
         self._limit(limits or BudgetSection())
 
     async def recall(self, since: Callable[[str], Awaitable[Tokens]]) -> None:
@@ -48,7 +48,7 @@ class Spending:
             self._pot.add(await since(rfc3339(midnight.timestamp())))
 
     async def change(self, limits: BudgetSection, since: Callable[[str], Awaitable[Tokens]]) -> None:
-        """Other budgets from now on; `since` as in `recall`, which is done when nobody has counted the day so far.
+        """Other budgets from now on; `since` as in `recall`, which is called if the day was not counted so far.
 
         Raises:
             StorageError: as there.

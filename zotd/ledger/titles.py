@@ -1,4 +1,4 @@
-"""The name of a session that nobody has named: the beginning of its first prompt."""
+"""The name of an unnamed session: the beginning of its first prompt."""
 
 import re
 from unicodedata import combining, east_asian_width

@@ -215,7 +215,7 @@ class SessionApprovals:
                 raise CommandError(Code.NOT_FOUND, f'no approval "{key}" is pending in this session; see approval.list')
 
     def cancel(self) -> None:
-        """End everything that is pending: the run was aborted, or is not gone on with."""
+        """End all pending approvals: the run was aborted, or will not be resumed."""
         for key in self._questions.pending:
             self._cancel(self._requests[key])
         self._watch()
@@ -278,7 +278,7 @@ class SessionApprovals:
 
     def _cancel(self, request: _Request, reason: str = STOPPED) -> None:
         if not self.is_frozen:
-            self._end(request, _nobodys(request.row, CANCELLED, reason))
+            self._end(request, _without_person(request.row, CANCELLED, reason))
 
     def _end(self, request: _Request, decision: records.Decision) -> None:
         """Resolve it without a person, unless a decision came first."""
@@ -350,10 +350,10 @@ def is_over(row: records.ApprovalRow) -> bool:
 def _denial(row: records.ApprovalRow) -> records.Decision:
     """Return the record for an approval whose deadline has passed."""
     within_s = round(_seconds(row.expires or row.time) - _seconds(row.time), 3)
-    return _nobodys(row, DENY, f"there was no decision within {within_s:g} s")
+    return _without_person(row, DENY, f"there was no decision within {within_s:g} s")
 
 
-def _nobodys(row: records.ApprovalRow, decision: str, reason: str) -> records.Decision:
+def _without_person(row: records.ApprovalRow, decision: str, reason: str) -> records.Decision:
     return records.Decision(time=rfc3339(), approval=row.id, decision=decision, scope="once", by="", reason=reason)
 
 

@@ -28,7 +28,7 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that no proxy can reach for us, whatever the environment says."""
 
 CHECK_S = 8.0
-"""How long a vendor may take to answer about a key: somebody waits at a terminal."""
+"""How long a vendor may take to answer about a key; a user waits at a terminal."""
 
 NO_KEY = "none"
 """Sent where no key is needed: the SDKs insist on one."""
@@ -74,7 +74,7 @@ class Providers:
         """The HTTP status with which the vendor answers a request with that key; the list of models costs nothing.
 
         Raises:
-            ModelError: there is no such provider, the URL is none, or nobody answers within `CHECK_S`.
+            ModelError: the provider is unknown, the URL is invalid, or there is no answer within `CHECK_S`.
         """
         vendor = self._catalog.vendor(choice.provider)
         if vendor is None or vendor.api not in APIS:
@@ -184,7 +184,7 @@ async def _aside(work: Callable[[], object]) -> None:
         try:
             work()
         finally:
-            with suppress(RuntimeError):  # the loop is closed: nobody waits any more
+            with suppress(RuntimeError):  # the loop is closed, so there is no waiter
                 loop.call_soon_threadsafe(done.set)
 
     threading.Thread(target=run, name="warm", daemon=True).start()

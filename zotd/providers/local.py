@@ -40,7 +40,7 @@ class LocalServer:
         self.model = model
         self.url = ""
         self.key = secrets.token_hex(16)
-        """Asked for by the server, so that nobody else on this machine, a web page for one, gets to it."""
+        """The server requires it, so that other programs on this machine, such as a web page, cannot use the model."""
         self.log = b""
         self._heard = asyncio.Event()
         readable, self._stdin = os.pipe()

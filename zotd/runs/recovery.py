@@ -86,7 +86,7 @@ def asked_again() -> Shown:
 
 
 def _run(transcript: Transcript, now: str) -> Shown:
-    # A summary is not gone on with, but asked for again.
+    # A summary is not resumed, but requested again.
     text = f"{CUT}; {GO_ON}" if transcript.can_resume or transcript.waiting else CUT
     return _cut(RUN, text, now, events.Done(run=transcript.run))
 

@@ -261,7 +261,7 @@ class RequestSender:
     async def ask(self, step: int, number: int, opened: Callable[[], Awaitable[None]]) -> SentRequest:
         """Send the request for this try of this step, and read the reply to its end; shows what arrives.
 
-        `opened` is awaited when the provider has begun to answer. Safe to cancel: what has come so far stays.
+        `opened` is awaited when the provider has begun to answer. Safe to cancel: the text received so far stays.
 
         Raises:
             ModelError: the request failed, a guard did not want it sent, or a budget is used up.
@@ -302,7 +302,7 @@ class RequestSender:
         return 0 if self._reply is None else self._reply.length()
 
     def partial(self) -> Partial:
-        """What has come of the reply, as a snapshot shows it."""
+        """The reply received so far, as a snapshot shows it."""
         if self._reply is None:
             return Partial("", [])
         uses = [ToolUse(call.id, call.name, "".join(call.args)) for call in self._reply.open_calls()]

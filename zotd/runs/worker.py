@@ -246,7 +246,7 @@ class Worker:
         now = rfc3339()
         note = records.Note(time=now, level="error", text=text)
         items: list[Shown] = []
-        if transcript.run_open:  # else it had not begun: what a crash has cut before it can still be gone on with
+        if transcript.run_open:  # else it had not begun: a run that a crash has cut before it can still be resumed
             items += [*cut_results(transcript.closings(now)), *recovery.unbilled(transcript, now)]
         items.append(Shown(note, [events.Error(text), events.Done(run=run)]))
         state = "held" if transcript.interrupted else self._ledger.rest

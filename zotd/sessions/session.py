@@ -62,7 +62,7 @@ class Session:
         stored_queue: bool,
         ephemeral: bool = False,
     ) -> None:
-        """`spawn` runs a named coroutine in a task whose owner outlives the session; `changed` is told of a new state.
+        """`spawn` runs a named coroutine in a task whose owner outlives the session; `changed` is called with the session whenever its state changes.
 
         `stored_queue`: a waiting input is recorded and answered at once, and held after a failed run; on stdio it is
         neither, its answer comes when it starts.

@@ -19,7 +19,7 @@ def is_busy(manager: Manager) -> bool:
 
 
 def drain(manager: Manager) -> None:
-    """Have no session take or start anything, and runs stop where they can be gone on with: see `is_busy` for when."""
+    """Refuse new work in all sessions, and stop runs where they can be resumed; `is_busy` says whether any still run."""
     manager.is_stopping = True
     for session in manager.loaded:
         if session.ephemeral and session.approvals.pending():

@@ -1,7 +1,7 @@
 """The template process: imports the modules of programs, and forks one for each client of `thin`.
 
 Run as `python -m zotd.template.server SOCKET MODULE...`. It has one thread, because a fork copies no other, and ends
-when its standard input ends: whoever has started it holds the other end.
+when its standard input ends: its parent holds the other end.
 """
 
 import argparse

@@ -88,7 +88,7 @@ def _folders(cwd: Path) -> list[Path]:
 
 
 def _read_text(path: Path, uid: int, notes: list[str]) -> str | None:
-    """The file's text, None when there is none; somebody else's file is left out and noted.
+    """The file's text, None if there is no file; a file of another user is left out and noted.
 
     Instructions steer an agent with a shell, so another user's file in a shared directory must not count.
     """
@@ -111,5 +111,5 @@ def _read_text(path: Path, uid: int, notes: list[str]) -> str | None:
 
 
 def _without_waiting(path: str, flags: int) -> int:
-    """Opens a named pipe that nobody writes to at once; plainly opened, it would hold the thread for ever."""
+    """Opens a named pipe without waiting for a writer; a plain `open` would block the thread for ever."""
     return os.open(path, flags | os.O_NONBLOCK)

@@ -2,7 +2,7 @@
 
     none ──(first use)──> listed beside ──> ready ──(next use, FRESH_S later)──> listed anew beside, answered from the old
 
-Nobody waits for a listing but who asks first, and that one not for long.
+Only the first request waits for a listing, and not for long.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ FRESH_S = 3.0
 """For how long an index is as good as new: shorter than it takes to write a file and to ask for it in a prompt."""
 
 REST = 10
-"""Times that a listing took, before the next one: a huge directory costs a tenth of a core while somebody types."""
+"""Times that a listing took, before the next one: a huge directory costs a tenth of a core while a user types."""
 
 FIRST_S = 2.0
 """How long the first one waits for the index. 65,000 files take 0.5 s; who gets nothing asks with the next key."""
@@ -39,7 +39,7 @@ MAX_DIRECTORIES = 8
 """Indices in memory, 10 MiB each for 65,000 files, and three times that while one is made; the ones used last."""
 
 KEPT_S = 600.0
-"""How long an index stays that nobody uses."""
+"""How long an unused index is kept."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ MAX_PATHS = 200_000
 """Of one directory; about 40 MiB. More than the largest repositories that people open whole."""
 
 LIST_S = 20.0
-"""How long git, or a walk, may take; 65,000 files take git 0.1 s, on a cold disk seconds. Nobody waits for all of it."""
+"""How long git, or a walk, may take; 65,000 files take git 0.1 s, on a cold disk seconds. Users do not wait for the whole time."""
 
 OUTPUT_BYTES = 32 * 1024 * 1024
 """Of git's: `MAX_PATHS` of 160 bytes."""
@@ -35,7 +35,7 @@ SKIPPED = frozenset(
     {"node_modules", "__pycache__", "venv", "env", "site-packages", "target", "build", "dist", "vendor"}
 )
 """Directories that a walk does not enter: others have made what is in them. Hidden ones it does not enter either. In a
-repository it is git that knows what is somebody's own."""
+repository git knows which files are the user's own."""
 
 SAFELY = (
     "--no-pager",
@@ -189,7 +189,7 @@ def _names(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _path(name: bytes) -> str | None:
-    """The path, when somebody could type it, and it lies in the directory: an index can be forged."""
+    """The path if it can be typed and lies in the directory: an index can be forged."""
     if not 0 < len(name) <= PATH_BYTES or b".." in name.split(b"/") or name.startswith(b"/"):
         return None
     path = os.fsdecode(name)

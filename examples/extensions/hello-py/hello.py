@@ -11,7 +11,7 @@ def send(kind: str, **fields: object) -> None:
 
 
 send("hello", name="hello-py", version="1.0.0", capabilities=["commands"])
-send("register_command", name="hellopy", description="have the model greet somebody")
+send("register_command", name="hellopy", description="have the model greet a person")
 send("ready")
 
 for line in sys.stdin:

@@ -145,7 +145,7 @@ class Editor:
             case RpcRequest():
                 self._begin(message.method, self._carry_out(message))
             case Notification():
-                assert self._hear is not None, "nobody hears notifications"
+                assert self._hear is not None, "no handler for notifications"
                 self._begin(message.method, self._hear(message))
             case RpcResponse(id=request):
                 # Our ids are integers; any other id cannot belong to one of our requests.
@@ -178,7 +178,7 @@ class Editor:
         def respond(result: Frozen) -> None:
             self._write(jsonrpc.result_line(request.id, result))
 
-        assert self._serve is not None, "nobody serves requests"
+        assert self._serve is not None, "no handler for requests"
         try:
             await self._serve(request, respond)
         except RpcError as error:

@@ -11,7 +11,7 @@ from zotd.providers.shared import EncodedTranscript, Preamble, Target, parameter
 from zotd.wire.content import Block, Image, Message, Text, Thinking, ToolCall, ToolResult
 
 OUTPUT_TOKENS = 28_000
-"""`max_tokens` when nobody asks for another: older models refuse a request whose input and `max_tokens` together
+"""Default of `max_tokens`: older models refuse a request whose input and `max_tokens` together
 exceed the context window, and with compaction at 85 % of 200,000 tokens this much is left."""
 
 BUDGETS = {"minimum": 1024, "low": 2048, "medium": 8192, "high": 16_384, "xhigh": 24_576, "max": 32_000}

@@ -122,7 +122,7 @@ class Catalog:
         return frozenset(variable for vendor in self._vendors.values() for variable in vendor.key_env)
 
     def default_model(self, provider: str) -> str:
-        """The model to use when nobody names one; empty when there is no such vendor, or it has no default."""
+        """The model to use when none is named; empty if the vendor is unknown or has no default."""
         vendor = self.vendor(provider)
         if vendor is None:
             return ""
@@ -145,7 +145,7 @@ class Catalog:
         return [self._info(vendor, id_, known[id_]) for id_ in ids]
 
     def find(self, provider: str, model: str) -> ModelInfo | None:
-        """The model, also under a dated or otherwise longer id; None when nobody knows it.
+        """The model, also under a dated or otherwise longer id; None if it is unknown.
 
         A model that is not known may still exist: see `assumed`.
         """
@@ -177,7 +177,7 @@ class Catalog:
         return msgspec.structs.replace(tokens, cost_usd=cost)
 
     def rates(self, provider: str, model: str) -> Rates | None:
-        """Roughly what the model costs; None when nobody knows. A vendor that wants no key costs nothing."""
+        """Approximate price of the model; None if unknown. A vendor that needs no key costs nothing."""
         key = (self._name(provider), model)
         if key not in self._rates:  # looking up two prices takes 0.4 ms
             read, written = (

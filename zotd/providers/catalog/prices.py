@@ -41,7 +41,7 @@ def context_window(vendor: str, model: str) -> int | None:
 
 
 def cost_usd(vendor: str, model: str, tokens: Tokens) -> float:
-    """What a request with these tokens costs now; 0 when nobody knows.
+    """Cost of a request with these tokens now, in USD; 0 if the price is unknown.
 
     It is what `DataSnapshot.calc` of the package says, which takes 0.1 ms for it: as much as a twentieth of a step.
     """

@@ -28,7 +28,7 @@ def bounded(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
 
 
 async def _bound(response: httpx2.Response) -> None:
-    """Have the body of a response that nobody has read yet decoded piece by piece, and cut if it is an error's."""
+    """Decode an unread response body piece by piece, and cut the body of an error."""
     stream = response.stream
     if not isinstance(stream, httpx2.AsyncByteStream):
         return

@@ -1,6 +1,6 @@
 """How much of a model server's answer is read; a server that sends more is cut off there.
 
-The limits of what a reply may say, whoever sends it, are in `zotd.core.reply`.
+The limits on the content of a reply, the same for all vendors, are in `zotd.core.reply`.
 """
 
 ERROR_BODY_BYTES = 64 * 1024

@@ -1,4 +1,4 @@
-"""Reads a streamed answer to its end, whoever sends it and whatever it means."""
+"""Reads a streamed answer to its end, for all vendors."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
