@@ -37,7 +37,7 @@ RESTART = "zotctl restart --when-idle"
 """Also right for a daemon that is stopping: waits until it has stopped, then starts the next."""
 
 FORCE = "zotctl stop --force && zotctl start"
-"""For a daemon that does not answer."""
+"""The commands that replace a daemon that does not answer."""
 
 LISTENING = "00010000"
 """The flags of a listening socket in `/proc/net/unix`."""

@@ -23,7 +23,7 @@ MAX_BYTES = 200 * 1024 * 1024
 """Bytes that are looked at, for the same reasons."""
 
 SHORT_DIGITS = 16
-"""Of a file's digest, where only differences are shown: what is decided is decided by the digest of everything."""
+"""Digits of a file's digest where only differences are shown; decisions use the digest of the whole tree."""
 
 _CHUNK_BYTES = 1024 * 1024
 

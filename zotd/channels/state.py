@@ -84,7 +84,7 @@ class PeerStore:
         stored = _read(path)
         self.peers: dict[Address, Correspondent] = {one.address: one for one in stored.peers}
         self.deliveries: dict[str, Delivery] = {one.key: one for one in stored.deliveries}
-        """In the order of the messages."""
+        """Deliveries by key, in the order of the messages."""
         self._path = path
         self._changes = 0
         self._saved = 0

@@ -158,7 +158,7 @@ def of_daemon(places: ExtensionSources) -> Discovered:
 
 
 def _marked(manifest: Manifest, trusting: WorkspaceTrust, cwd: Path, user: Path) -> Manifest:
-    """With `granted` for the workspace's extensions; the user's own need no trust."""
+    """Return the manifest with `granted` if it is of the workspace; the user's own extensions need no trust."""
     is_user_s = manifest.directory.is_relative_to(user) or (
         manifest.file is not None and manifest.file != cwd / PROJECT_MCP_FILE
     )

@@ -34,7 +34,7 @@ class Hooks:
         return not self.streams and self.concerns("assistant_message")
 
     async def system_prompt(self, prompt: str) -> GuardVerdict[str]:
-        """With which system prompt does the agent start?"""
+        """Return the system prompt that the guards give the agent, or their refusal."""
         return await self.guards.before_agent_start(self.about, prompt)
 
     async def step(self, number: int) -> GuardVerdict[int]:

@@ -24,10 +24,10 @@ LOOK_S = 5.0
 Tell = Callable[[events.Event], None]
 
 MAX_FAULTS = 100
-"""Python modules that failed to load, of those that the doctor tells about: who has more begins with these."""
+"""Most Python modules that failed to load in a report of `zotctl ext doctor`."""
 
 FAULT_CHARS = 4_000
-"""Of a module's path, and of what is wrong with it."""
+"""Longest path of a module in a report, and longest error."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +150,7 @@ class ExtensionScope:
     # --- exthost.host.HostListener --------------------------------------------------------------------------------
 
     def wish(self, extension: str, session: str | None, wish: Wish) -> str | None:
-        """To the session that it is about, or to all; why none of them has taken it."""
+        """Pass a wish to its session, or to all; returns why none has taken it, or None."""
         refusals = [view.wish(extension, wish) for view in self._users(extension, session)]
         if session is not None and not refusals:
             return f"the session {session[:80]} is not open, or does not use it"
@@ -175,7 +175,7 @@ class ExtensionScope:
             view.changed()
 
     def complained(self, extension: str, sentence: str) -> None:
-        """For its log and the doctor: people who use it cannot do anything about it."""
+        """Record a complaint for the extension's log and the doctor; users cannot act on it."""
         log.info("extension %s: %s", extension, sentence)
 
     def call_tool(self, request: ToolRequest) -> None:
@@ -204,7 +204,7 @@ class ExtensionScope:
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _users(self, extension: str, session: str | None = None) -> list[Extensions]:
-        """Who has this extension, of all sessions or this one; a session may have another one of the name."""
+        """Return the views with this extension, of all sessions or one; a session may have another of the same name."""
         views = [view for key, view in self.views.items() if session in {None, key}]
         return [view for view in views if view.resolution.has(extension, self.host)]
 

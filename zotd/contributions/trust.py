@@ -14,7 +14,7 @@ from zotd.wire.events import TrustRequired
 log = logging.getLogger(__name__)
 
 SHOWN_ITEMS = 5
-"""Of what is not run, in the sentence about it."""
+"""Most items that a sentence about untrusted code names."""
 
 
 class WorkspaceTrust:
@@ -32,7 +32,7 @@ class WorkspaceTrust:
         self.path = cwd
         """The workspace's real path, as trust goes by; known at the first look."""
         self.code: WorkspaceCode | None = None
-        """As it was found at the last look, if it may run."""
+        """The code found at the last look; None if it may not run."""
         self._trust = trust
         self._cwd = cwd
         self._vouched: str | None = None

@@ -13,29 +13,29 @@ MAX_NOTES = 50
 """Kept of one session; an older one goes for a newer one."""
 
 MAX_PANELS = 20
-"""Of one session; another one is refused until one is closed."""
+"""Most open panels of a session; another one is refused until one is closed."""
 
 MAX_SEGMENTS = 20
-"""Of one extension in a status bar."""
+"""Most segments of one extension in the status bar."""
 
 SEGMENT_CHARS = 200
 
 KEY_CHARS = 200
-"""Of a panel's id and of a segment's key. They are not cut, for they tell things apart: what has a longer one is refused."""
+"""Longest id of a panel and key of a segment. A longer one is refused and not cut: cut ids could be equal."""
 
 NOTE_CHARS = 4_000
 
 DISPLAY_CHARS = 200_000
-"""Of an answer to a command."""
+"""Longest answer to a command."""
 
 PANEL_LINES = 500
 """More than any terminal shows at once."""
 
 PANEL_CHARS = 500
-"""Of a line of a panel."""
+"""Longest line of a panel."""
 
 PANEL_BYTES = 48 * 1024
-"""Of a panel's lines as JSON: 200 columns and 60 rows of box drawing. A snapshot, which may not be longer than 4 MiB,
+"""Most bytes of a panel's lines as JSON: 200 columns and 60 rows of box drawing. A snapshot, which may not be longer than 4 MiB,
 holds every panel of the session."""
 
 LEVELS = ("info", "success", "warn", "error")
@@ -61,12 +61,12 @@ class UiState:
 
     @property
     def panels(self) -> list[events.ExtPanel]:
-        """In the order in which they were opened."""
+        """The open panels, oldest first."""
         return list(self._panels.values())
 
     @property
     def segments(self) -> list[events.ExtStatus]:
-        """In the order in which they came."""
+        """The segments of the status bar, oldest first."""
         return list(self._segments.values())
 
     def owner(self, panel_id: str) -> str | None:

@@ -16,7 +16,7 @@ class Draft:
 
     def __init__(self, row: SessionRow) -> None:
         self.row = row
-        """As it is after what was added."""
+        """The row of the session with all records added so far."""
         self._entries: list[JournalEntry] = []
 
     def add(self, record: AnyRecord, shown: Sequence[events.Event] = ()) -> None:

@@ -14,7 +14,7 @@ from zotd.wire.errors import Code, CommandError
 FORMATS = ("jsonl", "markdown")
 
 PAGE_BYTES = 1024 * 1024
-"""Of text. As a part of a frame, which may have 4 MiB, it can grow to twice that."""
+"""Size of the text in a page. In a frame, which may have 4 MiB, it can grow to twice that."""
 
 PIECES = 1 << 16
 """More than a record can have: SQLite holds none of 64 GiB."""

@@ -291,7 +291,7 @@ def _summary(message: _Message) -> str | None:
 
 
 def _title(content: list[Block]) -> str:
-    """As the first prompt names a session."""
+    """Return the name that the first prompt gives to the session."""
     return title_of("".join(block.text for block in content if isinstance(block, Text)))
 
 

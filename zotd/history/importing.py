@@ -36,7 +36,7 @@ from zotd.wire import events
 from zotd.wire.errors import Code, CommandError
 
 SLICE_BYTES = 128 * 1024
-"""Of the file, stored in one transaction: 2 to 4 ms, which is how long another session's commit may wait for it."""
+"""Part of the file that is stored in one transaction: 2 to 4 ms, for which commits of other sessions may wait."""
 
 LINE_BYTES = 64 * 1024 * 1024
 """Longest line, which holds one message: no vendor takes half of this in a request."""
@@ -148,7 +148,7 @@ class _Reading:
 
     @property
     def digest(self) -> str:
-        """Of what was read."""
+        """Digest of the bytes read so far."""
         return self._hash.hexdigest()
 
     def advance(self) -> bool:

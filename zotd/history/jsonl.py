@@ -29,7 +29,7 @@ class Header(Frozen, tag_field="type", tag="session", frozen=True, kw_only=True)
     created: str
     settings: Settings
     version: str = ""
-    """Of the program that wrote it."""
+    """Version of the program that wrote the file."""
 
 
 class RecordLine(Frozen, tag_field="type", tag="record", frozen=True):

@@ -15,7 +15,7 @@ from zotd.store import slices
 from zotd.wire.errors import Code, CommandError
 
 PAGE_BYTES = 128 * 1024
-"""Of records, read and folded at a time: about 1 ms of the event loop."""
+"""Size of the records that are read and folded at a time: about 1 ms of the event loop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,9 +24,9 @@ class Past:
 
     fold: Fold
     number: int
-    """Of the last record that counts."""
+    """Number of the last record that counts."""
     seq: int
-    """Of the last message."""
+    """`seq` of the last message."""
     context: int
     """Tokens of the last model request; 0: none since the transcript was compacted or cleared."""
     rewinds: list[RewindPoint]

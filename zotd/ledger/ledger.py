@@ -35,7 +35,7 @@ class LetGoError(StorageError):
     """The session has left memory while something of it was on its way: nothing was recorded."""
 
     def __init__(self, session: str) -> None:
-        """Of the session with this id."""
+        """`session` is the id of the session."""
         super().__init__(f"the session {session} was closed meanwhile; send it again")
 
 

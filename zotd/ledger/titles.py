@@ -12,7 +12,7 @@ _SENTENCE = re.compile(r".{12,}?[.!?](?=\s)")
 """The first sentence of a line, unless it is a greeting or a number of a list."""
 
 MOST_CHARS = 1_000
-"""Of the first line that are looked at: a prompt may be one line of megabytes."""
+"""Most characters of the first line that are examined: a prompt may be one line of megabytes."""
 
 
 def title_of(prompt: str) -> str:

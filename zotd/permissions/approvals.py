@@ -58,7 +58,7 @@ class _Request:
 
     @property
     def deadline(self) -> float | None:
-        """In seconds since the epoch; None: it waits for ever."""
+        """Deadline in seconds since the epoch; None: it waits for ever."""
         return None if self.row.expires is None else _seconds(self.row.expires)
 
 
@@ -88,7 +88,7 @@ class SessionApprovals:
         self._decided: dict[str, asyncio.Future[None]] = {}
         """Decisions on their way to the disk."""
         self._alarm: asyncio.TimerHandle | None = None
-        """For deadlines of approvals from before a restart; newer ones have a waiting task."""
+        """Timer for the deadlines of approvals from before a restart; newer ones have a waiting task."""
 
     def freeze(self) -> None:
         """Leave pending approvals as they are, because the process ends."""

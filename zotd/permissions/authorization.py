@@ -22,12 +22,12 @@ from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.preview import paths_of, preview_of
 
 TURNS = 5
-"""So often guards and a person may change the arguments after each other, before the call is refused."""
+"""Most rounds in which guards and a person change the arguments in turn, before the call is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuthorizationContext:
-    """Who decides for one session."""
+    """Rules, guards and approvals of one session."""
 
     policy: Callable[[], Policy]
     """Rules and mode as they are now."""

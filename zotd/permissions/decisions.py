@@ -21,9 +21,9 @@ class ApprovalAnswer:
     args: dict[str, object] | None
     """Run it with these arguments instead; they have not been seen by any guard."""
     reason: str
-    """Of a denial: one sentence for the model."""
+    """Why the call was denied: one sentence for the model."""
     by: str
-    """Who decided; empty: no one did in time."""
+    """Who decided; empty if there was no decision in time."""
     scope: str
 
 

@@ -185,7 +185,7 @@ def _as_json(args: Mapping[str, object]) -> str:
 
 
 def _shown(text: str) -> str:
-    """As much of it as is shown, with nothing in it that does not show."""
+    """Return the part of the text that a preview shows, with invisible characters made visible."""
     rest = len(text) - PREVIEW_CHARS
     shown = "".join(map(_visible, text[:PREVIEW_CHARS]))
     return f"{shown}\n[{rest:,} more characters are not shown]" if rest > 0 else shown

@@ -136,7 +136,7 @@ class ModelConnection:
         self._opened_url = ""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
-        """As `core.ports.Model.stream`."""
+        """See `core.ports.Model.stream`."""
         conversation = await self._open()
         if self._model().few_shot:
             request = shortened(request)
@@ -145,17 +145,17 @@ class ModelConnection:
                 yield parts
 
     def price(self, tokens: Tokens) -> Tokens:
-        """As `core.ports.Model.price`."""
+        """See `core.ports.Model.price`."""
         return self._catalog.price(self._vendor.name, self._choice.model, tokens)
 
     @property
     def rates(self) -> Rates | None:
-        """As `core.ports.Model.rates`."""
+        """See `core.ports.Model.rates`."""
         return self._catalog.rates(self._vendor.name, self._choice.model)
 
     @property
     def context_window(self) -> int:
-        """As `core.ports.Model.context_window`."""
+        """See `core.ports.Model.context_window`."""
         return self._model().context_window
 
     def _model(self) -> ModelInfo:

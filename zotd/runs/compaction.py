@@ -105,7 +105,7 @@ class CompactionRun:
             self._task.cancel()
 
     def info(self) -> RunInfo:
-        """As a snapshot shows it."""
+        """Return the compaction as a snapshot shows it."""
         return RunInfo(self.id, 0, self._started, Partial("", []))
 
     async def _summarise(self) -> Summary | ModelError:

@@ -20,7 +20,7 @@ MAX_WAITING = 64
 """Inputs that may wait (`docs/durability.md`)."""
 
 SHOWN_CHARS = 2_000
-"""Of a waiting input's text, in the queue that clients see; the input itself is not cut."""
+"""Longest text of a waiting input in the queue that clients see; the input itself is not cut."""
 
 
 STEER = "steer"
@@ -34,7 +34,7 @@ class SubmitRequest:
     id: str | None = None
     """How it names it, so that a repetition is known; None: it does not."""
     digest: str = ""
-    """Of the request, to tell a repetition from another one with the same name."""
+    """Digest of the request, to tell a repetition from another request with the same id."""
     unattended: str | None = None
     patience_s: float | None = None
     """This and the one before: see `records.Input`."""

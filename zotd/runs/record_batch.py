@@ -33,7 +33,7 @@ class RecordBatch:
         self._is_last = False
 
     def add(self, *items: Shown) -> None:
-        """To be recorded, and shown when it is."""
+        """Add records, and the events to send when they are committed."""
         self._items += items
 
     def bill(self, row: records.UsageRow, *, replied: bool) -> None:

@@ -16,7 +16,7 @@ from zotd.core.transcript import INTERRUPTED
 from zotd.wire.content import Text
 
 ASKS = 5
-"""So often a tool is asked what became of a call."""
+"""How often a tool is asked about the outcome of a call."""
 
 PAUSE_S = 0.5
 """Before it is asked again, doubled each time: 7.5 s in all, for a service that is starting as we are."""

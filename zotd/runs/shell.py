@@ -69,7 +69,7 @@ class ShellCommand:
             self._patience = None  # it can be moved no more once it is over
 
     def info(self) -> RunInfo:
-        """As a snapshot shows it."""
+        """Return the command as a snapshot shows it."""
         return RunInfo(self._order.id, 0, self._order.time, Partial("", []), _shown(self._order))
 
     async def _outcome(self) -> tuple[ShellRun, str]:

@@ -53,11 +53,11 @@ class ToolCalls:
         self._calls: dict[str, ToolCall] = {}
         self._broken: frozenset[str] = frozenset()
         self._args: dict[str, dict[str, object]] = {}
-        """Of calls whose arguments a guard has changed."""
+        """Arguments of calls that a guard has changed, by call."""
         self._operations: dict[str, str] = {}
         """The operation keys of calls that have one."""
         self._started: dict[str, records.CallStarted] = {}
-        """Of calls that had started before a crash: how."""
+        """How calls had started that a crash has cut, by call."""
         self._dropped: frozenset[str] = frozenset()
         """Calls that are not made, because the outcome of one before them is unknown."""
         self._since: dict[str, float] = {}

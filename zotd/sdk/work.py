@@ -34,7 +34,7 @@ class FrameOrigin(NamedTuple):
 
     session_id: str = ""
     call_id: str = ""
-    """Of the tool call that it answers; empty for commands, events, guards and keys."""
+    """Id of the tool call that it answers; empty for commands, events, guards and keys."""
 
 
 NOWHERE = FrameOrigin()

@@ -30,13 +30,13 @@ MAX_LOOKS = 2
 """Directories outside of workspaces that are listed at once: those that hang must not take all threads."""
 
 MAX_ENTRIES = 10_000
-"""Of such a directory."""
+"""Most entries of such a directory that are read."""
 
 MAX_NAMES = 200
 """Commands or models in one answer: a list of all is shown when nothing is typed yet."""
 
 DETAIL_CHARS = 200
-"""Of what an extension says of a command: one line."""
+"""Longest description of an extension's command: one line."""
 
 OUTSIDE = ("/", "~/", "../")
 """How a path begins that is looked for in the file system."""

@@ -48,7 +48,7 @@ class PoolConfig:
 
     places: ExtensionSources
     environment: Environment
-    """Of this process, for what no client has opened."""
+    """Environment of this process, for sessions that no client has opened."""
     limits: ExtensionTimeouts
     trust: Trust
     reaper: OrphanReaper

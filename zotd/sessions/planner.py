@@ -128,7 +128,7 @@ class Planner:
         return self._authorization(session, hooks, await self._ground(session), unattended="deny")
 
     async def tool_context(self, session: Session) -> Callable[[str, Callable[[str], None]], ToolContext]:
-        """As `RunContext.tool_context`, for calls that no model makes."""
+        """Return `RunContext.tool_context` for calls that no model makes."""
         return self._tool_context(session, await self._places(session))
 
     async def skills(self, session: Session) -> list[Skill]:

@@ -13,11 +13,11 @@ IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 """What the model vendors take."""
 
 MAX_IMAGE_BYTES = 5 * 1024 * 1024
-"""Of one image, decoded: the smallest of the vendors' limits."""
+"""Largest image, decoded: the smallest of the vendors' limits."""
 
 
 MAX_TEXT_BYTES = SERVER_LIMIT - 64 * 1024
-"""Of a prompt's text, as JSON: the event that shows it is one frame (`docs/protocol.md`), with its other fields."""
+"""Longest text of a prompt, as JSON: the event that shows it is one frame (`docs/protocol.md`), with its other fields."""
 
 
 def content(message: str, images: Sequence[PromptImage]) -> list[Block]:

@@ -165,7 +165,7 @@ class Session:
             await self.ledger.write(items, durable=False, state=rest)
 
     async def _partial(self) -> str:
-        """As much as is known of a reply that a crash has cut."""
+        """Return the stored text of a reply that a crash has cut; empty if there is none."""
         found, sent = await self.ledger.journal.partial(self.id), self.ledger.transcript.in_flight
         is_its = found is not None and sent is not None and (found.run, found.step) == (sent.run, sent.step)
         return found.text if found is not None and is_its else ""

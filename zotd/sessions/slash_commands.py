@@ -36,10 +36,10 @@ QUIETED = "its submission is not run: the user has aborted the session and sent 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """Who typed a command."""
+    """The client that sent a slash command, and how to answer it."""
 
     sender: str
-    """As the queue and the log show it."""
+    """Name of the sender in the queue and the log."""
     respond: Callable[[CommandResult], None]
     """Answers; called before any event that the command causes."""
     client: str | None = None
@@ -219,7 +219,7 @@ class BuiltinCommand:
     """A slash command of the daemon."""
 
     description: str
-    """For lists: goes on from its name."""
+    """What it does, for lists; continues the name."""
     run: Callable[[Commands, Session, str, Asker], Awaitable[None]]
 
 

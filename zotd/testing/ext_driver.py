@@ -72,7 +72,7 @@ class ExtensionDriver:  # noqa: PLR0904  one method for each turn of the convers
 
     @property
     def pid(self) -> int:
-        """Of the process."""
+        """Pid of the process."""
         return self._process.pid
 
     def send(self, kind: str, **fields: object) -> None:

@@ -33,7 +33,7 @@ class FakeStore:
 
     @property
     def names(self) -> list[str]:
-        """Of all that it keeps, one for each descriptor."""
+        """Names of the stored descriptors, one for each."""
         with self._lock:
             return [name for name, _ in self._held]
 

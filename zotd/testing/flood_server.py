@@ -23,7 +23,7 @@ ERROR_BYTES = 2 * 1024**3
 """Size of an error's body, decompressed."""
 
 WORDS = "All work and no play. " * 20
-"""Of each delta: long ones, for a client in a test has to read them all."""
+"""Text of each delta: long, because a client in a test has to read them all."""
 
 MANY = 10_000_000
 """As good as without end."""

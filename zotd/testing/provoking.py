@@ -25,7 +25,7 @@ GOOD: Sequence[str] = (sys.executable, "-I", "-S", PROGRAM, "good", "good")
 """An extension named `good` that does nothing wrong; its command `good` displays its arguments."""
 
 HEAVY_ARGS = "x" * 3_500_000
-"""Of a command; a frame may have 4 MiB."""
+"""Arguments of a command; a frame may have 4 MiB."""
 
 HEAVY_COMMANDS = 5
 """Together more than the 16 MiB that may wait for an extension to read them."""

@@ -674,7 +674,7 @@ class Approve(Mutation, frozen=True, kw_only=True):
 
 
 class ApprovalScope(Frozen, frozen=True, kw_only=True):
-    """Of one session, or of all without `session`."""
+    """The approvals of one session, or of all without `session`."""
 
     session: str | None = None
 

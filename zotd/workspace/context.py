@@ -16,7 +16,7 @@ CONTEXT_FILE = "AGENTS.md"
 SYSTEM_FILE = "SYSTEM.md"
 
 MAX_CONTEXT_BYTES = 64 * 1024
-"""Of one AGENTS.md; more than that is no instruction but a document, and is cut with a word about it."""
+"""Longest AGENTS.md. A longer one is a document rather than instructions; it is cut, and the text says so."""
 
 
 @dataclass(frozen=True, slots=True)

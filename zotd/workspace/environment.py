@@ -27,7 +27,7 @@ class Environment:
     """From `--api-key`."""
 
     def without_own_key(self) -> "Environment":
-        """For another vendor: a key that was given for one must not reach the next."""
+        """Return it without the client's own key, for another vendor: a key must not reach a vendor that it was not given for."""
         return replace(self, api_key=None)
 
     @property

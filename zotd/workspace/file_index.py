@@ -16,7 +16,7 @@ from zotd.core.matching import Ranking
 from zotd.workspace.file_listing import FileListing, listed
 
 FRESH_S = 3.0
-"""For how long an index is as good as new: shorter than it takes to write a file and to ask for it in a prompt."""
+"""How long an index counts as new: less than a user needs to write a file and to complete its name."""
 
 REST = 10
 """Times that a listing took, before the next one: a huge directory costs a tenth of a core while a user types."""
@@ -29,11 +29,11 @@ SLICE = 1_024
 be."""
 
 FOLDER_CHARS = 8 * 1024 * 1024
-"""Of the paths of directories; 65,000 files have 0.5 MiB of them. A few forged paths with a thousand directories each
+"""Most characters of the paths of directories; 65,000 files have 0.5 MiB of them. A few forged paths with a thousand directories each
 would be gigabytes."""
 
 MAX_ITEMS = 50
-"""Of one answer: more than a screen shows."""
+"""Most items of one answer: more than a screen shows."""
 
 MAX_DIRECTORIES = 8
 """Indices in memory, 10 MiB each for 65,000 files, and three times that while one is made; the ones used last."""
@@ -49,7 +49,7 @@ class PathIndex:
     paths: Sequence[str]
     folded: Sequence[str]
     digest: bytes
-    """Of the listing that it was made of."""
+    """Digest of the listing that it was built from."""
     is_cut: bool
 
     @classmethod

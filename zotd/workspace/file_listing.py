@@ -20,13 +20,13 @@ from zotd.sanitize import is_harmless
 from zotd.tools.shared import DirectoryWalk, in_thread, repository_of
 
 MAX_PATHS = 200_000
-"""Of one directory; about 40 MiB. More than the largest repositories that people open whole."""
+"""Most paths of one directory, about 40 MiB: more than the largest repositories that people open whole."""
 
 LIST_S = 20.0
-"""How long git, or a walk, may take; 65,000 files take git 0.1 s, on a cold disk seconds. Users do not wait for the whole time."""
+"""How long git, or a walk, may take; 65,000 files take git 0.1 s, or seconds on a cold disk. Users wait less."""
 
 OUTPUT_BYTES = 32 * 1024 * 1024
-"""Of git's: `MAX_PATHS` of 160 bytes."""
+"""Most output that is read from git: `MAX_PATHS` paths of 160 bytes."""
 
 PATH_BYTES = 1024
 """A longer path from the working directory is none that people refer to, but takes as long to compare as many."""
@@ -59,7 +59,7 @@ class FileListing:
 
     paths: Sequence[str]
     digest: bytes
-    """Of git's answers: who has these paths already need not look at them. Empty: they are of a walk."""
+    """Digest of git's answers, so that an unchanged listing need not be indexed again; empty after a walk."""
     is_cut: bool
     """There are more."""
 

@@ -119,7 +119,7 @@ class ReplyReader:
         self._events = Events()
         self._blocks: dict[int, _Block] = {}
         self._signature: list[str] = []
-        """Of the block that is being written."""
+        """Signature of the block that is being written, in parts."""
         self._tokens = Tokens()
         self._reason: str | None = None
         self._written_call: int | None = None

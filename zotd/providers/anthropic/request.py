@@ -36,7 +36,7 @@ class Fragment:
     """One message of ours, encoded: between two of the assistant everything, tools' results first, is one of `user`."""
 
     role: str
-    """Of the vendor's message that is open behind it; empty: none has begun."""
+    """Role of the vendor's message that is open; empty if none has begun."""
     data: bytes
     """Goes on where the fragment before ends; empty when nothing of the message can be sent."""
 

@@ -63,7 +63,7 @@ class _Choice(msgspec.Struct):
     index: int = 0
     delta: _Delta | None = None
     message: _Delta | None = None
-    """In place of `delta`, in a reply that comes whole."""
+    """Replaces `delta` in a reply that is not streamed."""
     finish_reason: str | None = None
     usage: _Usage | None = None
     """Moonshot."""
@@ -95,7 +95,7 @@ class ReplyReader:
         self._by_index: dict[int, _Open] = {}
         self._thinks = False
         self._tags = ThinkTags() if target.is_imitation else None
-        """As long as the text may be thinking between tags."""
+        """Finds thinking between tags; None once the text cannot contain any."""
         self._reason: str | None = None
         self._refused = False
         self._spoke = False

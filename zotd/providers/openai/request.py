@@ -30,7 +30,7 @@ class EncodedMessage:
     message: bytes
     """Empty when nothing of it can be sent."""
     images: bytes = b""
-    """Of a tool's result: parts with commas between them. The API takes none in a message of role `tool`."""
+    """Images of a tool's result: parts separated by commas. The API accepts none in a message of role `tool`."""
 
 
 class RequestWriter:

@@ -56,7 +56,7 @@ class _Body(httpx2.AsyncByteStream):
         await self._stream.aclose()
 
     async def _beginning(self) -> bytes:
-        """As much of an error's body as is of use, whatever goes wrong behind it."""
+        """Return the beginning of an error's body; a failure behind it is ignored."""
         found = bytearray()
         with suppress(TimeoutError, httpx2.HTTPError):
             async with asyncio.timeout(ERROR_BODY_S):

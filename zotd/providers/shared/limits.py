@@ -14,7 +14,7 @@ PIECE_BYTES = 64 * 1024
 """Decompressed at once. 64 KiB of gzip can hold 64 MiB; between two pieces the event loop serves others."""
 
 SLICE_BYTES = 16 * 1024
-"""Of a stream read at once: 64 KiB of one-byte lines would hold the event loop for several milliseconds."""
+"""Most bytes of a stream that are read at once: 64 KiB of one-byte lines would block the event loop for milliseconds."""
 
 REPLY_BYTES = 64 * 1024 * 1024
 """Read of one reply, decompressed, with everything around its words. 128,000 tokens, the longest reply that a vendor

@@ -49,7 +49,7 @@ class Sdk(Protocol):
     """One vendor SDK, bound to a URL and a key."""
 
     name: str
-    """Of the SDK, for sentences: `OpenAI's SDK`."""
+    """Name of the SDK in messages: `OpenAI's SDK`."""
     errors: SdkErrors
 
     def writer(self, target: Target) -> RequestBody:

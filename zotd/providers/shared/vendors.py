@@ -24,11 +24,11 @@ DRAIN_S = 0.25
 
 
 class Vendor(Frozen, frozen=True, kw_only=True):
-    """Who serves models, and in what its API differs from the one that it imitates."""
+    """A company or program that serves models, and how its API differs from the one that it imitates."""
 
     name: str
     label: str = ""
-    """As people write it; `name` when empty."""
+    """The name for users; `name` if empty."""
     api: str = "openai"
     """`anthropic` (Messages) or `openai` (Chat Completions)."""
     base_url: str
@@ -54,7 +54,7 @@ class Vendor(Frozen, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        """For sentences."""
+        """The name of the vendor in sentences."""
         return self.label or self.name
 
     @property
@@ -87,7 +87,7 @@ class VendorConversation(Protocol):
     """The model calls of one run; remembers how it encoded the transcript."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
-        """As `core.ports.Model.stream`."""
+        """See `core.ports.Model.stream`."""
         ...
 
 
