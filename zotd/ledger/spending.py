@@ -63,7 +63,7 @@ class Spending:
     # --- before a request -----------------------------------------------------------------------------------------
 
     def refusal(self, settings: Settings, spent: Tokens) -> str | None:
-        """Why a session that has spent so much may not ask its model; None: it may. One sentence, with the way out."""
+        """Return why a session that has spent these tokens may not send a request, and what to do; None if it may."""
         pot = self._today_s_pot()
         if (lack := budget.shortage(self._daily, pot.spent, pot.reserved)) is not None:
             way = f"raise budget.day_{lack.unit} in config.toml and run zotctl reload, or go on tomorrow"

@@ -38,7 +38,7 @@ REPLY, COMPACTION = "reply", "compaction"
 
 
 class RequestBilling:
-    """One request after the other, and exactly one usage row for each, whatever becomes of it.
+    """Sends one request after the other, and records exactly one usage row for each, also for failed ones.
 
         begin -> [admit -> [answered]] -> bill
 

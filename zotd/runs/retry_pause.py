@@ -36,7 +36,7 @@ class Pause:
         self._error = None
 
     def begin(self, failures: int, delay_s: float, session: str | None) -> events.Retry:
-        """A wait begins after so many failures in a row; the event that tells of it. `wait` comes next."""
+        """Begin a pause after that many failures in a row; returns its event. Call `wait` next."""
         assert self._error is not None, "a pause without a failure"
         now = asyncio.get_running_loop().time()
         self._failures, self._until, self._ended = failures, now + delay_s, asyncio.Event()

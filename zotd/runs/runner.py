@@ -132,7 +132,7 @@ class Runner:
         self._tell(turn.Drain())
 
     def is_parked(self, questions: int) -> bool:
-        """Whether nothing moves: all there is are so many calls that people are asked about."""
+        """Return True if the run only waits for people to decide about that many calls."""
         return self._is_at_rest and self._reports.empty() and self._calls.only_ask(questions)
 
     @property

@@ -127,7 +127,7 @@ class ToolCalls:
     # --- running ----------------------------------------------------------------------------------------------
 
     def only_ask(self, questions: int) -> bool:
-        """Whether so many calls wait for people, and none runs or is still looked at by guards."""
+        """Return True if that many calls wait for people, and no other call runs or is before a guard."""
         return not self._tasks and len(self._questions) == questions > 0
 
     def started(self, run: str, ids: Sequence[str]) -> list[records.CallStarted]:

@@ -122,7 +122,7 @@ class Worker:
         return isinstance(self._current, Runner) and self._current.pause.end()
 
     def is_parked(self, questions: int) -> bool:
-        """Whether all that it does is wait for people, who are asked so many questions."""
+        """Return True if it does nothing but wait for people, who have that many questions to answer."""
         return isinstance(self._current, Runner) and self._current.is_parked(questions)
 
     def wake(self) -> None:
