@@ -124,6 +124,7 @@ class DaemonProcess:
 
     def try_to_start(self) -> str:
         """Start it; what it tells the one who started it, `ready PID` or `error SENTENCE`; empty when nothing."""
+        self.pid = 0
         read, write = os.pipe()
         arguments = ["--ready-fd", str(write)]
         command = warm.command("zotd", *arguments)
@@ -136,9 +137,13 @@ class DaemonProcess:
         os.close(write)
         try:
             readable, _, _ = select.select([read], [], [], READY_S)
-            return os.read(read, 4096).decode().strip() if readable else ""
+            said = os.read(read, 4096).decode().strip() if readable else ""
         finally:
             os.close(read)
+        if said.startswith("ready ") and not self._wrapper:
+            # A signal to `child` would end the client of the template process first, and the daemon a little later.
+            self.pid = int(said.removeprefix("ready "))
+        return said
 
     def end(self, number: int = signal.SIGTERM) -> int:
         """Send a signal, SIGTERM by default, and wait for the end; the exit code. Harmless when it has ended."""
