@@ -9,6 +9,7 @@ import pytest
 from tests.providers.conftest import VENDORS, asking, parts_of, user
 from zotd.core.reply import Stopped
 from zotd.core.retry import Failure, ModelError
+from zotd.providers import connect
 from zotd.providers.connect import ModelChoice
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
@@ -100,6 +101,17 @@ async def test_a_model_knows_its_price_and_its_window(providers):
 async def test_warming_an_unknown_provider_does_nothing(providers):
     await providers.warm("nobody")
     await providers.warm("openai")
+
+
+async def test_an_early_import_that_fails_prints_nothing(providers, monkeypatch, capfd):
+    """Such as one that is under way when `zot rpc` ends: the interpreter refuses it half way."""
+
+    def fail(api):
+        raise RuntimeError(f"cannot import {api} after shutdown")
+
+    monkeypatch.setattr(connect, "_load", fail)
+    await providers.warm("openai")
+    assert capfd.readouterr() == ("", "")
 
 
 async def test_what_is_garbage_when_a_later_session_warms_up_is_collected(providers):

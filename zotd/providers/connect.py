@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import importlib
+import logging
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
@@ -20,6 +21,8 @@ from zotd.providers.local import LocalModels
 from zotd.providers.shared import Target, Vendor, VendorClient, VendorConversation
 from zotd.wire.api import ModelInfo
 from zotd.wire.content import Tokens
+
+log = logging.getLogger(__name__)
 
 APIS: Mapping[str, str] = {"anthropic": "zotd.providers.anthropic", "openai": "zotd.providers.openai"}
 """The modules that speak a model API, by the name that `Vendor.api` gives it; imported at first use."""
@@ -183,6 +186,8 @@ async def _aside(work: Callable[[], object]) -> None:
     def run() -> None:
         try:
             work()
+        except Exception as error:  # noqa: BLE001  (any import can fail while the interpreter ends)
+            log.debug("early import failed: %s", error)  # the first request imports again, and reports it
         finally:
             with suppress(RuntimeError):  # the loop is closed, so there is no waiter
                 loop.call_soon_threadsafe(done.set)
