@@ -24,20 +24,25 @@ PYTHON = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 TEXTS = sorted(
-    path
-    for pattern in (
-        ".ci/*",
-        "*.md",
-        "*.toml",
-        "Makefile",
-        "docs/**/*",
-        "examples/**/*",
-        "systemd/*",
-        "**/*.py",
-        "**/*.md",
-    )
-    for path in ROOT.glob(pattern)
-    if path.is_file() and path.suffix != ".png" and ".venv" not in path.parts
+    {
+        *PYTHON,
+        *(
+            path
+            for pattern in (
+                ".ci/*",
+                "*.md",
+                "*.toml",
+                "Makefile",
+                "docs/**/*",
+                "examples/**/*",
+                "systemd/*",
+                "zotd/**/*.md",
+                "tests/**/*.md",
+            )
+            for path in ROOT.glob(pattern)
+            if path.is_file() and path.suffix != ".png"
+        ),
+    }
 )
 
 THIS_MACHINE = re.compile(r"(?<![\w.$~{}])/(?:root|work|opt)/\w")
