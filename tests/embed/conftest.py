@@ -4,9 +4,11 @@ import asyncio
 import json
 import sys
 from contextlib import AsyncExitStack
+from functools import partial
 
 import pytest
 
+from zotd.testing import warm
 from zotd.testing.live_daemon import place as place_in
 from zotd.testing.model_server import ModelServer
 
@@ -88,15 +90,26 @@ class Rpc:
 
 
 @pytest.fixture
-async def rpc(place):
+def rpc(start_rpc):
     """`await rpc(vendor, server, *flags, **env)`: a running `zot rpc`."""
+    return partial(start_rpc, warm.command("zotd.cli", "rpc"))
+
+
+@pytest.fixture
+def rpc_child(start_rpc):
+    """The same as a child of this process, so that a test finds the children of `zot rpc`."""
+    return partial(start_rpc, [sys.executable, "-m", "zotd.cli", "rpc"])
+
+
+@pytest.fixture
+async def start_rpc(place):
     started = []
 
-    async def rpc(vendor, server, *flags, **env):
+    async def start(program, vendor, server, *flags, **env):
         given = options(vendor, server, place) if server else {"cwd": str(place.cwd), "provider": vendor}
-        command = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
+        arguments = [f"--{name.replace('_', '-')}={value}" for name, value in given.items()]
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "zotd.cli", "rpc", *command, *flags),
+            *(*program, *arguments, *flags),
             env={**place.env, **env},
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
@@ -106,12 +119,15 @@ async def rpc(place):
         started.append(process)
         return Rpc(process)
 
-    yield rpc
+    yield start
     for process in started:
         if process.returncode is None:
             process.kill()
         assert process.stdin is not None
         assert process.stdout is not None
+        assert process.stderr is not None
         process.stdin.close()
+        # The program ends a little after its client of the template process: its pipes end with it.
         await process.stdout.read()
+        await process.stderr.read()
         await process.wait()

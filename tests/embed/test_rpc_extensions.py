@@ -16,9 +16,9 @@ def shop(place):
     return Shop(SimpleNamespace(place=place))
 
 
-async def test_the_model_calls_a_tool_of_an_extension(rpc, model, vendor, shop):
+async def test_the_model_calls_a_tool_of_an_extension(rpc_child, model, vendor, shop):
     shop.install("weather")
-    program = await rpc(vendor, await model(*WEATHER))
+    program = await rpc_child(vendor, await model(*WEATHER))
     program.send("prompt", message="What is the weather in Berlin?")
     frames = await program.until("done")
     result = next(frame for frame in frames if frame["type"] == "tool_result")
@@ -103,10 +103,10 @@ async def test_the_log_of_an_extension_is_complete_even_for_a_short_session(rpc,
     assert (place.home / "logs" / "ext-talker.log").read_text() == "first\nlast\n"
 
 
-async def test_ext_loads_an_extension_and_no_ext_omits_the_others(rpc, model, shop):
+async def test_ext_loads_an_extension_and_no_ext_omits_the_others(rpc_child, model, shop):
     shop.install("clock")
     server = await model(text("hi"))
-    program = await rpc("openai", server, "--no-ext", "--ext", str(EXAMPLES / "weather"))
+    program = await rpc_child("openai", server, "--no-ext", "--ext", str(EXAMPLES / "weather"))
     program.send("prompt", message="go")
     await program.until("done")
     assert "weather" in str(server.requests[0].body["tools"])
