@@ -265,7 +265,7 @@ class Daemon:
             spawn=self._spawn,
             archive=archive,
             spending=parts.spending,
-            presences=Presences(lambda: parts.config().limits.attention_s),
+            presences=Presences(lambda: parts.config.value.limits.attention_s),
             reload=partial(self._reload, configuration),
             config_problems=configuration.problems,
             epoch=journal.epoch,

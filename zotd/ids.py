@@ -19,5 +19,7 @@ def new(prefix: str) -> str:
     if value <= _last:  # the same millisecond, or a clock that went back
         value = _last + 1
     _last = value
-    digits = [_ALPHABET[(value >> shift) & 31] for shift in range(125, -1, -5)]
-    return f"{prefix}_{''.join(digits)}"
+    digits = ""
+    for shift in range(125, -1, -5):
+        digits += _ALPHABET[(value >> shift) & 31]
+    return f"{prefix}_{digits}"

@@ -77,14 +77,6 @@ def test_the_number_of_kept_messages(shape, count):
     assert compaction.kept(transcript(shape)) == count
 
 
-def test_the_limit_is_a_fraction_of_the_context_window():
-    assert compaction.tokens_limit(200_000, 0.8) == 160_000
-
-
-def test_there_is_no_limit_if_the_context_window_is_unknown():
-    assert compaction.tokens_limit(0, 0.8) is None
-
-
 # --- the request ----------------------------------------------------------------------------------------------
 
 

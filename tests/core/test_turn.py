@@ -21,6 +21,7 @@ from zotd.core.turn import (
     StartCalls,
     Wait,
     Waited,
+    tokens_limit,
 )
 
 # --- replies and tools ----------------------------------------------------------------------------------------
@@ -341,3 +342,11 @@ def test_a_draining_run_neither_retries_nor_summarises():
 
 def test_a_draining_run_ends_even_if_inputs_are_waiting_to_join():
     dialogue(turn(), (Begin(), [Send(1, 1, 1)]), (Drain(), []), (replied(1, steered=True), [DONE]))
+
+
+def test_the_limit_is_a_fraction_of_the_context_window():
+    assert tokens_limit(200_000, 0.8) == 160_000
+
+
+def test_there_is_no_limit_if_the_context_window_is_unknown():
+    assert tokens_limit(0, 0.8) is None

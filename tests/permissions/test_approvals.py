@@ -228,8 +228,8 @@ async def test_a_wider_scope_is_granted_to_the_session_also_after_a_restart(plac
         task, question = await place.asked(tasks)
         await place.decide(question, scope=scope)
         assert (await task).scope == scope
-    assert place.approvals.granted() == [RULE]
-    assert (await place.restarted()).approvals.granted() == [RULE]
+    assert list(place.ledger.row.granted) == [RULE]
+    assert list((await place.restarted()).ledger.row.granted) == [RULE]
 
 
 async def test_a_call_that_is_cancelled_ends_its_question_once(place):

@@ -41,7 +41,7 @@ def test_every_vendor_has_an_api_that_we_speak_and_a_default_model_that_exists(c
 
 
 def test_names_and_aliases_mean_the_same_vendor(catalog):
-    assert catalog.vendor("kimi") is catalog.vendor("moonshot")
+    assert catalog.by_name["kimi"] is catalog.by_name["moonshot"]
     assert catalog.find("kimi", "kimi-k3") == catalog.find("moonshot", "kimi-k3")
     names = [name for vendor in catalog.vendors() for name in (vendor.name, *vendor.aliases)]
     assert len(names) == len(set(names))

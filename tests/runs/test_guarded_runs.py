@@ -102,7 +102,7 @@ class Bench:
         self.model = ScriptModel([[*parts, Stopped("tool_use")]], says("done"))
         self.ledger = Ledger(new_row(), self.journal, Transcript(), addressed=True)
         hooks = Hooks(Guards(partial(only, self.guard), 5.0), About("s_1", "/"), emit=lambda _: None)
-        made = plan(self.ledger, self.model, {tool.name: tool for tool in self.tools}, hooks)
+        made = plan(self.ledger, self.model, {tool.name: tool for tool in self.tools}, lambda: hooks)
         first = records.Input(time=TIME, id="i_1", content=[Text("go")], sender="")
         self.runner = Runner(
             "r_1",

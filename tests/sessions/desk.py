@@ -36,7 +36,7 @@ def clearance(ledger, hooks=None, mode="yolo"):
         way="park",
         notify=lambda _: None,
     )
-    return Authorization(bench, hooks)
+    return Authorization(bench, hooks or (lambda: None))
 
 
 def plan(ledger, model, tools: Mapping[str, Tool], hooks=None):
@@ -49,7 +49,7 @@ def plan(ledger, model, tools: Mapping[str, Tool], hooks=None):
         compact_at=0.85,
         tool_context=lambda key, progress: ToolContext("s_1", key, "/", {}, "/nowhere", progress),
         authorization=clearance(ledger, hooks),
-        hooks=hooks,
+        hooks=hooks or (lambda: None),
     )
 
 
@@ -62,12 +62,17 @@ class Desk:
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     planning: asyncio.Event = field(default_factory=asyncio.Event)
     """Set while it waits."""
+    fault: Exception | None = None
+    """What the next `plan` raises instead."""
 
     def check(self, settings, environment, spent):
         pass
 
     async def plan(self, session, first):
         del first
+        fault, self.fault = self.fault, None
+        if fault is not None:
+            raise fault
         if not self.ready.is_set():
             self.planning.set()
             await self.ready.wait()

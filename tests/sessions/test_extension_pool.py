@@ -57,8 +57,8 @@ def session(tmp_path):
     def session(name, **settings):
         row = SessionRow(name, "", str(tmp_path), TIME, TIME, Settings(provider="p", model="m", **settings), "idle")
         ledger = Ledger(row, Memory(), Transcript(), addressed=True)
-        nobody = SimpleNamespace()  # no run begins here
-        return make(ledger, Environment({}), nobody, spawn=nobody, changed=nobody, stored_queue=True)
+        planner = SimpleNamespace(plan=lambda *_: None)  # no run begins here
+        return make(ledger, Environment({}), planner, spawn=None, changed=lambda _: None, stored_queue=True)
 
     return session
 
@@ -116,7 +116,7 @@ async def test_a_session_that_has_left_is_told_of_no_more(extension_pool, sessio
 
 @pytest.mark.looptime
 async def test_what_only_a_session_has_ends_a_minute_after_its_last_client(extension_pool, session, looptime):
-    nobody = SimpleNamespace(skills=None, rules=None, extension_pool=extension_pool)
+    nobody = SimpleNamespace(skills=None, rules=None, extension_pool=extension_pool, forget=lambda _: None)
     manager = managing(
         journal=Memory(),
         models=nobody,

@@ -1,9 +1,10 @@
 """Events that come in an order that nobody planned: what was asked, cut or refused comes to its end all the same."""
 
 import asyncio
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import pytest
+from msgspec.structs import replace
 
 from tests.permissions.test_approvals import Place, decision_about
 from tests.runs.test_guarded_runs import Tool
@@ -65,7 +66,7 @@ class Asking(Desk):
             way="park",
             notify=unheard,
         )
-        return replace(made, authorization=Authorization(bench, None))
+        return replace(made, authorization=Authorization(bench, lambda: None))
 
 
 class Elsewhere(Memory):

@@ -88,13 +88,7 @@ async def test_an_input_that_is_being_prepared_is_not_lost_when_another_one_come
 
 async def test_a_run_whose_surroundings_cannot_be_read_fails_its_sender_only(make):
     session, desk, _, watcher = make(says("one"))
-    plan = desk.plan
-
-    async def broken(*_):
-        desk.plan = plan
-        raise CommandError(Code.BAD_REQUEST, "no such thing")
-
-    desk.plan = broken
+    desk.fault = CommandError(Code.BAD_REQUEST, "no such thing")
     desk.ready.set()
     with pytest.raises(CommandError, match="no such thing"):
         await prompt(session, "a")

@@ -1,7 +1,7 @@
-import dataclasses
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from zotd.core.ports import ToolContext
@@ -20,7 +20,7 @@ def context(tmp_path):
         given = ToolContext(
             session="s_1", call_id="c_1", cwd=str(cwd), env=env, out_dir=str(tmp_path / "out"), progress=lambda _: None
         )
-        return dataclasses.replace(given, **changes)
+        return msgspec.structs.replace(given, **changes)
 
     return make
 

@@ -82,7 +82,7 @@ class Descendant(Confinement):
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _creation(self, params: SessionCreate) -> SessionCreate:
-        if self._context.manager.config().nested != "submit":
+        if self._context.manager.config.value.nested != "submit":
             sentence = "a program started by zotd cannot create sessions (rule: descendants only read their own)"
             raise _forbidden(f'{sentence}; nested = "submit" in the configuration allows ephemeral ones')
         own = self._own_sessions()
@@ -95,7 +95,7 @@ class Descendant(Confinement):
             sentence = "a program started by zotd can only create ephemeral sessions"
             raise _forbidden(f"{sentence} (rule: nested sessions are not stored); set `ephemeral`: zot --no-session")
         self._check_mode(params.mode)
-        mode = params.mode or narrowest(self._context.manager.config().approval.mode, *self._modes())
+        mode = params.mode or narrowest(self._context.manager.config.value.approval.mode, *self._modes())
         return msgspec.structs.replace(params, mode=mode, env=_without_trust(params.env))
 
     def _change(self, params: Frozen) -> Frozen:

@@ -4,20 +4,17 @@ from zotd.config import Config
 
 
 class CurrentConfig:
-    """Holds one `Config`; calling it returns that.
+    """Holds one `Config`.
 
-    Readers call it whenever they need a value and keep no copy, so `swap` reaches all of them at once. A run reads its
-    values when it begins and keeps them to its end.
+    Readers look at `value` whenever they need a setting and keep no copy, so `swap` reaches all of them at once. A run
+    reads its settings when it begins and keeps them to its end.
     """
 
     def __init__(self, config: Config) -> None:
         """`config` holds until the first `swap`."""
-        self._config = config
-
-    def __call__(self) -> Config:
-        """The configuration that holds now."""
-        return self._config
+        self.value = config
+        """The configuration that holds now. Replaced by `swap` only."""
 
     def swap(self, config: Config) -> None:
         """Replace the whole configuration."""
-        self._config = config
+        self.value = config

@@ -32,24 +32,24 @@ class Resolution:
         self.layers = [*([own] if own else []), *shared]
         self._own = own
         self._home = f"{home}/"
-        self._used: Sequence[SupervisedExtension] | None = None
+        self.extensions: Sequence[SupervisedExtension] = ()
+        """Those that the session has now. A plain attribute: each event of the session looks here for receivers."""
+        self.refresh()
 
-    def forget(self) -> None:
-        """Look anew: something has come or gone."""
-        self._used = None
+    def refresh(self) -> None:
+        """Compute `extensions` again; call it when an extension has come or gone."""
+        found: dict[str, SupervisedExtension] = {}
+        for extension in self._every():
+            found.setdefault(extension.name, extension)
+        self.extensions = sorted(found.values(), key=self._rank)
 
     def used(self) -> Sequence[SupervisedExtension]:
-        """Those that the session has now."""
-        if self._used is None:
-            found: dict[str, SupervisedExtension] = {}
-            for extension in self._every():
-                found.setdefault(extension.name, extension)
-            self._used = sorted(found.values(), key=self._rank)
-        return self._used
+        """Return `extensions`, for those that keep a function and not the list."""
+        return self.extensions
 
     def find(self, name: str) -> SupervisedExtension | None:
         """The one with this name."""
-        return next((extension for extension in self.used() if extension.name == name), None)
+        return next((extension for extension in self.extensions if extension.name == name), None)
 
     def has(self, name: str, host: Host) -> bool:
         """Whether the one with this name is this host's, and not that of one that comes before it."""
@@ -63,7 +63,7 @@ class Resolution:
 
     def absent(self, tool: str) -> str:
         """Why a tool of this name is not there, as a sentence for the model; empty: nothing is known of it."""
-        for one in self.used():
+        for one in self.extensions:
             if one.withdrawn is not None and tool in one.withdrawn.tools:
                 again = "a person can start it again with: zotctl ext reload " + one.name
                 if one.state is not ExtensionState.PARKED:

@@ -116,8 +116,10 @@ class ExtensionScope:
         if not self.started.is_set():
             self._has_changed = True
             return
-        was_trusted = trusting.is_trusted
+        was_trusted, before = trusting.is_trusted, trusting.question
         await asyncio.to_thread(trusting.look)
+        if trusting.question != before or trusting.is_trusted != was_trusted:
+            self.contributions_changed()
         if trusting.is_trusted and not was_trusted:
             await self.look_again()
         elif trusting.question is None:
@@ -137,6 +139,7 @@ class ExtensionScope:
             into.add(ReloadReport(loaded=[name], ready=[] if failed else [name], errors=failed))
         else:
             into.add(await self.host.reload_all())
+            self.contributions_changed()  # manifests may have gone wrong, which sessions tell their people
             self._ask()
 
     async def stop(self) -> None:
@@ -215,6 +218,7 @@ class ExtensionScope:
             self._looks -= 1
             if not self._looks:
                 self.started.set()
+            self.contributions_changed()
         self._ask()
         if self._has_changed and not self._looks:
             self._has_changed = False

@@ -50,14 +50,10 @@ class UiState:
     def __init__(self, ledger: Ledger) -> None:
         """Changes go to the ledger's subscribers as live events."""
         self._ledger = ledger
-        self._notes: list[events.ExtNotify] = []
+        self.notes: Sequence[events.ExtNotify] = ()
+        """The notes since the last prompt, oldest first."""
         self._panels: dict[tuple[str, str], events.ExtPanel] = {}
         self._segments: dict[tuple[str, str], events.ExtStatus] = {}
-
-    @property
-    def notes(self) -> list[events.ExtNotify]:
-        """Oldest first."""
-        return list(self._notes)
 
     @property
     def panels(self) -> list[events.ExtPanel]:
@@ -79,7 +75,7 @@ class UiState:
             case ext.Notify():
                 self.note(extension, frame.level if frame.level in LEVELS else "info", frame.message)
             case ext.ClearNotes():
-                self._notes = [note for note in self._notes if note.extension != extension]
+                self.notes = [note for note in self.notes if note.extension != extension]
                 self._show(events.ExtClearNotes(extension, session=self._ledger.label))
             case ext.SetStatus():
                 return self._set_segment(extension, frame)
@@ -94,9 +90,9 @@ class UiState:
     def note(self, extension: str, level: str, message: str) -> None:
         """Add a note; the same one again adds nothing."""
         note = events.ExtNotify(extension, level, message[:NOTE_CHARS], session=self._ledger.label)
-        if self._notes and self._notes[-1] == note:
+        if self.notes and self.notes[-1] == note:
             return
-        self._notes = [*self._notes, note][-MAX_NOTES:]
+        self.notes = [*self.notes, note][-MAX_NOTES:]
         self._show(note)
 
     def display(self, extension: str, text: str) -> None:
@@ -105,7 +101,7 @@ class UiState:
 
     def clear_notes(self) -> None:
         """The next prompt has come, or the transcript begins anew: clients take the notes away themselves."""
-        self._notes = []
+        self.notes = ()
 
     def open(self, extension: str, panel: ext.Panel) -> str | None:
         """Open a panel, or draw it anew; a sentence when there are too many, or its id is too long."""
@@ -125,7 +121,7 @@ class UiState:
 
     def clear(self) -> None:
         """Show nothing more."""
-        for extension in {note.extension for note in self._notes}:
+        for extension in {note.extension for note in self.notes}:
             self.take(extension, ext.ClearNotes())
         for extension in {owner for owner, _ in (*self._panels, *self._segments)}:
             self.left(extension)

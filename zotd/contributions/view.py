@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from zotd.contributions.events import EventSubscriptions
 from zotd.contributions.guards import Hooks
-from zotd.contributions.resolution import Resolution
+from zotd.contributions.resolution import Resolution, ScopeLike
 from zotd.contributions.toolbox import Toolbox, choose
 from zotd.contributions.ui_state import UiState
 from zotd.core.life import ExtensionState
@@ -21,7 +21,6 @@ from zotd.exthost.guards import Guards
 from zotd.exthost.host import READY_S, ExtensionTimeouts, Wish
 from zotd.exthost.offers import Offers
 from zotd.exthost.surroundings import About
-from zotd.exthost.tools import ExtensionTool
 from zotd.ledger.ledger import Ledger
 from zotd.wire import events, ext
 
@@ -68,7 +67,9 @@ class Extensions:
         self._hinted: set[str] = set()
         self._patience: asyncio.Timeout | None = None
         """How long `ready_for_run` waits, while it does."""
-        self._toolbox: tuple[Settings, Sequence[ExtensionTool], Toolbox] | None = None
+        self._toolbox: tuple[Settings, Toolbox] | None = None
+        self.revision = 0
+        """Counts changes of what extensions offer, of their states, and of the trust in their code."""
         ledger.observers.append(self._committed)
 
     # --- for runs ---------------------------------------------------------------------------------------------
@@ -79,6 +80,8 @@ class Extensions:
 
     async def ready_for_run(self) -> None:
         """The same, until `hurry`."""
+        if not any(map(_is_starting, self.resolution.layers)):
+            return
         self._patience = asyncio.timeout(READY_S)
         telling = asyncio.get_running_loop().call_later(TELL_AFTER_S, self._tell_who_is_slow)
         try:
@@ -95,24 +98,25 @@ class Extensions:
 
     def toolbox(self, settings: Settings) -> Toolbox:
         """The tools of the next step; the same object as long as nothing has changed."""
-        extras = self.offers.tools()
-        if self._toolbox is None or self._toolbox[:2] != (settings, extras):
-            self._toolbox = settings, extras, choose(settings, extras, self._activated)
-        return self._toolbox[2]
+        if self._toolbox is None or self._toolbox[0] != settings:
+            self._toolbox = settings, choose(settings, self.offers.tools(), self._activated)
+        return self._toolbox[1]
 
-    def hooks(self, *, streams: bool) -> Hooks:
-        """Whom a run asks. `streams`: see `Hooks`."""
-        return Hooks(self.guards, self.about, self.subscriptions.emit, streams)
+    def hooks(self, *, streams: bool) -> Hooks | None:
+        """What a run asks its guards with; None while the session has no extensions. `streams`: see `Hooks`."""
+        return Hooks(self.guards, self.about, self.subscriptions.emit, streams) if self.resolution.extensions else None
 
     def skills(self) -> list[str]:
         """The directories of skills that extensions bring along."""
-        used = [extension for extension in self.resolution.used() if not self.resolution.is_outdated(extension)]
+        if not self.resolution.extensions:
+            return []
+        used = [extension for extension in self.resolution.extensions if not self.resolution.is_outdated(extension)]
         named = (path for extension in used for path in extension.manifest.skills)
         return [str(path.parent if path.name == "SKILL.md" else path) for path in named]
 
     def hints(self) -> list[str]:
         """What people should know when a run starts: extensions that are missing from it, and why; each once."""
-        missing = (sentence for one in self.resolution.used() if (sentence := _why_missing(one)) is not None)
+        missing = (sentence for one in self.resolution.extensions if (sentence := _why_missing(one)) is not None)
         new = [sentence for sentence in (*self.resolution.warnings(), *missing) if sentence not in self._hinted]
         self._hinted.update(new)
         return new
@@ -141,8 +145,9 @@ class Extensions:
         self._toolbox = None
 
     def changed(self) -> None:
-        """Extensions, or what they offer, came or went."""
-        self.resolution.forget()
+        """Extensions, what they offer, or the trust in them has changed."""
+        self.revision += 1
+        self.resolution.refresh()
         self._toolbox = None
         self.offers.forget()
         self.subscriptions.begin()
@@ -166,7 +171,7 @@ class Extensions:
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _tell_who_is_slow(self) -> None:
-        slow = [one.name for one in self.resolution.used() if not one.was_tried and one.serving is None]
+        slow = [one.name for one in self.resolution.extensions if not one.was_tried and one.serving is None]
         if slow:
             words = f"waiting up to {READY_S:g} s for extensions that have not said hello: {', '.join(slow)}"
             self._ledger.live([events.Notice("info", words, session=self._ledger.label)])
@@ -180,9 +185,15 @@ class Extensions:
 
     def _committed(self, shown: Sequence[events.Event]) -> None:
         for event in shown:
-            if isinstance(event, events.UserMessage):
+            if isinstance(event, events.UserMessage) and self.ui_state.notes:
                 self.ui_state.clear_notes()
-            self.subscriptions.tell(event)
+            if self.resolution.extensions:  # else no frame is built for nothing: results are long
+                self.subscriptions.tell(event)
+
+
+def _is_starting(layer: ScopeLike) -> bool:
+    """Whether a run has to wait for extensions of this host, which have not been found or not been tried."""
+    return not layer.started.is_set() or any(not one.was_tried for one in layer.host.extensions)
 
 
 def _why_missing(extension: SupervisedExtension) -> str | None:

@@ -9,7 +9,8 @@ one request at most. Concurrent requests see each other's reservations, so they 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
+
+from msgspec import Struct
 
 from zotd.core.records import UsageRow
 from zotd.wire.content import Block, Image, Message, Text, Thinking, Tokens, ToolCall, ToolResult
@@ -29,8 +30,7 @@ WARN_FROM = 0.8
 MILLION = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Rates:
+class Rates(Struct, frozen=True):
     """Prices in USD per million tokens."""
 
     input: float
@@ -38,7 +38,7 @@ class Rates:
 
     def usd(self, tokens: Tokens) -> float:
         """Return the price of these tokens in USD, as if none of them were cached."""
-        read = tokens.total - tokens.output
+        read = tokens.input + tokens.cache_read + tokens.cache_write
         return (read * self.input + tokens.output * self.output) / MILLION
 
 
@@ -49,16 +49,14 @@ GUESSED = Rates(10.0, 50.0)
 """Prices assumed for a model whose price is unknown; few models for agents cost more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Floor:
+class Floor(Struct, frozen=True):
     """Minimum charged for a request of unknown cost."""
 
     usd: float = 0.0
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetLimits:
+class BudgetLimits(Struct, frozen=True):
     """Limits of a budget; None means unlimited."""
 
     usd: float | None = None
@@ -158,9 +156,13 @@ def context(messages: Sequence[Message], known: int, system: str) -> int:
     """
     if not known:
         return len(system) // CHARS_PER_TOKEN + sum(size(message.content) for message in messages)
-    new = takewhile(lambda message: message.role != "assistant", reversed(messages))
+    tokens = known
     # `known` covers everything up to the last reply; only the messages after it have to be guessed.
-    return known + sum(size(message.content) for message in new)
+    for message in reversed(messages):
+        if message.role == "assistant":
+            break
+        tokens += size(message.content)
+    return tokens
 
 
 def size(content: Iterable[Block]) -> int:

@@ -37,11 +37,6 @@ The very next step, and anything that must not be forgotten.
 """
 
 
-def tokens_limit(context_window: int, part: float) -> int | None:
-    """Return the context size in tokens at which to summarise; None if the model's context window is unknown."""
-    return int(context_window * part) if context_window else None
-
-
 def kept(messages: Sequence[Message]) -> int:
     """Return how many of the newest messages to keep: fewer than all, possibly 0."""
     start = max(len(messages) - KEPT_MESSAGES, 1)  # at least one message is summarised

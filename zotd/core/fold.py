@@ -31,7 +31,8 @@ class Fold:
     @property
     def base(self) -> int:
         """The first record that a restart has to read; earlier ones hold no visible message and no pending input."""
-        return min([self._oldest, *(self._inputs[key] for key in self.transcript.waiting)])
+        waiting = self.transcript.waiting
+        return min([self._oldest, *[self._inputs[key] for key in waiting]]) if waiting else self._oldest
 
     @property
     def is_legal(self) -> bool:

@@ -14,7 +14,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
@@ -98,10 +98,12 @@ class Policy:
     granted: Collection[PermissionRule] = ()
     """Rules that were allowed for the rest of this session."""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether everything is allowed, so that `judge` need not be called."""
-        return self.mode == "yolo" and not self.rules and not self.narrowing
+    is_open: bool = field(init=False)
+    """Whether everything is allowed, so that `judge` need not be called."""
+
+    def __post_init__(self) -> None:
+        is_open = self.mode == "yolo" and not self.rules and not self.narrowing
+        object.__setattr__(self, "is_open", is_open)
 
 
 @dataclass(frozen=True, slots=True)

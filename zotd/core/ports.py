@@ -29,8 +29,7 @@ class ToolSpec:
     schema: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
+class ModelRequest(Struct, frozen=True):
     """One model call.
 
     `messages` begins with a `user` message, and each tool call has exactly one result, in a message of role `tool`
@@ -94,8 +93,7 @@ class Ancestor:
     call_id: str
 
 
-@dataclass(frozen=True, slots=True)
-class ToolContext:
+class ToolContext(Struct, frozen=True):
     """Environment of a tool call."""
 
     session: str
@@ -122,8 +120,7 @@ class ToolContext:
     """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class ToolOutcome:
+class ToolOutcome(Struct, frozen=True):
     """Result of a tool call, or of a `reconcile` query about an earlier one."""
 
     content: ToolContent
@@ -243,8 +240,7 @@ class Stored:
     """How many of the events are messages."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartialText:
+class PartialText(Struct, frozen=True):
     """Text of an incomplete reply, as last stored. Not a record."""
 
     run: str

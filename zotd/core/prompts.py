@@ -7,6 +7,8 @@ prompt cache keeps hitting. The date has no time of day for the same reason.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 IDENTITY = """\
 You are zot, a coding agent at work on the user's own machine, with tools that read and change files and run commands.
 
@@ -17,16 +19,14 @@ You are zot, a coding agent at work on the user's own machine, with tools that r
 - Answer in the user's language, briefly; no preamble."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextFile:
+class ContextFile(Struct, frozen=True):
     """An `AGENTS.md`; `path` is shown to the model."""
 
     path: str
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class SkillLine:
+class SkillLine(Struct, frozen=True):
     """A skill as the prompt lists it."""
 
     name: str

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from zotd.core.depth import is_too_deep
+from zotd.core.depth import MAX_DEPTH, is_too_deep
 from zotd.core.retry import Failure, ModelError
 from zotd.wire import content, events
 from zotd.wire.content import Block, Tokens
@@ -222,4 +222,9 @@ def parse_args(call: PartialCall) -> dict[str, object] | None:
         value: object = msgspec.json.decode(text)
     except (msgspec.MsgspecError, RecursionError):  # the latter for deeply nested arguments
         return None
-    return value if isinstance(value, dict) and not is_too_deep(value) else None
+    if not isinstance(value, dict):
+        return None
+    for nested in value.values():
+        if isinstance(nested, dict | list) and is_too_deep(nested, MAX_DEPTH - 1):
+            return None
+    return value

@@ -3,8 +3,9 @@
 Pure: the caller supplies the random number and the elapsed time, and does the waiting.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
+
+from msgspec import Struct
 
 BASE_S = 0.5
 """The first pause in seconds; it doubles with each failure."""
@@ -115,8 +116,7 @@ class ModelError(Exception):
         return f"HTTP {self.status}" if self.status is not None else _BRIEFLY.get(self.failure, str(self.failure))
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Struct, frozen=True):
     """How long a run retries failed requests, and with which pauses.
 
     Attributes:

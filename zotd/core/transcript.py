@@ -76,6 +76,11 @@ class Transcript:
         return list(self._open.values())
 
     @property
+    def has_open_calls(self) -> bool:
+        """Whether a call has no result."""
+        return bool(self._open)
+
+    @property
     def started(self) -> Mapping[str, records.CallStarted]:
         """Open calls that have started and are not `safe`, with the arguments they run with."""
         return self._started
@@ -199,7 +204,8 @@ class Transcript:
 
     def _accept(self, record: Input) -> None:
         self.waiting[record.id] = record
-        self._remember(record)
+        if record.request_id:
+            self._remember(record)
 
     def _remember(self, record: Input | records.ShellStarted) -> None:
         if record.request_id:

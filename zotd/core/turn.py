@@ -161,6 +161,11 @@ class Leave(Struct, frozen=True):
 Action = Send | Wait | RequestCompaction | Cancel | StartCalls | CancelCalls | Skip | End | Leave
 
 
+def tokens_limit(context_window: int, part: float) -> int | None:
+    """Return the context size in tokens at which to summarise; None if the model's context window is unknown."""
+    return int(context_window * part) if context_window else None
+
+
 class Turn:
     """State machine of one run."""
 
@@ -228,6 +233,8 @@ class Turn:
         if self._begun:
             return []
         self._begun = True
+        if not calls:
+            return self._next_step()
         self._batches = _batches(calls)
         return self._next_batch()
 

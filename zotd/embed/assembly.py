@@ -22,7 +22,7 @@ from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.manager import Manager, Spawn
-from zotd.sessions.models import Defaults, Keys, ModelChooser
+from zotd.sessions.models import Keys, ModelChooser
 from zotd.sessions.notifier import Notifier
 from zotd.sessions.planner import Machine, Planner
 from zotd.sessions.slash_commands import RESERVED
@@ -86,7 +86,9 @@ def assemble(
     providers = Providers(catalog, env)
     models = _models(home, env, current, catalog=catalog, providers=providers)
     extension_pool = ExtensionPool(grounds, spawn=spawn)
-    notifier = Notifier(lambda: current().approval.notify_command, env=grounds.environment.variables, spawn_task=spawn)
+    notifier = Notifier(
+        lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn
+    )
     spending = Spending(config.budget)
     rules = RuleStore(config.rules, path=home / CONFIG_FILE)
     planner = Planner(
@@ -144,7 +146,7 @@ def _models(
             command=_key_command(config, env),
             inherited={name: env[name] for name in catalog.key_variables() if name in env},
         ),
-        defaults=lambda: _defaults(config()),
+        config=config,
     )
 
 
@@ -153,11 +155,6 @@ def _for_stdio(config: Config) -> Config:
     limits = structs.replace(config.limits, retry_patience_s=min(config.limits.retry_patience_s, ATTENDED_S))
     approval = structs.replace(config.approval, unattended="deny")
     return structs.replace(config, limits=limits, approval=approval)
-
-
-def _defaults(config: Config) -> Defaults:
-    urls = {name: row.base_url for name, row in config.providers.items() if row.base_url}
-    return Defaults(provider=config.provider, model=config.model, base_urls=urls)
 
 
 def _key_command(
@@ -169,7 +166,7 @@ def _key_command(
 
     def current() -> Callable[[str], Awaitable[str | None]] | None:
         nonlocal last
-        argv = config().api_key_command
+        argv = config.value.api_key_command
         if not argv:
             return None
         if last is None or last[0] != argv:

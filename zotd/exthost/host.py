@@ -134,6 +134,8 @@ class Host:
         self._surroundings = surroundings
         self._listener = listener
         self._extensions: dict[str, SupervisedExtension] = {}
+        self.extensions = self._extensions.values()
+        """All extensions, in load order; it shows later changes. Copy it before an `await`."""
         self._following = asyncio.Lock()
         """Held while manifests are read and applied: one reload may have to start what another is still stopping."""
         self._is_stopped = False
@@ -205,11 +207,6 @@ class Host:
         return await self._follow(lambda _: True, is_due=lambda _, __: True)
 
     # --- for sessions -----------------------------------------------------------------------------------------
-
-    @property
-    def extensions(self) -> list[SupervisedExtension]:
-        """All extensions, in load order."""
-        return self._all()
 
     def send(self, name: str, frame: ext.ToExtension) -> bool:
         """Send a frame that expects no answer; return False if the extension does not serve."""
@@ -334,7 +331,8 @@ class Host:
         """Apply this load order; extensions that are not named come last."""
         ranks = {name: rank for rank, name in enumerate(names)}
         ordered = sorted(self._all(), key=lambda one: ranks.get(one.name, len(ranks)))
-        self._extensions = {one.name: one for one in ordered}
+        self._extensions.clear()  # and not another dictionary: `extensions` shows this one
+        self._extensions.update((one.name, one) for one in ordered)
         self.offers_changed()
 
     def _is_broken(self, extension: SupervisedExtension) -> bool:

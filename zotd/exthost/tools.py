@@ -1,7 +1,8 @@
 """Adapts a tool of an extension to `core.ports.Tool`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from zotd.core.ports import Ancestor, Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.registry import exposure_of, full_schema, replay_of

@@ -7,7 +7,7 @@ in the same order (`docs/protocol.md`, Order).
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from operator import attrgetter
 from typing import Protocol
 
 import msgspec
@@ -31,6 +31,9 @@ DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged, events.Rewound, eve
 """Events that do not exist on stdio (`docs/protocol.md`)."""
 
 
+_EVENTS = attrgetter("events")
+
+
 class LetGoError(StorageError):
     """The session has left memory while something of it was on its way: nothing was recorded."""
 
@@ -51,8 +54,7 @@ class Subscriber(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
+class Shown(msgspec.Struct, frozen=True):
     """A record, and the events that it shows."""
 
     record: AnyRecord
@@ -76,6 +78,10 @@ class Ledger:
         self.shown_seq = row.seq
         """`seq` of the last event that subscribers have got."""
         self._state = Fold(transcript, row.base)
+        self.transcript = transcript
+        """What the records say, as far as they are loaded. `reset` replaces it; do not keep it over an `await`."""
+        self.label = row.id if addressed else None
+        """The `session` field of events."""
         self.loaded = row.records == 0
         """The transcript is in memory. Without it only settings may be written; a long session is then cheap to show."""
         self._under_way = 0
@@ -85,11 +91,6 @@ class Ledger:
         self.settled.set()
         self.is_let_go = False
         """The session has left memory, so nothing more is written: the next one that is read would not know of it."""
-
-    @property
-    def transcript(self) -> Transcript:
-        """What the records say, as far as they are loaded."""
-        return self._state.transcript
 
     @property
     def damage(self) -> StorageError | None:
@@ -106,7 +107,8 @@ class Ledger:
     def reset(self, row: SessionRow) -> None:
         """Begin anew from what the journal holds, after it could not write; subscribers stay. `load` may follow."""
         self.row = row
-        self._state = Fold(Transcript(), row.base)
+        self.transcript = Transcript()
+        self._state = Fold(self.transcript, row.base)
         self.failure = None
         self.shown_seq = row.seq
         self.loaded = row.records == 0
@@ -118,11 +120,6 @@ class Ledger:
     def watch_failure(self, failed: Callable[[], None]) -> None:
         """Call `failed` when the journal cannot write for the first time since `reset`; it returns at once."""
         self._failed = failed
-
-    @property
-    def label(self) -> str | None:
-        """The `session` field of events."""
-        return self.row.id if self._addressed else None
 
     @property
     def followers(self) -> int:
@@ -186,48 +183,49 @@ class Ledger:
             records=self.row.records + len(entries),
             messages=len(self.transcript.messages) if self.loaded else self.row.messages,
             usage=self.row.usage + usage if usage else self.row.usage,
-            spent=sum((counted(item.record) for item in items if isinstance(item.record, UsageRow)), self.row.spent),
+            spent=self._spent(items),
             context=self.row.context if context is None else context,
             base=self._state.base if self.loaded else self.row.base,
             failed=_has_failed(items, before=self.row.failed),
             updated=items[-1].record.time if items else self.row.updated,
             **changes,
         )
-        data = b"".join(entry.events for entry in entries)
+        data = b"".join(map(_EVENTS, entries))
         last = self.row.seq
 
         def finish(error: StorageError | None) -> None:
-            self._count(-1)
+            self._under_way -= 1
+            if not self._under_way:
+                self.settled.set()
             if error is not None:
                 self._fail(error)
             else:
                 if accepted is not None:
                     accepted()
-                self._tell(items)
-                self._show(shown, data, last)
+                self._show(items, shown, data, last)
             if done.done():  # the waiter was cancelled; the commit stays
                 return
-            if error is not None:
-                done.set_exception(error)
-            else:
-                done.set_result(None)
+            done.set_result(None) if error is None else done.set_exception(error)
 
-        self._count(1)
+        self._under_way += 1
+        self.settled.clear()
         self.journal.commit(self.row, entries, durable=durable, done=finish)
         return done
 
+    def _spent(self, items: Sequence[Shown]) -> Tokens:
+        spent = self.row.spent
+        for item in items:
+            if isinstance(item.record, UsageRow):
+                spent += counted(item.record)
+        return spent
+
     def _tell(self, items: Sequence[Shown]) -> None:
         if self.observers:
-            told = [event for item in items for event in item.shows]
+            told: list[events.Event] = []
+            for item in items:
+                told += item.shows
             for observer in list(self.observers):
                 observer(told)
-
-    def _count(self, change: int) -> None:
-        self._under_way += change
-        if self._under_way:
-            self.settled.clear()
-        else:
-            self.settled.set()
 
     def _fail(self, error: StorageError) -> None:
         if self.failure is None:  # the commits behind a failed one fail because of it: theirs is not the reason
@@ -249,16 +247,16 @@ class Ledger:
 
     def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[JournalEntry, list[events.Event]]:
         first = self.row.seq + events_before + 1
-        shows = item.shows if self._addressed else [e for e in item.shows if not isinstance(e, DAEMON_EVENTS)]
-        stamped = [self._stamp(event, first + index) for index, event in enumerate(shows)]
+        stamped: list[events.Event] = []
+        for event in item.shows:
+            if self._addressed:
+                stamped.append(msgspec.structs.replace(event, session=self.row.id, seq=first + len(stamped)))
+            elif not isinstance(event, DAEMON_EVENTS):
+                stamped.append(_plain(event))
         return entry_of(self.row.records + records_before + 1, item.record, first, stamped), stamped
 
-    def _stamp(self, event: events.Event, seq: int) -> events.Event:
-        if not self._addressed:
-            return _plain(event)
-        return msgspec.structs.replace(event, session=self.row.id, seq=seq)
-
-    def _show(self, shown: list[events.Event], data: bytes, last: int) -> None:
+    def _show(self, items: Sequence[Shown], shown: list[events.Event], data: bytes, last: int) -> None:
+        self._tell(items)
         self.shown_seq = last
         if shown:
             for subscriber in list(self._subscribers):
@@ -267,13 +265,16 @@ class Ledger:
 
 def entry_of(number: int, record: AnyRecord, first_seq: int, shown: Sequence[events.Event]) -> JournalEntry:
     """The record with this number and its events, as they are sent; the first of them has `first_seq`."""
+    messages = 0
+    for event in shown:
+        messages += isinstance(event, MESSAGE_EVENTS)
     return JournalEntry(
         number=number,
         record=record,
         first_seq=first_seq if shown else 0,
         last_seq=first_seq + len(shown) - 1 if shown else 0,
         events=ENCODER.encode_lines(shown) if shown else b"",
-        messages=sum(isinstance(event, MESSAGE_EVENTS) for event in shown),
+        messages=messages,
     )
 
 

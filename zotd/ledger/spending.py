@@ -24,6 +24,8 @@ TODAY = "the budget of today"
 
 OF_SESSION = "the budget of this session"
 
+UNLIMITED = BudgetLimits()
+
 
 class Spending:
     """One for a process. A day is that of the computer's time zone: people mean their own."""
@@ -64,11 +66,14 @@ class Spending:
 
     def refusal(self, settings: Settings, spent: Tokens) -> str | None:
         """Return why a session that has spent these tokens may not send a request, and what to do; None if it may."""
-        pot = self._today_s_pot()
-        if (lack := budget.shortage(self._daily, pot.spent, pot.reserved)) is not None:
-            way = f"raise budget.day_{lack.unit} in config.toml and run zotctl reload, or go on tomorrow"
-            return f"{TODAY} is used up: {lack}; {way}"
-        if (lack := budget.shortage(self._limits(settings), spent)) is not None:
+        if self._counts_days:
+            pot = self._today_s_pot()
+            if (lack := budget.shortage(self._daily, pot.spent, pot.reserved)) is not None:
+                way = f"raise budget.day_{lack.unit} in config.toml and run zotctl reload, or go on tomorrow"
+                return f"{TODAY} is used up: {lack}; {way}"
+        is_own = settings.budget_usd is not None or settings.budget_tokens is not None
+        limits = self._limits(settings) if is_own else self._of_session
+        if limits != UNLIMITED and (lack := budget.shortage(limits, spent)) is not None:
             return f"{OF_SESSION} is used up: {lack}; raise it with --budget-{lack.unit}, or begin another session"
         return None
 
@@ -80,7 +85,8 @@ class Spending:
 
     def reserve(self, estimate: Tokens) -> int:
         """Set this aside for a request that is about to be sent; the result is for `settle`."""
-        return self._today_s_pot().reserve(estimate)
+        pot = self._today_s_pot() if self._counts_days else self._pot
+        return pot.reserve(estimate)
 
     def settle(self, reservation: int, took: Tokens) -> None:
         """Count what the request took instead; once."""
@@ -115,7 +121,7 @@ class Spending:
         """The least that a request of unknown cost counts with."""
         self._daily = BudgetLimits(limits.day_usd, limits.day_tokens)
         self._of_session = BudgetLimits(limits.session_usd, limits.session_tokens)
-        self._counts_days = self._daily != BudgetLimits()
+        self._counts_days = self._daily != UNLIMITED
 
     def _limits(self, settings: Settings) -> BudgetLimits:
         """A session's own budget goes before the configured one, each of the two limits for itself."""

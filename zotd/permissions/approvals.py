@@ -81,9 +81,9 @@ class SessionApprovals:
         self._ledger = ledger
         self._changed = changed
         self._questions = ApprovalTable()
-        self._requests: dict[str, _Request] = {}
+        self.requests: dict[str, _Request] = {}
         """Requests whose answer was not delivered yet, by id."""
-        self._shown: dict[str, events.ApprovalRequested] = {}
+        self.shown: dict[str, events.ApprovalRequested] = {}
         """What clients see as pending; changes in one step with the events that say so."""
         self._decided: dict[str, asyncio.Future[None]] = {}
         """Decisions on their way to the disk."""
@@ -101,16 +101,12 @@ class SessionApprovals:
 
     def pending(self) -> list[events.ApprovalRequested]:
         """What waits for a decision, as clients were told of it, oldest first."""
-        return list(self._shown.values())
+        return list(self.shown.values())
 
     def rules_of(self, params: api.Approve) -> tuple[PermissionRule, ...]:
         """What the decision would allow from then on; nothing when it is refused, or about once."""
-        request = self._requests.get(params.approval)
+        request = self.requests.get(params.approval)
         return () if request is None else rules_of(params.scope, params.choice, request.row)
-
-    def granted(self) -> list[PermissionRule]:
-        """What was allowed for the rest of the session."""
-        return list(self._ledger.row.granted)
 
     @property
     def is_due(self) -> bool:
@@ -119,17 +115,17 @@ class SessionApprovals:
 
     def restore(self, transcript: Transcript) -> list[Shown]:
         """Start again from what the journal holds; returns the records for approvals whose deadline has passed."""
-        self._questions, self._requests, self._shown = ApprovalTable(), {}, {}
+        self._questions, self.requests, self.shown = ApprovalTable(), {}, {}
         late: list[Shown] = []
         for row in transcript.approvals.values():
-            request = self._requests[row.id] = _Request(row, _done())
+            request = self.requests[row.id] = _Request(row, _done())
             decision = transcript.decisions.get(row.id)
             if decision is None and is_over(row):
                 decision = _denial(row)
                 late.append(Shown(decision, [_resolved(decision)]))
             if decision is None:
                 self._questions.request(row.id, row.args_digest, expires=request.deadline)
-                self._shown[row.id] = asked(row, self._ledger.label)
+                self.shown[row.id] = asked(row, self._ledger.label)
             else:
                 self._questions.resolved(row.id, _resolution(decision))
                 request.answer.set_result(_answer(decision))
@@ -141,7 +137,7 @@ class SessionApprovals:
 
         No timer does for sure: while the machine sleeps, none runs.
         """
-        waiting = [request for request in self._requests.values() if request.row.id in self._shown]
+        waiting = [request for request in self.requests.values() if request.row.id in self.shown]
         late = [request for request in waiting if is_over(request.row)]
         for request in late:
             self._expire(request)
@@ -167,7 +163,7 @@ class SessionApprovals:
         `choices`: what the scopes beyond `once` would allow (`choices.choices_for`); none: they cannot be chosen.
         Cancelled, it is over for everybody else, too.
         """
-        request = self._requests.get(approval or "")
+        request = self.requests.get(approval or "")
         if request is None:
             self.settle(key)  # what was asked before a restart was about other arguments
             now = rfc3339()
@@ -193,10 +189,10 @@ class SessionApprovals:
         fit.
         """
         for key in self._questions.overdue(time.time()):  # since the session was looked for
-            self._expire(self._requests[key])
+            self._expire(self.requests[key])
         key = params.approval
         decision = decision_of(params, by)
-        request = self._requests.get(key)
+        request = self.requests.get(key)
         if key in self._questions.pending and request is not None:
             check_scope(params, request.row)
         match self._questions.decide(key, params.args_digest, _resolution(decision)):
@@ -217,14 +213,14 @@ class SessionApprovals:
     def cancel(self) -> None:
         """End all pending approvals: the run was aborted, or will not be resumed."""
         for key in self._questions.pending:
-            self._cancel(self._requests[key])
+            self._cancel(self.requests[key])
         self._watch()
 
     def settle(self, call: str) -> None:
         """The call has its result, or needs no decision: what is still asked about it is over, and is forgotten."""
-        for request in [one for one in self._requests.values() if one.row.call_id == call]:
+        for request in [one for one in self.requests.values() if one.row.call_id == call]:
             self._cancel(request, SETTLED)
-            del self._requests[request.row.id]
+            del self.requests[request.row.id]
 
     # --- asking -----------------------------------------------------------------------------------------------------
 
@@ -238,7 +234,7 @@ class SessionApprovals:
 
         self._questions.request(row.id, row.args_digest, expires=None if row.expires is None else _seconds(row.expires))
         stored = self._ledger.write([Shown(row, [event])], durable=True, accepted=is_stored)
-        request = self._requests[row.id] = _Request(row, stored)
+        request = self.requests[row.id] = _Request(row, stored)
         return request
 
     async def _answer(self, request: _Request) -> ApprovalAnswer:
@@ -258,7 +254,7 @@ class SessionApprovals:
             self._cancel(request)
             raise
         finally:
-            self._requests.pop(request.row.id, None)
+            self.requests.pop(request.row.id, None)
 
     def _watch(self) -> None:
         """Have the next deadline looked after, if there is one."""
@@ -270,7 +266,7 @@ class SessionApprovals:
 
     def _ring(self) -> None:
         for key in self._questions.overdue(time.time()):
-            self._expire(self._requests[key])
+            self._expire(self.requests[key])
         self._watch()
 
     def _expire(self, request: _Request) -> None:
@@ -320,9 +316,9 @@ class SessionApprovals:
 
     def _show(self, key: str, event: events.ApprovalRequested | None) -> None:
         if event is None:
-            self._shown.pop(key, None)
+            self.shown.pop(key, None)
         else:
-            self._shown[key] = event
+            self.shown[key] = event
         self._changed()
 
 

@@ -49,8 +49,10 @@ class AuthorizationContext:
 class Authorization:
     """Decides for each call of one run whether it may run, and with which arguments."""
 
-    def __init__(self, context: AuthorizationContext, hooks: Hooks | None, *, unattended: str | None = None) -> None:
-        """`hooks`: the guards; None: there are none.
+    def __init__(
+        self, context: AuthorizationContext, hooks: Callable[[], Hooks | None], *, unattended: str | None = None
+    ) -> None:
+        """`hooks` returns the guards that there are at the moment; None: there are none.
 
         `unattended`: what becomes of an approval that no client can decide, as the sender of the run wants; None: as configured.
         """
@@ -61,18 +63,21 @@ class Authorization:
     @property
     def is_needed(self) -> bool:
         """Whether calls need a check; if not, every call may run."""
-        return (self._hooks is not None and self._hooks.concerns("tool_call")) or not self._context.policy().is_open
+        hooks = self._hooks()
+        return (hooks is not None and hooks.concerns("tool_call")) or not self._context.policy().is_open
 
     def waved(self, calls: Iterable[tuple[str, str]]) -> None:
         """Report calls (id and tool) that run without a check."""
-        if self._hooks is not None:
+        hooks = self._hooks()
+        if hooks is not None:
             for key, tool in calls:
-                self._hooks.decided(key, tool, decision="approved", source="yolo")
+                hooks.decided(key, tool, decision="approved", source="yolo")
 
     def settled(self, keys: Iterable[str]) -> None:
         """Tell that these calls run, or have a result: a question about them from before a restart is over."""
-        for key in keys:
-            self._context.approvals.settle(key)
+        if self._context.approvals.requests:
+            for key in keys:
+                self._context.approvals.settle(key)
 
     async def clear(self, key: str, tool: Tool, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
         """Whether the call may run, and with which arguments. Safe to cancel."""
@@ -104,9 +109,10 @@ class Authorization:
     # --- inside -----------------------------------------------------------------------------------------------
 
     async def _guarded(self, key: str, tool: Tool, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
-        if self._hooks is None or not self._hooks.concerns("tool_call"):
+        hooks = self._hooks()
+        if hooks is None or not hooks.concerns("tool_call"):
             return GuardVerdict(dict(args))
-        return await self._hooks.call(key, tool.spec.name, args)
+        return await hooks.call(key, tool.spec.name, args)
 
     async def _rule(
         self, key: str, tool: Tool, verdict: GuardVerdict[dict[str, object]], approved: str | None
@@ -163,8 +169,9 @@ class Authorization:
         return PermissionQuery(tool.spec.name, tool.extension, is_safe, args, found.spellings, found.is_resolved)
 
     def _tell(self, key: str, tool: Tool, decision: str, source: str, *, reason: str = "") -> None:
-        if self._hooks is not None:
-            self._hooks.decided(key, tool.spec.name, decision=decision, source=source, reason=reason)
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.decided(key, tool.spec.name, decision=decision, source=source, reason=reason)
 
 
 SOURCES = {"yolo": "yolo", "rule": "policy", "mode": "policy", "session": "remembered"}

@@ -11,8 +11,9 @@ import asyncio
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd import config
 from zotd.config import ConfigError, SettingSource
@@ -33,8 +34,7 @@ FILE_BYTES = 256 * 1024
 _WILD = re.compile(r"[*?\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceRules:
+class WorkspaceRules(Struct, frozen=True):
     """What holds where a session works, besides the rules of all."""
 
     twins: Sequence[PermissionRule] = ()
@@ -48,6 +48,9 @@ class WorkspaceRules:
     """What is wrong with its configuration: a sentence for people."""
 
 
+NO_RULES = WorkspaceRules()
+
+
 class RuleStore:
     """The rules of the configuration; one object for all sessions."""
 
@@ -55,12 +58,14 @@ class RuleStore:
         """`path`: the configuration's file, for rules that are added; None: none can be."""
         self.rules: tuple[PermissionRule, ...] = ()
         """Replaced as a whole when one is added."""
+        self.narrowing: Sequence[PermissionRule] = ()
+        """Those of them that ask or deny."""
         self.replace(rules)
         self._path = path
 
     def replace(self, rules: Iterable[config.RuleEntry]) -> None:
         """Other rules from now on; where those about paths lead is looked up again when a run begins."""
-        self.rules = tuple(map(_rule, rules))
+        self._use(tuple(map(_rule, rules)))
 
     async def check(self, rule: PermissionRule) -> None:
         """Raise CommandError if `add` could not save the rule; checked before a decision is taken."""
@@ -73,19 +78,18 @@ class RuleStore:
         """
         await self._in_thread(rule, save=True)
         if rule not in self.rules:
-            self.rules = (*self.rules, rule)
+            self._use((*self.rules, rule))
 
     async def survey(self, cwd: str, *, home: str | None, is_trusted: bool) -> WorkspaceRules:
         """Return the rules for sessions in `cwd`; the workspace's own only if it is trusted.
 
         `home`: what `~` stands for. Where something cannot be read, every call is asked about, and `note` says so.
         """
-        narrowing = [rule for rule in self.rules if rule.action is not Action.ALLOW]
-        if not is_trusted and not narrowing:
-            return WorkspaceRules()
+        if not is_trusted and not self.narrowing:
+            return NO_RULES
         try:
             async with asyncio.timeout(LOOK_S):
-                return await asyncio.to_thread(self._survey, narrowing, cwd, home, is_trusted=is_trusted)
+                return await asyncio.to_thread(self._survey, self.narrowing, cwd, home, is_trusted=is_trusted)
         except TimeoutError:
             return _closed(f"{cwd} did not answer within {LOOK_S:g} s")
 
@@ -98,13 +102,17 @@ class RuleStore:
             granted=tuple(granted),
         )
 
+    def _use(self, rules: tuple[PermissionRule, ...]) -> None:
+        self.rules = rules
+        self.narrowing = [rule for rule in rules if rule.action is not Action.ALLOW]
+
     def _survey(
         self, rules: Sequence[PermissionRule], cwd: str, home: str | None, *, is_trusted: bool
     ) -> WorkspaceRules:
         path = Path(cwd, FILE)
         # Where the workspace's `.zot` is the home of all, its configuration is the user's own, and no floor.
         is_ours = self._path is not None and os.path.realpath(path) == os.path.realpath(self._path)
-        own = _own(path) if is_trusted and not is_ours else WorkspaceRules()
+        own = _own(path) if is_trusted and not is_ours else NO_RULES
         narrowing = [rule for rule in own.narrowing if rule.action is not Action.ALLOW]
         return WorkspaceRules(
             twins=_twins(rules, cwd, home),
@@ -131,7 +139,7 @@ def _own(path: Path) -> WorkspaceRules:
             return _closed(f"{path} has more than {FILE_BYTES >> 10} KiB")
         loaded = config.parse(content.decode(), path)
     except (FileNotFoundError, NotADirectoryError):
-        return WorkspaceRules()
+        return NO_RULES
     except (ConfigError, ToolError, ValueError) as error:
         return _closed(str(error))
     except OSError as error:

@@ -7,8 +7,9 @@ import logging
 import threading
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass, field, replace
-from functools import cache, partial
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from zotd.core.budget import Rates
@@ -57,6 +58,7 @@ class Providers:
         secret = catalog.key_variables()
         self._local = LocalModels(SMOL, {name: value for name, value in env.items() if name not in secret})
         self._clients: dict[tuple[str, str, str], VendorClient] = {}
+        self._facts: dict[tuple[str, str], ModelFacts] = {}
 
     def connect(self, choice: ModelChoice) -> "ModelConnection":
         """A model for one run; nothing is loaded and nothing is sent before its first `stream`.
@@ -64,14 +66,22 @@ class Providers:
         Raises:
             ModelError: there is no such provider, no key (`NO_KEY`), or the URL is none.
         """
-        vendor = self._catalog.vendor(choice.provider)
+        vendor = self._catalog.by_name.get(choice.provider)
         if vendor is None or vendor.api not in APIS:
             names = ", ".join(known.name for known in self._catalog.vendors() if known.api in APIS)
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider}; choose one of {names}")
         if not choice.model:
             raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
-        checked = replace(choice, provider=vendor.name, base_url=_url(vendor, choice), api_key=_key(vendor, choice))
+        checked = ModelChoice(vendor.name, choice.model, _key(vendor, choice), _url(vendor, choice))
         return ModelConnection(self, self._catalog, vendor, checked)
+
+    def facts(self, vendor: str, model: str) -> "ModelFacts":
+        """What the catalog knows of a model; looked up once for all runs."""
+        found = self._facts.get((vendor, model))
+        if found is None:
+            found = ModelFacts(self._catalog.assumed(vendor, model), self._catalog.rates(vendor, model))
+            self._facts[vendor, model] = found
+        return found
 
     async def key_status(self, choice: ModelChoice) -> int:
         """The HTTP status with which the vendor answers a request with that key; the list of models costs nothing.
@@ -79,7 +89,7 @@ class Providers:
         Raises:
             ModelError: the provider is unknown, the URL is invalid, or there is no answer within `CHECK_S`.
         """
-        vendor = self._catalog.vendor(choice.provider)
+        vendor = self._catalog.by_name.get(choice.provider)
         if vendor is None or vendor.api not in APIS:
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider} whose keys can be checked")
         url, key = _url(vendor, choice) or "", _key(vendor, choice)
@@ -95,7 +105,7 @@ class Providers:
 
     async def warm(self, provider: str) -> None:
         """Load what the provider's first request will need, in a thread: up to 2 s, worth having before the prompt."""
-        vendor = self._catalog.vendor(provider)
+        vendor = self._catalog.by_name.get(provider)
         if vendor is not None and vendor.api in APIS:
             await _aside(partial(_load, vendor.api))
 
@@ -125,6 +135,13 @@ class Providers:
         return f"{server.url}/v1", server.key
 
 
+class ModelFacts(NamedTuple):
+    """What the catalog knows of a model; that does not change while the process lives."""
+
+    info: ModelInfo
+    rates: Rates | None
+
+
 class ModelConnection:
     """One model, opened for one run (`core.ports.Model`)."""
 
@@ -134,14 +151,13 @@ class ModelConnection:
         self._catalog = catalog
         self._vendor = vendor
         self._choice = choice
-        self._info: ModelInfo | None = None
         self._conversation: VendorConversation | None = None
         self._opened_url = ""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """See `core.ports.Model.stream`."""
         conversation = await self._open()
-        if self._model().few_shot:
+        if self._facts.info.few_shot:
             request = shortened(request)
         async with aclosing(conversation.stream(request)) as chunks:
             async for parts in chunks:
@@ -154,17 +170,16 @@ class ModelConnection:
     @property
     def rates(self) -> Rates | None:
         """See `core.ports.Model.rates`."""
-        return self._catalog.rates(self._vendor.name, self._choice.model)
+        return self._facts.rates
 
     @property
     def context_window(self) -> int:
         """See `core.ports.Model.context_window`."""
-        return self._model().context_window
+        return self._facts.info.context_window
 
-    def _model(self) -> ModelInfo:
-        if self._info is None:
-            self._info = self._catalog.assumed(self._vendor.name, self._choice.model)
-        return self._info
+    @cached_property
+    def _facts(self) -> ModelFacts:
+        return self._providers.facts(self._vendor.name, self._choice.model)
 
     async def _open(self) -> VendorConversation:
         """The conversation; a new one, which has encoded nothing yet, when the local server had to be started anew."""
@@ -173,7 +188,7 @@ class ModelConnection:
             base_url, api_key = await self._providers.local(self._choice.model)
         if self._conversation is None or base_url != self._opened_url:
             client = await self._providers.client(self._vendor.api, base_url, api_key)
-            self._conversation = client.open(Target(self._vendor, base_url, self._model()))
+            self._conversation = client.open(Target(self._vendor, base_url, self._facts.info))
             self._opened_url = base_url
         return self._conversation
 

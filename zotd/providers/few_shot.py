@@ -6,7 +6,8 @@ instructions of a coding agent would take it half a minute. It gets a sentence i
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from zotd.core.ports import ModelRequest, ToolSpec
 from zotd.wire.content import Message, Text, ToolCall, ToolResult

@@ -109,7 +109,7 @@ class CompactionRun:
         return RunInfo(self.id, 0, self._started, Partial("", []))
 
     async def _summarise(self) -> Summary | ModelError:
-        hooks, messages = self._plan.hooks, self._ledger.transcript.messages
+        hooks, messages = self._plan.hooks(), self._ledger.transcript.messages
         try:
             with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
                 return await summarise(self._billing, self._plan.model, messages, self._instructions)

@@ -1,7 +1,8 @@
 """What a run works with, put together before it starts."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from zotd.contributions.guards import Hooks
 from zotd.contributions.toolbox import Toolbox
@@ -12,14 +13,13 @@ from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization
 
 
-@dataclass(frozen=True, slots=True)
-class RunContext:
-    """What a run works with; fixed when it starts, but for the tools."""
+class RunContext(Struct, frozen=True, kw_only=True):
+    """What a run works with; fixed when it starts, but for the tools and the guards."""
 
     model: Model
     settings: records.Settings
     toolbox: Callable[[], Toolbox]
-    """Asked before each step: extensions come and go."""
+    """Called before each step: extensions come and go."""
     system: str
     compact_at: float
     """Part of the context window from which on the transcript is summarised first."""
@@ -29,14 +29,12 @@ class RunContext:
     """Whether calls may run."""
     notes: Sequence[str] = ()
     """What could not be used and the user should know; shown when the run starts."""
-    hooks: Hooks | None = None
-    """None: no extension can be asked anything."""
+    hooks: Callable[[], Hooks | None] = lambda: None
+    """The guards that there are at the moment; None: no extension can be asked anything."""
     spending: Spending = field(default_factory=Spending)
     """The budgets that its requests are paid from; by default nothing is limited."""
     retries: RetryPolicy = field(default_factory=RetryPolicy)
     """How long it waits for a model that fails."""
-    opening: records.Opening | None = None
-    """The call that the first step makes instead of the model."""
     absent: Callable[[str], str] = lambda _: ""
     """Why there is no tool with this name, as a sentence for the model; empty: unknown."""
     probe: Probe | None = None

@@ -4,6 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 
 from zotd import ids
 from zotd.clock import rfc3339
@@ -65,7 +66,7 @@ class Job:
     """It goes on where the last run was cut."""
     shell: ShellCommand | None = None
     """The command of a person."""
-    run: str = field(default_factory=lambda: ids.new("r"))
+    run: str = field(default_factory=partial(ids.new, "r"))
     answered: asyncio.Future[None] | None = None
     """Done when the job has started; fails when it could not."""
 
@@ -162,10 +163,12 @@ class Queue:
 
     def steering(self) -> list[records.Input]:
         """Those inputs, which wait no longer: they belong into the record that is written now."""
-        found = [job for job in self._jobs if _steers(job)]
-        for job in found:
-            self._jobs.remove(job)
-        return [job.input for job in found if job.input is not None]
+        found: list[records.Input] = []
+        for job in list(self._jobs):
+            if job.input is not None and _steers(job):
+                self._jobs.remove(job)
+                found.append(job.input)
+        return found
 
     def items(self) -> list[events.QueueItem]:
         """The stored inputs that have not started, as clients see them."""

@@ -8,7 +8,8 @@ The tool must still promise now what it promised then; otherwise nothing is repe
 """
 
 import asyncio
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.records import CallStarted

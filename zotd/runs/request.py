@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from zotd import ids
 from zotd.clock import rfc3339
@@ -182,11 +182,13 @@ class Attempts:
         """The run's input, once, and those that join it: their names, and the events that show them."""
         first, self._first = self._first, None
         shown: list[events.Event] = [] if first is None else [*self._queue.started(first), self._message(first)]
-        steered = self._queue.steering()
-        shown += [self._message(joined) for joined in steered]
+        steered: list[str] = []
+        for joined in self._queue.steering():
+            steered.append(joined.id)
+            shown.append(self._message(joined))
         if steered:  # behind them all: a client that misses an input in the queue takes the next event for its fate
             shown.append(events.QueueChanged(self._queue.items(), held=False))
-        return None if first is None else first.id, [joined.id for joined in steered], shown
+        return None if first is None else first.id, steered, shown
 
     def _message(self, first: records.Input) -> events.UserMessage:
         self._billing.expect(first.content)
@@ -240,18 +242,20 @@ class RequestSender:
         ledger: Ledger,
         billing: RequestBilling,
         *,
+        opening: Opening | None,
         noted: Callable[[Sequence[GuardRemark]], None],
     ) -> None:
         """The requests of the run with this id. `billing` pays.
 
-        `noted` is told what guards did that a reader of the transcript should know.
+        `opening`: the call that the first step makes instead of a request. `noted` is told what guards did that a
+        reader of the transcript should know.
         """
         self._plan = plan
         self._ledger = ledger
         self._billing = billing
         self._noted = noted
         self._run = run
-        self._pacing = Pacing()
+        self._opening = opening
         self._reply: Assembler | None = None
         self._system: str | None = None
         """The system prompt, once the guards have seen it."""
@@ -267,25 +271,29 @@ class RequestSender:
             ModelError: the request failed, a guard did not want it sent, or a budget is used up.
         """
         toolbox = self._plan.toolbox()
-        if self._plan.hooks is not None:
-            await self._admit(self._plan.hooks, step, number)
-        if step == 1 and self._plan.opening is not None:
-            stream = self._opening(self._plan.opening)
+        hooks = self._plan.hooks()
+        self.holds_text = hooks is not None and await self._admit(hooks, step, number)
+        if step == 1 and self._opening is not None:
+            stream = _made_by_a_person(self._opening)
         else:
             self._billing.admit()
             stream = self._plan.model.stream(self._request(toolbox))
-        reply = Assembler(self._ledger.label, partial(ids.new, "c"))
-        self._pacing.begin()
+        reply: Assembler | None = None
         async with aclosing(stream):  # else, cancelled between two chunks, it would be closed at some time or other
             async for parts in stream:
-                if self._reply is None:
-                    self._reply = reply
+                if reply is None:
+                    reply = self._reply = Assembler(self._ledger.label, partial(ids.new, "c"))
+                    self._pacing.begin()
                     self._billing.answered(reply)
                     await opened()  # to commit it while more is read took longer: the threads fight for the GIL
                 self._show(reply.feed(parts))
                 self._keep(step, reply)
                 reply.check()
-        return SentRequest(toolbox, await self._censored(reply))
+        return SentRequest(toolbox, None if reply is None else await self._censored(reply))
+
+    @cached_property
+    def _pacing(self) -> Pacing:
+        return Pacing()
 
     def take(self) -> Assembler | None:
         """The reply, whole or as far as it came; None when there is none, or it has been taken."""
@@ -328,25 +336,15 @@ class RequestSender:
             reasoning=self._plan.settings.reasoning,
         )
 
-    async def _opening(self, opening: Opening) -> AsyncGenerator[Sequence[Part], None]:
-        """A call that a person has chosen, as if the model had made it; it costs nothing."""
-        yield [
-            RequestAccepted(),
-            CallStart(0, opening.name),
-            CallArgs(0, ENCODER.encode(opening.args).decode()),
-            CallEnd(0),
-            Counted(Tokens()),
-            Stopped("tool_use"),
-        ]
-
-    async def _admit(self, hooks: Hooks, step: int, number: int) -> None:
+    async def _admit(self, hooks: Hooks, step: int, number: int) -> bool:
+        """Ask the guards whether the request may be sent; returns whether they see the reply before people do."""
         if self._system is None:
             asked = await hooks.system_prompt(self._plan.system)
             self._heed(asked)
             self._system = asked.value
         if number == 1:
             self._heed(await hooks.step(step))
-        self.holds_text = hooks.holds_text
+        return hooks.holds_text
 
     def _heed(self, verdict: GuardVerdict[str] | GuardVerdict[int]) -> None:
         """Raise ModelError when the guards are against it."""
@@ -356,7 +354,7 @@ class RequestSender:
             raise ModelError(Failure.REFUSED, verdict.reason)
 
     async def _censored(self, reply: Assembler) -> str | None:
-        hooks, text = self._plan.hooks, reply.text()
+        hooks, text = self._plan.hooks(), reply.text()
         if hooks is None or not text or reply.stop == "refusal":
             return None
         verdict = await hooks.message(text)
@@ -366,6 +364,18 @@ class RequestSender:
         if self.holds_text and shown:
             self._ledger.live([events.TextDelta(shown, session=self._ledger.label)])
         return None if shown == text else shown
+
+
+async def _made_by_a_person(opening: Opening) -> AsyncGenerator[Sequence[Part], None]:
+    """A call that a person has chosen, as if the model had made it; it costs nothing."""
+    yield [
+        RequestAccepted(),
+        CallStart(0, opening.name),
+        CallArgs(0, ENCODER.encode(opening.args).decode()),
+        CallEnd(0),
+        Counted(Tokens()),
+        Stopped("tool_use"),
+    ]
 
 
 def _withheld(event: events.Event) -> events.Event:

@@ -11,11 +11,11 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import closing, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from zotd.clock import rfc3339
 from zotd.contributions.guards import noted
-from zotd.core import compaction, records, turn
+from zotd.core import records, turn
 from zotd.core.ports import ToolContext, ToolOutcome
 from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
@@ -48,7 +48,6 @@ Action = turn.Action | Launch
 Report = Callable[[], Sequence[Action]]
 """What a task of the run found, told to the turn by the coroutine that owns it."""
 
-
 POINTS = ("input taken", "attempt on record", "opened", "replied", "calls on record", "call ended", "ended")
 """Where a run calls its `Probe`."""
 
@@ -71,27 +70,23 @@ class Runner:
     def __init__(
         self, run: str, ledger: Ledger, plan: RunContext, *, queue: Queue, start: RunStart, rested: Callable[[], None]
     ) -> None:
-        """`queue`: where inputs come from that join the run. `rested` is told when it may be parked."""
+        """`queue`: where inputs come from that join the run. `rested` is called while it drains, when it may be parked."""
         self.id = run
         self._ledger = ledger
         self._plan = plan
         self._queue = queue
         self._billing = RequestBilling(plan, ledger, run)
         self._attempts = Attempts(run, plan.settings, queue, start.input, billing=self._billing)
-        self.pause = Pause(plan.retries)
-        """Its waits for a model that fails."""
         self._has_cut_reply = False
         self._turn = turn.Turn(
             max_steps=plan.settings.max_steps,
             context=ledger.row.context,
-            compact_from=compaction.tokens_limit(plan.model.context_window, plan.compact_at),
+            compact_from=turn.tokens_limit(plan.model.context_window, plan.compact_at),
             policy=plan.retries,
         )
         self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
-        self._calls = ToolCalls(
-            context=self._call_context, ended=self._call_ended, judged=self._call_judged, absent=plan.absent
-        )
-        self._sender = RequestSender(run, plan, ledger, self._billing, noted=self._note)
+        opening = start.input.opening if start.input else None
+        self._sender = RequestSender(run, plan, ledger, self._billing, opening=opening, noted=self._note)
         self._started = rfc3339()
         self._rested = rested
         self._input = start.input
@@ -100,6 +95,7 @@ class Runner:
         self._notes = plan.notes
         self._request: asyncio.Task[None] | None = None
         self._stop: str | None = None
+        self._is_draining = False
         self._is_at_rest = False  # what was reported is carried out; a request or calls may run
         calls = () if start.input else self._calls.take_over(ledger.transcript, plan.toolbox().tools)
         self._tell(turn.Begin(calls))  # now, so that an abort that comes before `run` is the second thing it hears
@@ -129,11 +125,23 @@ class Runner:
 
     def drain(self) -> None:
         """Stop before the next model request; `run` then returns `cut`."""
+        self._is_draining = True
         self._tell(turn.Drain())
 
     def is_parked(self, questions: int) -> bool:
         """Return True if the run only waits for people to decide about that many calls."""
         return self._is_at_rest and self._reports.empty() and self._calls.only_ask(questions)
+
+    @cached_property
+    def pause(self) -> Pause:
+        """Its waits for a model that fails."""
+        return Pause(self._plan.retries)
+
+    @cached_property
+    def _calls(self) -> ToolCalls:
+        return ToolCalls(
+            context=self._call_context, ended=self._call_ended, judged=self._call_judged, absent=self._plan.absent
+        )
 
     @property
     def written(self) -> int:
@@ -150,7 +158,8 @@ class Runner:
     async def _heed_reports(self, tasks: asyncio.TaskGroup) -> str:
         while self._stop is None:
             self._is_at_rest = True
-            self._rested()
+            if self._is_draining:  # else nothing waits for a run to rest
+                self._rested()
             report = await self._reports.get()
             self._is_at_rest = False
             for action in report():
@@ -211,8 +220,9 @@ class Runner:
             self._ledger.live([events.ToolStart(key, session=self._ledger.label) for key in keys])
 
     def _show_notes(self) -> None:
-        notes, self._notes = self._notes, ()
-        self._ledger.live([events.Notice("warn", note, session=self._ledger.label) for note in notes])
+        if self._notes:
+            self._ledger.live([events.Notice("warn", note, session=self._ledger.label) for note in self._notes])
+            self._notes = ()
 
     def _reach(self, point: str) -> None:
         if self._plan.probe is not None:
@@ -244,7 +254,6 @@ class Runner:
         await self._ledger.write([self._attempts.answered(send)], durable=False)
 
     def _note(self, notes: Sequence[GuardRemark]) -> None:
-        """Have it recorded what guards did."""
         self._reports.put_nowait(partial(self._noted, notes))
 
     def _noted(self, notes: Sequence[GuardRemark]) -> Sequence[Action]:
@@ -322,7 +331,7 @@ class Runner:
     # --- compaction -------------------------------------------------------------------------------------------
 
     async def _compact(self, attempt: int) -> None:
-        hooks, messages = self._plan.hooks, self._ledger.transcript.messages
+        hooks, messages = self._plan.hooks(), self._ledger.transcript.messages
         try:
             with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
                 summary = await summarise(self._billing, self._plan.model, messages)

@@ -6,8 +6,9 @@ A run that goes on after a crash begins with the calls that were left without on
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
+
+from msgspec.structs import replace
 
 from zotd.clock import rfc3339
 from zotd.core import records

@@ -10,6 +10,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
+from functools import partial
 
 from zotd.clock import rfc3339
 from zotd.core import records
@@ -127,7 +128,7 @@ class Worker:
 
     def wake(self) -> None:
         """There is something in the queue."""
-        if not self.is_active:
+        if self.activity is Activity.IDLE:
             self.activity = Activity.PREPARING
             self._stopped.clear()
             self._changed()
@@ -233,10 +234,9 @@ class Worker:
 
     async def _close_open_calls(self) -> None:
         """Record results for calls that a crash left open, because the next job does not resume their run."""
-        closings = self._ledger.transcript.closings(rfc3339())
-        if closings:
+        if self._ledger.transcript.has_open_calls:
             self._closing()
-            await self._ledger.write(cut_results(closings), durable=False)
+            await self._ledger.write(cut_results(self._ledger.transcript.closings(rfc3339())), durable=False)
 
     async def _end_broken(self, job: Job, text: str) -> None:
         """End a run that failed inside zot, so that clients get `done` and the history stays valid."""
@@ -256,9 +256,9 @@ class Worker:
         accepted = None
         if not job.stored:
             answer = Started(started=True, input=job.input.id if job.input else None, run=job.run)
-            accepted = lambda: job.answer(answer)  # noqa: E731  (a name for it would say nothing more)
+            accepted = partial(job.answer, answer)
         start = RunStart(job.input, new=not job.stored, accepted=accepted)
-        runner = Runner(job.run, self._ledger, plan, queue=self.queue, start=start, rested=self._rested)
+        runner = Runner(job.run, self._ledger, plan, queue=self.queue, start=start, rested=self._changed)
         self._take(runner)
         stop = await runner.run()
         if stop == "cut":  # now and not at the next start, so that followers learn what became of it
@@ -276,13 +276,9 @@ class Worker:
         self._take(shell)
         return await shell.run(accepted=lambda: job.answer(Started(started=True, run=job.run)))
 
-    def _rested(self) -> None:
-        if self.intake is Intake.DRAINING:  # else no one waits for a run to rest
-            self._changed()
-
     def _take(self, current: Runner | CompactionRun | ShellCommand) -> None:
         self._current, self.activity = current, Activity.RUNNING
-        if self.is_aborting:
+        if self._abort is PendingAbort.CURRENT:
             current.abort()
         elif self.intake is Intake.DRAINING and isinstance(current, Runner):
             current.drain()

@@ -147,8 +147,9 @@ class ExtensionPool:
         """The session's extensions, started if they are not running; None: it wants none. Returns at once."""
         settings = session.ledger.row.settings
         if session.extensions is not None:
-            for used in self.of_session(session.id):
-                self._vouch(used, session)
+            if session.environment.trusts_workspace:
+                for used in self.of_session(session.id):
+                    self._vouch(used, session)
             return session.extensions
         if self._is_stopped or (settings.no_ext and not settings.extensions):
             return None

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from zotd import ids
 from zotd.clock import rfc3339
-from zotd.config import Config
+from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import check_named
 from zotd.core import records
 from zotd.core.ports import Journal, SessionRow, StorageError
@@ -59,7 +59,7 @@ class Manager:
         models: ModelChooser,
         planner: Planner,
         spawn: Spawn,
-        config: Callable[[], Config],
+        config: CurrentConfig,
         environment: Mapping[str, str],
         addressed: bool,
     ) -> None:
@@ -180,7 +180,7 @@ class Manager:
         await asyncio.to_thread(_check_directory, params.cwd)
         await check_named(params.extensions or ())
         environment = self.environment(params.env, params.secrets.api_key if params.secrets else None)
-        settings = new_settings(params, environment, self.models, self.config())
+        settings = new_settings(params, environment, self.models, self.config.value)
         now = rfc3339()
         row = SessionRow(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
         ephemeral = params.ephemeral or self.journal is None
@@ -224,7 +224,9 @@ class Manager:
             self._forget(session)
             self._tell(_removed(session))
         else:
-            delay_s = MIN_STAY_S if self._is_unused(session) else max(self.config().limits.session_unload_s, MIN_STAY_S)
+            delay_s = (
+                MIN_STAY_S if self._is_unused(session) else max(self.config.value.limits.session_unload_s, MIN_STAY_S)
+            )
             self._unloads[session.id] = asyncio.get_running_loop().call_later(LINGER_S, self._rest, session, delay_s)
 
     async def close(self, session: Session) -> None:
@@ -290,7 +292,8 @@ class Manager:
                 log.warning("the model used last was not stored: %s", error)
 
     def _changed(self, session: Session) -> None:
-        self._tell(_updated(session))
+        if self._listeners:
+            self._tell(_updated(session))
         self.settle(session)
 
     def _is_needed(self, session: Session) -> bool:
@@ -324,6 +327,7 @@ class Manager:
 
     def _forget(self, session: Session) -> None:
         self.extension_pool.leave(session)
+        self.planner.forget(session)
         timer = self._unloads.pop(session.id, None)
         if timer is not None:
             timer.cancel()  # it holds the session, for half an hour

@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iter
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from zotd.config.current import CurrentConfig
 from zotd.core.budget import FREE, Rates
 from zotd.core.ports import Model, ModelRequest, StorageError
 from zotd.core.records import Settings
@@ -41,25 +42,15 @@ class Keys:
     """The daemon's own environment."""
 
 
-@dataclass(frozen=True, slots=True)
-class Defaults:
-    """What the configuration says."""
-
-    provider: str | None = None
-    model: str | None = None
-    base_urls: Mapping[str, str] | None = None
-    """Vendor to URL."""
-
-
 class ModelChooser:
     """Chooses and opens models."""
 
-    def __init__(self, *, catalog: Catalog, providers: Providers, keys: Keys, defaults: Callable[[], Defaults]) -> None:
-        """`defaults`: what the configuration says now."""
+    def __init__(self, *, catalog: Catalog, providers: Providers, keys: Keys, config: CurrentConfig) -> None:
+        """The configuration may be replaced at any time."""
         self.catalog = catalog
         self._providers = providers
         self._keys = keys
-        self._defaults = defaults
+        self._config = config
         self._last_used: tuple[str, str] | None = None
         """Vendor and model of the session that was created last."""
 
@@ -103,7 +94,9 @@ class ModelChooser:
         if settings.own_key and not environment.api_key:
             sentence = f"the key for {vendor.title} that this session was given is gone; give it again with --api-key"
             raise CommandError(Code.BLOCKED, sentence)
-        if vendor.key_env and not self._foreign(settings) and not self._has_key(vendor, environment):
+        if environment.api_key or not vendor.key_env:
+            return
+        if not self._foreign(settings) and not self._has_key(vendor, environment):
             ways = f"set {vendor.key_env[0]}, pass --api-key, or run: zotctl login {vendor.name}"
             sentence = f"no key for {vendor.title}: {ways}"
             raise CommandError(Code.BLOCKED, sentence)
@@ -181,7 +174,7 @@ class ModelChooser:
     # --- choosing -------------------------------------------------------------------------------------------------
 
     def _vendor(self, name: str) -> Vendor:
-        vendor = self.catalog.vendor(name)
+        vendor = self.catalog.by_name.get(name)
         if vendor is None:
             names = ", ".join(vendor.name for vendor in self.catalog.vendors())
             raise CommandError(Code.BAD_REQUEST, f'unknown provider "{name}"; there are {names}')
@@ -189,11 +182,11 @@ class ModelChooser:
 
     def _vendor_of(self, model: str) -> str | None:
         """The vendor that lists `model`, the configured one first; None when none does."""
-        names = [self._defaults().provider, *(vendor.name for vendor in self.catalog.vendors() if vendor.key_env)]
+        names = [self._config.value.provider, *(vendor.name for vendor in self.catalog.vendors() if vendor.key_env)]
         return next((name for name in names if name and self.catalog.find(name, model)), None)
 
     def _default_provider(self, environment: Environment, *, keyless: bool) -> str:
-        if configured := self._defaults().provider:
+        if configured := self._config.value.provider:
             return configured
         if self._last_used and self._usable(self._last_used[0], environment):
             return self._last_used[0]
@@ -211,7 +204,7 @@ class ModelChooser:
         )
 
     def _default_model(self, vendor: Vendor) -> str | None:
-        configured = self._defaults()
+        configured = self._config.value
         if configured.model and configured.provider in {None, vendor.name}:
             return configured.model
         if self._last_used and self._last_used[0] == vendor.name:
@@ -224,11 +217,12 @@ class ModelChooser:
     # --- keys -----------------------------------------------------------------------------------------------------
 
     def _usable(self, provider: str, environment: Environment) -> bool:
-        vendor = self.catalog.vendor(provider)
+        vendor = self.catalog.by_name.get(provider)
         return vendor is not None and (not vendor.key_env or self._has_key(vendor, environment))
 
     def _configured_url(self, provider: str) -> str | None:
-        return (self._defaults().base_urls or {}).get(provider)
+        section = self._config.value.providers.get(provider)
+        return section.base_url or None if section is not None else None
 
     def _foreign(self, settings: Settings) -> bool:
         """The request goes to a URL that only its client vouches for."""
@@ -290,6 +284,10 @@ class Unavailable:
     def rates(self) -> Rates | None:
         """Nothing can be bought."""
         return FREE
+
+
+NOT_OPENED = Unavailable(ModelError(Failure.INTERNAL, "the model was not opened"))
+"""Stands in a `RunContext` until its run begins."""
 
 
 def _first(variables: Mapping[str, str], names: Sequence[str]) -> str | None:

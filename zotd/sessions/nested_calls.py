@@ -9,7 +9,9 @@ stands in `docs/decisions/0009-nested-calls.md`.
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
-from dataclasses import replace
+from functools import partial
+
+from msgspec.structs import replace
 
 from zotd import ids
 from zotd.clock import rfc3339
@@ -103,7 +105,7 @@ class NestedCalls:
         await session.load()
         tool = _choose(extensions.toolbox(session.ledger.row.settings), request, extensions.resolution.absent)
         key = ids.new("c")
-        authorization = await self._planner.authorization(session, extensions.hooks(streams=False))
+        authorization = await self._planner.authorization(session, partial(extensions.hooks, streams=False))
         verdict = await authorization.clear(key, tool, request.args)
         self._find(request)  # the session may have left memory meanwhile
         shown = noted(verdict.notes)

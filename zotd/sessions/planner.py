@@ -1,6 +1,7 @@
 """Prepares runs: reads the surroundings, composes the system prompt, chooses tools, opens the model."""
 
 import asyncio
+import hashlib
 import logging
 import os
 from collections.abc import Callable
@@ -8,24 +9,30 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from zotd.clock import rfc3339
 from zotd.config import Config
+from zotd.config.current import CurrentConfig
 from zotd.config.sections import LimitsSection
 from zotd.contributions.guards import Hooks
 from zotd.contributions.toolbox import Toolbox, choose, unknown
+from zotd.contributions.view import Extensions
 from zotd.core import prompts, records
 from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, ToolContext
 from zotd.core.retry import RetryPolicy
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
-from zotd.permissions.rules import RuleStore, WorkspaceRules
+from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
 from zotd.runs.context import RunContext
 from zotd.sessions.extension_pool import ExtensionPool
-from zotd.sessions.models import ModelChooser
+from zotd.sessions.models import NOT_OPENED, ModelChooser
 from zotd.sessions.session import Session
 from zotd.tools.skill import Skill, find_skills
+from zotd.wire.base import ENCODER
 from zotd.wire.content import Tokens
 from zotd.workspace import context
 from zotd.workspace.context import ContextPaths, WorkspaceContext
@@ -63,7 +70,7 @@ class Planner:
         spending: Spending,
         rules: RuleStore,
         *,
-        config: Callable[[], Config],
+        config: CurrentConfig,
         machine: Machine,
     ) -> None:
         """`config`: the configuration that holds now; a run keeps the values that it began with."""
@@ -75,6 +82,8 @@ class Planner:
         """The permission rules of all sessions."""
         self._config = config
         self._machine = machine
+        self._last: dict[str, _Prepared] = {}
+        """By the session's id; without it, preparing a run took longer than sending its request."""
 
     def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
         """Raise CommandError when a run could not start for want of a key, or of what a budget has left.
@@ -85,77 +94,124 @@ class Planner:
         self._spending.check(settings, spent)
 
     async def plan(self, session: Session, first: records.Input | None) -> RunContext:
-        """What the session's next run works with."""
-        row = session.ledger.row
+        """What the session's next run works with.
+
+        Files, keys and trust are looked up for each run. What follows from them is computed when one of them differs.
+        """
         extensions = self.extension_pool.join(session)
         if extensions is not None and not session.work.is_aborting:
             await extensions.ready_for_run()
-        toolbox = partial(extensions.toolbox, row.settings) if extensions else partial(choose, row.settings)
-        places = await self._places(session)
-        surroundings, skills = await _read(places)
-        tools = toolbox()
-        parts = prompts.PromptParts(
-            cwd=row.cwd,
+        is_trusted = await self.extension_pool.grants(session)
+        paths = self._paths(session, is_trusted)
+        files = await _read(paths)
+        ground = await self._ground(session, is_trusted)
+        basis = _Basis(
+            settings=session.ledger.row.settings,
+            environment=session.environment,
+            config=self._config.value,
+            extensions=extensions,
+            revision=extensions.revision if extensions is not None else 0,
+            paths=paths,
+            files=files.digest,
+            ground=ground,
             date=rfc3339()[:10],
-            base=row.settings.system_prompt if row.settings.system_prompt is not None else surroundings.system,
-            appended=row.settings.append_system_prompt,
-            context_files=surroundings.context_files,
-            skills=skills if "skill" in tools.tools else (),
         )
-        config = self._config()
-        hooks = extensions.hooks(streams=config.guard.stream) if extensions else None
-        ground = await self._ground(session)
-        notes = [*surroundings.notes, *([ground.note] if ground.note else [])]
-        return RunContext(
-            model=await self._models.open(row.settings, session.environment),
-            settings=row.settings,
-            toolbox=toolbox,
-            system=prompts.compose(parts),
-            compact_at=config.compact_at,
-            tool_context=self._tool_context(session, places),
-            notes=[*notes, *(extensions.hints() if extensions else ()), *_missing(row.settings, tools)],
-            hooks=hooks,
-            authorization=self._authorization(session, hooks, ground, unattended=first.unattended if first else None),
-            spending=self._spending,
-            retries=_retries(config.limits, first),
-            opening=first.opening if first else None,
-            absent=extensions.resolution.absent if extensions else lambda _: "",
-            probe=self._machine.probe,
-        )
+        model = await self._models.open(basis.settings, basis.environment)
+        last = self._last.get(session.id)
+        if last is None or last.basis != basis:
+            last = self._last[session.id] = _Prepared(basis, self._prepare(session, basis, files))
+            notes = (*last.context.notes, *(extensions.hints() if extensions is not None else ()))
+        else:
+            notes = tuple(last.context.notes)
+        changes: dict[str, object] = {}
+        if first is not None and first.unattended is not None:
+            hooks = last.context.hooks
+            changes["authorization"] = self._authorization(session, hooks, ground, unattended=first.unattended)
+        if first is not None and first.patience_s is not None:
+            changes["retries"] = _retries(basis.config.limits, first.patience_s)
+        return replace(last.context, model=model, notes=notes, **changes)
 
-    async def authorization(self, session: Session, hooks: Hooks) -> Authorization:
+    def forget(self, session: Session) -> None:
+        """The session leaves memory."""
+        self._last.pop(session.id, None)
+
+    async def authorization(self, session: Session, hooks: Callable[[], Hooks | None]) -> Authorization:
         """Return the permission check for calls that no model makes. It never waits for a person."""
-        return self._authorization(session, hooks, await self._ground(session), unattended="deny")
+        ground = await self._ground(session, await self.extension_pool.grants(session))
+        return self._authorization(session, hooks, ground, unattended="deny")
 
     async def tool_context(self, session: Session) -> Callable[[str, Callable[[str], None]], ToolContext]:
         """Return `RunContext.tool_context` for calls that no model makes."""
-        return self._tool_context(session, await self._places(session))
+        return self._tool_context(session, self._paths(session, await self.extension_pool.grants(session)))
 
     async def skills(self, session: Session) -> list[Skill]:
         """Those that its model may use, by name; none when the disk does not answer, or it has no tool to read them."""
         if "skill" not in choose(session.ledger.row.settings).tools:
             return []
-        dirs = (await self._places(session)).skill_dirs()
+        dirs = self._paths(session, await self.extension_pool.grants(session)).skill_dirs()
         with suppress(TimeoutError):
             async with asyncio.timeout(READ_S):
                 return await asyncio.to_thread(find_skills, dirs, log.debug)
         return []
 
-    async def _ground(self, session: Session) -> WorkspaceRules:
-        return await self.rules.survey(
-            session.ledger.row.cwd,
-            home=session.environment.variables.get("HOME"),
-            is_trusted=await self.extension_pool.grants(session),
+    def _prepare(self, session: Session, basis: "_Basis", files: "_Files") -> RunContext:
+        """Compute what follows from the basis; the model is still to be opened."""
+        extensions, settings = basis.extensions, basis.settings
+        toolbox = partial(extensions.toolbox, settings) if extensions else partial(choose, settings)
+        tools = toolbox()
+        surroundings = files.context
+        parts = prompts.PromptParts(
+            cwd=session.ledger.row.cwd,
+            date=basis.date,
+            base=settings.system_prompt if settings.system_prompt is not None else surroundings.system,
+            appended=settings.append_system_prompt,
+            context_files=surroundings.context_files,
+            skills=files.skills if "skill" in tools.tools else (),
+        )
+        streams = basis.config.guard.stream
+        hooks = partial(extensions.hooks, streams=streams) if extensions else _no_hooks
+        note = basis.ground.note
+        return RunContext(
+            model=NOT_OPENED,
+            settings=settings,
+            toolbox=toolbox,
+            system=prompts.compose(parts),
+            compact_at=basis.config.compact_at,
+            tool_context=self._tool_context(session, basis.paths),
+            notes=[*surroundings.notes, *([note] if note else []), *_missing(settings, tools)],
+            hooks=hooks,
+            authorization=self._authorization(session, hooks, basis.ground, unattended=None),
+            spending=self._spending,
+            retries=_retries(basis.config.limits, None),
+            absent=extensions.resolution.absent if extensions else lambda _: "",
+            probe=self._machine.probe,
         )
 
+    async def _ground(self, session: Session, is_trusted: bool) -> WorkspaceRules:
+        if not is_trusted and not self.rules.narrowing:
+            return NO_RULES
+        home = session.environment.variables.get("HOME")
+        return await self.rules.survey(session.ledger.row.cwd, home=home, is_trusted=is_trusted)
+
     def _authorization(
-        self, session: Session, hooks: Hooks | None, ground: WorkspaceRules, *, unattended: str | None
+        self,
+        session: Session,
+        hooks: Callable[[], Hooks | None],
+        ground: WorkspaceRules,
+        *,
+        unattended: str | None,
     ) -> Authorization:
-        approval = self._config().approval
+        approval = self._config.value.approval
+
+        last: tuple[object, Policy] | None = None
 
         def policy() -> Policy:
-            mode = session.ledger.row.settings.mode
-            return self.rules.policy(ground, mode=mode, granted=session.approvals.granted())
+            nonlocal last
+            row = session.ledger.row
+            basis = row.settings.mode, self.rules.rules, row.granted
+            if last is None or last[0] != basis:
+                last = basis, self.rules.policy(ground, mode=row.settings.mode, granted=row.granted)
+            return last[1]
 
         context = AuthorizationContext(
             policy=policy,
@@ -170,25 +226,25 @@ class Planner:
         )
         return Authorization(context, hooks, unattended=unattended)
 
-    async def _places(self, session: Session) -> ContextPaths:
+    def _paths(self, session: Session, is_trusted: bool) -> ContextPaths:
         return ContextPaths(
             home=self._machine.home,
             user=self._machine.user,
             builtin_skills=BUILTIN_SKILLS,
             cwd=Path(session.ledger.row.cwd),
-            trusted=await self.extension_pool.grants(session),
+            trusted=is_trusted,
             extension_skills=tuple(session.extensions.skills()) if session.extensions else (),
         )
 
     def _tool_context(
-        self, session: Session, places: ContextPaths
+        self, session: Session, paths: ContextPaths
     ) -> Callable[[str, Callable[[str], None]], ToolContext]:
         row = session.ledger.row
         out_dir, ledger = (
             os.fspath(self._machine.home / "out" / row.id),
             os.fspath(self._machine.home / "run" / "children"),
         )
-        skill_dirs = tuple(places.skill_dirs())
+        skill_dirs = tuple(paths.skill_dirs())
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
             return ToolContext(
@@ -206,11 +262,14 @@ class Planner:
         return context
 
 
-def _retries(limits: LimitsSection, first: records.Input | None) -> RetryPolicy:
-    """How long the run waits for a model that fails: as configured, unless its sender is less patient."""
-    wanted = first.patience_s if first else None
-    patience_s = limits.retry_patience_s
-    return RetryPolicy(patience_s if wanted is None else min(wanted, patience_s), limits.retry_pause_s)
+def _no_hooks() -> None:
+    """Return None: a session without extensions has no guards."""
+
+
+def _retries(limits: LimitsSection, patience_s: float | None) -> RetryPolicy:
+    """How long a run waits for a model that fails: as configured, unless the run's sender is less patient."""
+    longest_s = limits.retry_patience_s
+    return RetryPolicy(longest_s if patience_s is None else min(patience_s, longest_s), limits.retry_pause_s)
 
 
 def _recorded(session: Session, call: str, digest: str) -> str | None:
@@ -225,16 +284,50 @@ def _missing(settings: records.Settings, toolbox: Toolbox) -> list[str]:
     return [f"there is no tool {', '.join(names)}; the tools here are: {there}"] if names else []
 
 
-async def _read(places: ContextPaths) -> tuple[WorkspaceContext, list[prompts.SkillLine]]:
+async def _read(paths: ContextPaths) -> "_Files":
     """The surroundings and the skills; without them when the disk does not answer."""
     try:
         async with asyncio.timeout(READ_S):
-            return await asyncio.to_thread(_read_now, places)
+            return await asyncio.to_thread(_read_now, paths)
     except TimeoutError:
-        note = f"the instructions around {places.cwd} could not be read within {READ_S:g} s and are left out"
-        return WorkspaceContext(None, (), (note,)), []
+        note = f"the instructions around {paths.cwd} could not be read within {READ_S:g} s and are left out"
+        return _Files(WorkspaceContext(None, (), (note,)), [], b"")
 
 
-def _read_now(places: ContextPaths) -> tuple[WorkspaceContext, list[prompts.SkillLine]]:
-    skills = [prompts.SkillLine(skill.name, skill.description) for skill in find_skills(places.skill_dirs())]
-    return context.read(places), skills
+def _read_now(paths: ContextPaths) -> "_Files":
+    skills = [prompts.SkillLine(skill.name, skill.description) for skill in find_skills(paths.skill_dirs())]
+    found = context.read(paths)
+    return _Files(found, skills, hashlib.blake2b(ENCODER.encode([found, skills]), digest_size=16).digest())
+
+
+class _Files(NamedTuple):
+    """What the files of the workspace and of the user say."""
+
+    context: WorkspaceContext
+    skills: list[prompts.SkillLine]
+    digest: bytes
+    """Of the two: sessions keep it, and not the texts, to notice a change."""
+
+
+class _Basis(NamedTuple):
+    """Everything that the runs of a session depend on, but for its transcript and the model's key."""
+
+    settings: records.Settings
+    environment: Environment
+    config: Config
+    extensions: Extensions | None
+    revision: int
+    """`Extensions.revision`."""
+    paths: ContextPaths
+    files: bytes
+    """`_Files.digest`."""
+    ground: WorkspaceRules
+    date: str
+    """The model is told the day."""
+
+
+class _Prepared(NamedTuple):
+    """What the last run of a session worked with; the next one takes it over if its basis is the same."""
+
+    basis: _Basis
+    context: RunContext

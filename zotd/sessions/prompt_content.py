@@ -19,6 +19,9 @@ MAX_IMAGE_BYTES = 5 * 1024 * 1024
 MAX_TEXT_BYTES = SERVER_LIMIT - 64 * 1024
 """Longest text of a prompt, as JSON: the event that shows it is one frame (`docs/protocol.md`), with its other fields."""
 
+JSON_BYTES = 6
+"""Most bytes of a character in JSON, as in `\\u0000`; what is short by this measure need not be encoded."""
+
 
 def content(message: str, images: Sequence[PromptImage]) -> list[Block]:
     """The blocks of a user message.
@@ -26,7 +29,9 @@ def content(message: str, images: Sequence[PromptImage]) -> list[Block]:
     Raises:
         CommandError: no text and no image, too much text, or an image that no vendor takes.
     """
-    blocks: list[Block] = [_image(number, image) for number, image in enumerate(images, 1)]
+    blocks: list[Block] = []
+    for number, image in enumerate(images, 1):
+        blocks.append(_image(number, image))
     if message.strip():
         _check_length(message)
         blocks.append(Text(message))
@@ -36,6 +41,8 @@ def content(message: str, images: Sequence[PromptImage]) -> list[Block]:
 
 
 def _check_length(message: str) -> None:
+    if len(message) * JSON_BYTES <= MAX_TEXT_BYTES:
+        return
     size = len(encode(message))
     if size > MAX_TEXT_BYTES:
         sentence = (

@@ -11,6 +11,7 @@ an order take effect in it.
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Protocol
 
 from zotd import ids
@@ -78,13 +79,13 @@ class Session:
         self._planner = planner
         self._stored_queue = stored_queue
         self._changed = changed
-        self.approvals = SessionApprovals(ledger, changed=lambda: changed(self))
+        self.approvals = SessionApprovals(ledger, changed=partial(changed, self))
         """Questions to people about its calls."""
         self.work = Worker(
             ledger,
-            plan=lambda first: planner.plan(self, first),
+            plan=partial(planner.plan, self),
             spawn=spawn,
-            changed=lambda: changed(self),
+            changed=partial(changed, self),
             closing=self.approvals.cancel,
             hurry=self._hurry,
         )
@@ -104,7 +105,7 @@ class Session:
         """`running`, `waiting` (for a person's decision), `held`, `blocked` or `idle`."""
         if self.ledger.failure is not None or (self.ledger.damage is not None and not self.work.is_active):
             return "blocked"
-        if self.approvals.pending():
+        if self.approvals.shown:
             return "waiting"
         if self.work.is_active:
             return "running"
@@ -215,7 +216,7 @@ class Session:
             unattended=request.unattended if request else None,
             patience_s=request.patience_s if request else None,
         )
-        if self.extensions is not None:
+        if self.extensions is not None and self.extensions.resolution.extensions:
             self.extensions.subscriptions.prompted(message, queued=waits, images=len(images))
         if waits and self._stored_queue:
             await self._enqueue(Job(accepted, record, stored=True), record)
@@ -267,7 +268,7 @@ class Session:
             self.approvals.freeze()  # the question outlives this process; its run is cut as by a crash
             self.work.refuse_jobs()
             return
-        if not for_good:
+        if not for_good and self.approvals.requests:
             self.approvals.cancel()  # before the run ends, and also of one that a crash has cut
         self.work.abort(for_good=for_good)
 

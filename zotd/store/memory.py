@@ -49,17 +49,18 @@ class Memory:
     ) -> None:
         """Append `entries` and replace the row; like the journal on disk, refuse what does not continue the session."""
         kept = self._sessions.get(row.id)
-        try:
-            check_continues(row, entries, records=kept.row.records if kept else 0, seq=kept.row.seq if kept else 0)
-        except StorageError as error:
-            done(error)
-            return
+        if self._keeps:  # else nothing is stored that could be continued in a wrong way
+            try:
+                check_continues(row, entries, records=kept.row.records if kept else 0, seq=kept.row.seq if kept else 0)
+            except StorageError as error:
+                done(error)
+                return
         if kept is None:
             kept = self._sessions[row.id] = _Kept(row, [])
         kept.row = row
         if self._keeps:
             kept.entries.extend(entries)
-        if any(map(partials.is_replaced_by, entries)):
+        if kept.partial is not None and any(map(partials.is_replaced_by, entries)):
             kept.partial = None
         done(None)
 
@@ -87,7 +88,7 @@ class Memory:
     def keep_partial(self, session: str, partial: PartialText) -> None:
         """Store the text of a running step; ignored, as on disk, for a session that does not exist."""
         kept = self._sessions.get(session)
-        if kept is not None:
+        if kept is not None and self._keeps:
             kept.partial = partial
 
     async def partial(self, session: str) -> PartialText | None:

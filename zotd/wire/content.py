@@ -108,7 +108,13 @@ class Tokens(Frozen, frozen=True, omit_defaults=False):
 
 def visible(content: list[Block]) -> list[Block]:
     """Return `content` as clients see it."""
-    return [_without_data(block) for block in content if not isinstance(block, Thinking)]
+    shown: list[Block] = []
+    for block in content:
+        if isinstance(block, Text):
+            shown.append(block)
+        elif not isinstance(block, Thinking):
+            shown.append(_without_data(block))
+    return shown
 
 
 def _without_data(block: Block) -> Block:

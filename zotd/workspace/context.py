@@ -7,8 +7,9 @@ from the next prompt on; the text stays the same from step to step.
 import os
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from zotd.core.prompts import ContextFile
 
@@ -19,8 +20,7 @@ MAX_CONTEXT_BYTES = 64 * 1024
 """Longest AGENTS.md. A longer one is a document rather than instructions; it is cut, and the text says so."""
 
 
-@dataclass(frozen=True, slots=True)
-class ContextPaths:
+class ContextPaths(Struct, frozen=True, kw_only=True):
     """Where a session's surroundings are looked for."""
 
     home: Path
@@ -44,8 +44,7 @@ class ContextPaths:
         return [str(path) for path in (*project, *user, *self.extension_skills, self.builtin_skills)]
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceContext:
+class WorkspaceContext(Struct, frozen=True):
     """What was found; `notes` say what was there and could not be used."""
 
     system: str | None

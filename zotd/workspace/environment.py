@@ -25,15 +25,12 @@ class Environment:
     keys: Mapping[str, str] = field(default_factory=dict, repr=False)
     api_key: str | None = field(default=None, repr=False)
     """From `--api-key`."""
+    trusts_workspace: bool = False
+    """See `TRUST`."""
 
     def without_own_key(self) -> "Environment":
         """Return it without the client's own key, for another vendor: a key must not reach a vendor that it was not given for."""
         return replace(self, api_key=None)
-
-    @property
-    def trusts_workspace(self) -> bool:
-        """See `TRUST`."""
-        return self.variables.get(TRUST) == "1"
 
 
 def split(env: Mapping[str, str], key_variables: frozenset[str], api_key: str | None) -> Environment:
@@ -42,7 +39,7 @@ def split(env: Mapping[str, str], key_variables: frozenset[str], api_key: str | 
     keys = {name: value for name, value in env.items() if name in key_variables and value}
     for secret in (*keys.values(), api_key or ""):
         logs.hide(secret)
-    return Environment(variables, keys, api_key)
+    return Environment(variables, keys, api_key, trusts_workspace=variables.get(TRUST) == "1")
 
 
 def _withheld(name: str) -> bool:

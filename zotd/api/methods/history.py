@@ -73,7 +73,7 @@ async def import_file(call: Invocation, params: api.Import) -> api.Imported:
     journal = call.manager.journal
     if journal is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon stores no sessions, so nothing can be imported")
-    source = ImportSource(params.path, params.cwd, call.manager.config().approval.mode)
+    source = ImportSource(params.path, params.cwd, call.manager.config.value.approval.mode)
     session_id, known = await importing.import_file(journal, source)
     session = await (call.manager.get(session_id) if known else call.manager.welcome(session_id))
     return api.Imported(call.manager.info(session), session.ledger.shown_seq, journal.epoch, known)

@@ -48,7 +48,7 @@ async def create(call: Invocation, params: api.SessionCreate) -> api.Created:
         check_reasoning(params.reasoning)
     if params.mode is not None:
         check_mode(params.mode)
-        _check_may_set(call, params.mode, call.manager.config().approval.mode)
+        _check_may_set(call, params.mode, call.manager.config.value.approval.mode)
     if params.name is not None:
         params = msgspec.structs.replace(params, name=checked_name(params.name))
     params = checked(call, params)
@@ -235,7 +235,7 @@ def _snapshot(call: Invocation, session: Session, seq: int) -> api.Attached:
         approvals=session.approvals.pending(),
         panels=ui_state.panels if ui_state else [],
         status=ui_state.segments if ui_state else [],
-        notes=ui_state.notes if ui_state else [],
+        notes=list(ui_state.notes) if ui_state else [],
         run=session.work.run_info(),
         messages=[],
         has_more=False,

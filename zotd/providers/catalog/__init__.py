@@ -14,7 +14,7 @@ Prices are USD for a million tokens. What a model's row leaves out comes from th
 import logging
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import msgspec
@@ -93,6 +93,11 @@ class Catalog:
         self._vendors = {vendor.name: vendor for vendor in (*VENDORS, *overlay.providers)}
         names = {alias: vendor.name for vendor in self._vendors.values() for alias in vendor.aliases}
         self._aliases = {alias: name for alias, name in names.items() if alias not in self._vendors}
+        self.by_name: Mapping[str, Vendor] = {
+            **{alias: self._vendors[name] for alias, name in self._aliases.items()},
+            **self._vendors,
+        }
+        """The vendors by name and by alias."""
         self._rows = {(self._name(row.provider), row.id): row for row in overlay.models}
         self._rates: dict[tuple[str, str], Rates | None] = {}
 
@@ -113,17 +118,13 @@ class Catalog:
         """All vendors, the user's last."""
         return list(self._vendors.values())
 
-    def vendor(self, name: str) -> Vendor | None:
-        """The vendor of that name or alias."""
-        return self._vendors.get(self._name(name))
-
     def key_variables(self) -> frozenset[str]:
         """The environment variables that may hold any vendor's key."""
         return frozenset(variable for vendor in self._vendors.values() for variable in vendor.key_env)
 
     def default_model(self, provider: str) -> str:
         """The model to use when none is named; empty if the vendor is unknown or has no default."""
-        vendor = self.vendor(provider)
+        vendor = self.by_name.get(provider)
         if vendor is None:
             return ""
         return self._local_model if vendor.name == LOCAL else vendor.default_model
@@ -133,7 +134,7 @@ class Catalog:
 
         Others may exist: vendors add models faster than price lists do, and a local server has its own.
         """
-        vendor = self.vendor(provider)
+        vendor = self.by_name.get(provider)
         if vendor is None:
             return []
         known = {id_: window for id_, window in _listed(vendor) if chats(id_)}
@@ -149,7 +150,7 @@ class Catalog:
 
         A model that is not known may still exist: see `assumed`.
         """
-        vendor = self.vendor(provider)
+        vendor = self.by_name.get(provider)
         if vendor is None or not model:
             return None
         if vendor.name == LOCAL:
@@ -166,7 +167,7 @@ class Catalog:
 
     def price(self, provider: str, model: str, tokens: Tokens) -> Tokens:
         """The same tokens with `cost_usd`; 0 when the price is unknown."""
-        vendor = self.vendor(provider)
+        vendor = self.by_name.get(provider)
         row = self._rows.get((self._name(provider), model))
         if row is not None and row.prices is not None:
             cost = _cost(row.prices, tokens)
