@@ -125,6 +125,20 @@ async def test_the_model_is_told_another_date_on_the_next_day(runtime, monkeypat
     assert "2031-01-01" in (await planned(runtime)).system
 
 
+async def test_rules_about_the_home_directory_follow_the_environment_of_the_tools(runtime):
+    before = await planned(runtime)
+    runtime.session.use_environment(runtime.manager.environment({"HOME": "/elsewhere"}, "sk-x"))
+    assert (await planned(runtime)).authorization is not before.authorization
+
+
+async def test_a_tool_that_has_come_is_not_missed_any_more(place):
+    options = {"cwd": str(place.cwd), "provider": "anthropic", "api_key": "sk-x", "tools": ["read", "count"]}
+    async with Runtime.open(options, env={**place.env, "ZOT_TRUST": "1"}) as runtime:
+        assert any("there is no tool count" in note for note in (await planned(runtime)).notes)
+        await an_extension_of_another_name(runtime, place)
+        assert not any("there is no tool count" in note for note in (await planned(runtime)).notes)
+
+
 # --- what one run wants ------------------------------------------------------------------------------------------
 
 
