@@ -390,4 +390,4 @@ async def test_one_that_a_reload_has_replaced_is_not_left(workshop, life, ended)
         second = extension.serving.process.pid
         await ended(first)
     async with life(is_last=True) as host:
-        assert host.extensions[0].serving.process.pid == second
+        assert next(iter(host.extensions)).serving.process.pid == second
