@@ -5,17 +5,35 @@ from pathlib import Path
 
 import pytest
 
-from zotd.exthost.mcp import servers
+from zotd.exthost import mcp
+from zotd.testing import warm
 from zotd.testing.ext_driver import ExtensionDriver
 
 HERE = Path(__file__).parent
+
+BRIDGE = mcp.BRIDGE
 
 LOST = "the MCP server was lost during the call; it is unknown whether the call had an effect"
 
 
 def program(name, *args):
     """The entry of one of our servers in an `mcp.json`."""
+    if name == "sample_server":  # it imports the MCP package
+        command, *args = warm.command(f"tests.bridges.{name}", *args)
+        return {"command": command, "args": args}
     return {"command": sys.executable, "args": [str(HERE / f"{name}.py"), *args]}
+
+
+@pytest.fixture
+def warm_bridge(monkeypatch):
+    """Bridges come from the template process: the MCP package takes a second to import."""
+    monkeypatch.setattr(mcp, "BRIDGE", warm.command("zotd.bridges.mcp"))
+
+
+@pytest.fixture
+def cold_bridge(warm_bridge, monkeypatch):
+    """Bridges are processes as users have them, for tests of how they start, what they are and how they end."""
+    monkeypatch.setattr(mcp, "BRIDGE", BRIDGE)
 
 
 @pytest.fixture
@@ -25,7 +43,7 @@ def processes():
 
 
 @pytest.fixture
-def launch(processes, tmp_path):
+def launch(processes, tmp_path, warm_bridge):
     """Starts the bridge to a server `srv` (an entry of an `mcp.json`) as the host does; nothing is said yet.
 
     `content` is what becomes of the file before the bridge reads it.
@@ -35,7 +53,7 @@ def launch(processes, tmp_path):
         file, project = tmp_path / "mcp.json", tmp_path / "project"
         project.mkdir(exist_ok=True)
         file.write_text(json.dumps({"mcpServers": {"srv": entry}}))
-        [manifest], _ = servers(file, directory=project)
+        [manifest], _ = mcp.servers(file, directory=project)
         file.write_text(content or file.read_text())
         return processes.enter_context(ExtensionDriver(manifest.argv, cwd=project, env=env))
 

@@ -25,6 +25,8 @@ PROGRAMS = (
     "zotd.embed.rpc",
     "zotctl.__main__",
     "zotd.testing.model_server",
+    "zotd.bridges.mcp.bridge",
+    "mcp.server",
     "anthropic",
     "openai",
 )

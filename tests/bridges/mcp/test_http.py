@@ -3,14 +3,14 @@
 import json
 import re
 import subprocess
-import sys
 import threading
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tests.bridges.conftest import HERE, LOST
+from tests.bridges.conftest import LOST
+from zotd.testing import warm
 from zotd.testing.ext_driver import text_of
 
 
@@ -84,7 +84,7 @@ def by_hand():
 def real():
     """The sample server over HTTP: its process, and where it is."""
     with subprocess.Popen(
-        [sys.executable, HERE / "sample_server.py", "0"], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        warm.command("tests.bridges.sample_server", "0"), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     ) as process:
         assert process.stderr is not None
         try:
