@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs
+from zotd.testing import warm
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import CallPart, Refusal, calls, text
 
@@ -21,7 +23,7 @@ GO_BUILD_S = 180
 """The first build on a machine compiles Go's library: 10 s on two idle cores."""
 
 RUN_S = 15
-"""One run of one client: it starts `zot rpc`, which loads a vendor SDK."""
+"""One run of one client, which starts `zot rpc`."""
 
 CLIENTS = {
     "shell": ["bash", str(EXAMPLES / "shell/zot-rpc.sh")],
@@ -58,8 +60,17 @@ def client(request):
     return CLIENTS.get(request.param) or request.getfixturevalue("go_client")
 
 
+@pytest.fixture(scope="session")
+def zot(tmp_path_factory):
+    """A directory with a `zot` from the template process."""
+    program = tmp_path_factory.mktemp("bin") / "zot"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(map(str, warm.command("zotd.cli")))} "$@"\n')
+    program.chmod(0o755)
+    return program.parent
+
+
 @pytest.fixture
-def run(client, tmp_path):
+def run(client, tmp_path, zot):
     """Runs the client in an empty directory, against a scripted model."""
 
     async def run(*arguments, answers=(), prompt="hello", **env):
@@ -73,7 +84,7 @@ def run(client, tmp_path):
         process = await asyncio.create_subprocess_exec(
             *command,
             cwd=tmp_path,
-            env={**inherited, "PATH": f"{BIN}:{os.environ['PATH']}", "ZOT_HOME": str(tmp_path / "home"), **env},
+            env={**inherited, "PATH": f"{zot}:{BIN}:{os.environ['PATH']}", "ZOT_HOME": str(tmp_path / "home"), **env},
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

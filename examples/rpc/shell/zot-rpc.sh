@@ -27,8 +27,10 @@ zot=$!
 exec 4<"$replies"
 rm "$replies"
 
-jq -nc '{id: "0", type: "hello"} + if env.ZOTCORE_RPC_TOKEN then {token: env.ZOTCORE_RPC_TOKEN} else {} end' >&3
-jq -nc --arg message "$*" '{id: "1", type: "prompt", $message}' >&3
+{
+    jq -nc '{id: "0", type: "hello"} + if env.ZOTCORE_RPC_TOKEN then {token: env.ZOTCORE_RPC_TOKEN} else {} end'
+    jq -nc --arg message "$*" '{id: "1", type: "prompt", $message}'
+} >&3 || true # it may have ended already, for a wrong flag: then there is nothing to read below
 
 # Reads frames until `done`. The run went well when its last turn stopped with `end_turn`; some versions say `end`.
 show='
