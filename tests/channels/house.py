@@ -1,6 +1,6 @@
 """Sessions with channels: the part of a daemon that channels need, in a loop or as a program that can be killed.
 
-python house.py FOLDER MODEL_URL TELEGRAM_URL      prints a line when it serves
+python -m tests.channels.house FOLDER MODEL_URL TELEGRAM_URL      prints `ready PID` when it serves
 """
 
 import asyncio
@@ -109,13 +109,16 @@ async def serving(folder, model_url, telegram_url=None, **settings):
         await journal.close()
 
 
-async def main():
-    folder, model_url, telegram_url = sys.argv[1:]
+async def serve(folder, model_url, telegram_url):
     async with serving(Path(folder), model_url, telegram_url):
-        sys.stdout.write("ready\n")
+        sys.stdout.write(f"ready {os.getpid()}\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
 
 
+def main():
+    asyncio.run(serve(*sys.argv[1:]))
+
+
 if __name__ == "__main__":
-    asyncio.run(main())
+    main()

@@ -1,20 +1,20 @@
 """Everything is killed, at the worst moments: no message is lost, none runs twice, and every one is answered."""
 
 import asyncio
+import os
 import signal
-import sys
 from collections import Counter
 from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.channels import house as program
 from tests.channels.conftest import Chat
 from tests.channels.house import ENV, serving
 from zotd.channels.answers import INTERRUPTED
 from zotd.channels.channels import _key
 from zotd.channels.conversations import HELD
 from zotd.channels.state import Delivery, PeerStore
+from zotd.testing import warm
 from zotd.testing.script import Hang, ScriptedReply, TextPart, text
 
 WAIT_S = 30.0
@@ -24,15 +24,17 @@ WAIT_S = 30.0
 async def process(folder, model, telegram):
     """The house as a process, killed at the end of the block."""
     started = await asyncio.create_subprocess_exec(
-        *(sys.executable, program.__file__, str(folder), model.openai_url, telegram.url),
+        *warm.command("tests.channels.house", folder, model.openai_url, telegram.url),
         env=ENV,
         stdout=asyncio.subprocess.PIPE,
     )
     assert started.stdout is not None
     try:
         async with asyncio.timeout(WAIT_S):
-            assert await started.stdout.readline() == b"ready\n"
-        yield started
+            word, pid = (await started.stdout.readline()).split()
+        assert word == b"ready"
+        yield
+        os.kill(int(pid), signal.SIGKILL)
     finally:
         if started.returncode is None:
             started.send_signal(signal.SIGKILL)
