@@ -10,7 +10,8 @@ from zotd.api.repeats import MAX_BYTES
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import text
 
-MANY = 300
+MANY = 150
+"""More than `BETWEEN` for each of the 20 pings, so the greedy client still has requests left at the last ping."""
 
 BETWEEN = 6
 """Responses to the greedy client between two to another one: as many as fit into the loop iterations of a ping."""

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from tests.exthost.conftest import ABOUT, ENV, context, run, tell
+from zotd.core import supervision
 from zotd.core.life import ExtensionState
 from zotd.core.ports import Replay
 from zotd.exthost.host import ExtensionTimeouts
@@ -267,7 +268,8 @@ async def test_a_crash_fails_its_calls_at_once_and_another_process_serves(worksh
         assert tool_names(host) == ["bad"]
 
 
-async def test_it_is_parked_after_five_crashes_and_a_reload_frees_it(workshop, tmp_path):
+async def test_it_is_parked_after_five_crashes_and_a_reload_frees_it(workshop, tmp_path, monkeypatch):
+    monkeypatch.setattr(supervision, "BACKOFF_S", 0.05)
     workshop.extension(
         "x", ["sh", "-c", f"test -e {tmp_path}/fine && exec {sys.executable} -I -S {PROGRAM} good x; exit 7"]
     )
