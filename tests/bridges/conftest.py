@@ -19,8 +19,8 @@ LOST = "the MCP server was lost during the call; it is unknown whether the call 
 def program(name, *args):
     """The entry of one of our servers in an `mcp.json`."""
     if name == "sample_server":  # it imports the MCP package
-        command, *args = warm.command(f"tests.bridges.{name}", *args)
-        return {"command": command, "args": args}
+        command, *arguments = warm.command(f"tests.bridges.{name}", *args)
+        return {"command": command, "args": arguments}
     return {"command": sys.executable, "args": [str(HERE / f"{name}.py"), *args]}
 
 
