@@ -11,8 +11,6 @@ from zotd.testing.ext_driver import ExtensionDriver
 
 HERE = Path(__file__).parent
 
-BRIDGE = mcp.BRIDGE
-
 LOST = "the MCP server was lost during the call; it is unknown whether the call had an effect"
 
 
@@ -24,16 +22,9 @@ def program(name, *args):
     return {"command": sys.executable, "args": [str(HERE / f"{name}.py"), *args]}
 
 
-@pytest.fixture
-def warm_bridge(monkeypatch):
-    """Bridges come from the template process: the MCP package takes a second to import."""
+def warm_bridges(monkeypatch):
+    """Have bridges start from the template process: the MCP package takes a second to import."""
     monkeypatch.setattr(mcp, "BRIDGE", warm.command("zotd.bridges.mcp"))
-
-
-@pytest.fixture
-def cold_bridge(warm_bridge, monkeypatch):
-    """Bridges are processes as users have them, for tests of how they start, what they are and how they end."""
-    monkeypatch.setattr(mcp, "BRIDGE", BRIDGE)
 
 
 @pytest.fixture
@@ -43,7 +34,7 @@ def processes():
 
 
 @pytest.fixture
-def launch(processes, tmp_path, warm_bridge):
+def launch(processes, tmp_path):
     """Starts the bridge to a server `srv` (an entry of an `mcp.json`) as the host does; nothing is said yet.
 
     `content` is what becomes of the file before the bridge reads it.

@@ -2,15 +2,11 @@
 
 import json
 
-import pytest
-
-from tests.bridges.conftest import program, warm_bridge  # noqa: F401  (a fixture)
+from tests.bridges.conftest import program, warm_bridges
 from tests.e2e.shop import until_state
 from zotd.core import supervision
 from zotd.core.supervision import LATE
 from zotd.testing.script import CallPart, calls, text
-
-FROM_TEMPLATE = pytest.mark.usefixtures("warm_bridge")
 
 
 def configure(file, **servers):
@@ -48,8 +44,8 @@ async def test_a_project_s_servers_wait_for_trust(shop, model):
     assert ["local__" in str(request.body["tools"]) for request in server.requests] == [False, True]
 
 
-@FROM_TEMPLATE
-async def test_a_server_that_is_added_is_there_after_a_reload(shop, model, look):
+async def test_a_server_that_is_added_is_there_after_a_reload(shop, model, look, monkeypatch):
+    warm_bridges(monkeypatch)
     file = shop.house.place.home / "mcp.json"
     server = await model(text("hi"), calls(CallPart("srv__echo", {"text": "hello"})), text("done"))
     talk = await shop.open(server)
@@ -63,8 +59,8 @@ async def test_a_server_that_is_added_is_there_after_a_reload(shop, model, look)
     assert (reloaded["stopped"], len(reloaded["errors"])) == ([], 1)
 
 
-@FROM_TEMPLATE
 async def test_a_tool_of_a_server_that_is_started_again_is_not_called_unknown(shop, model, look, tmp_path, monkeypatch):
+    warm_bridges(monkeypatch)
     monkeypatch.setattr(supervision, "READY_S", 4)  # a bridge takes 0.2 s, or more on a busy machine
     configure(shop.house.place.home / "mcp.json", odd=program("odd_server", f"once {tmp_path / 'mark'}"))
     server = await model(calls(CallPart("odd__hi")), text("lost"), calls(CallPart("odd__hi")), text("done"))

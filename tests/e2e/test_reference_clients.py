@@ -89,8 +89,13 @@ def run(client, tmp_path, zot):
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
         )
-        async with asyncio.timeout(RUN_S):
-            out, err = await process.communicate()
+        try:
+            async with asyncio.timeout(RUN_S):
+                out, err = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.communicate()
+            raise
         assert process.returncode is not None
         return Result(process.returncode, out.decode(), err.decode())
 

@@ -4,10 +4,13 @@ import base64
 import json
 
 import psutil
+import pytest
 
 from tests.bridges.conftest import program
 from tests.bridges.sample_server import PNG
 from zotd.testing.ext_driver import text_of
+
+COLD = pytest.mark.usefixtures("cold_bridge")
 
 
 def test_tools_are_offered_under_the_name_of_their_server(sample):
@@ -126,7 +129,8 @@ def test_a_server_gets_the_variables_that_it_names_and_no_others(sample):
     assert variables["cwd"].endswith("/project")
 
 
-def test_the_list_of_processes_shows_no_secret_of_a_bridge(cold_bridge, sample):
+@COLD
+def test_the_list_of_processes_shows_no_secret_of_a_bridge(sample):
     driver = sample(env={"MINE": "${TOKEN}"}, TOKEN="t0p-secret")
     assert psutil.Process(driver.pid).cmdline()[-2] == "srv"
     assert "t0p-secret" not in " ".join(psutil.Process(driver.pid).cmdline())
@@ -143,13 +147,15 @@ def test_what_a_server_prints_beside_the_protocol_is_skipped_and_logged(odd):
     assert "not an MCP message: b'Welcome to my server!" in driver.log()
 
 
-def test_hello_does_not_wait_for_the_server(cold_bridge, launch):
+@COLD
+def test_hello_does_not_wait_for_the_server(launch):
     driver = launch(program("odd_server", "silent"))
     assert driver.expect("hello")["name"] == "mcp-srv"
     assert driver.shut_down() == 0
 
 
-def test_the_end_of_stdin_ends_bridge_and_server(cold_bridge, odd):
+@COLD
+def test_the_end_of_stdin_ends_bridge_and_server(odd):
     driver = odd("")
     [server] = psutil.Process(driver.pid).children()
     driver.close_stdin()
@@ -158,13 +164,15 @@ def test_the_end_of_stdin_ends_bridge_and_server(cold_bridge, odd):
     assert driver.log().splitlines()[-1] == "goodbye"
 
 
-def test_a_server_that_takes_its_time_is_sent_sigterm(cold_bridge, odd):
+@COLD
+def test_a_server_that_takes_its_time_is_sent_sigterm(odd):
     driver = odd("slow")
     assert driver.shut_down() == 0
     assert driver.log().splitlines()[-1] == "goodbye after SIGTERM"
 
 
-def test_a_stubborn_server_ends_with_its_bridge(cold_bridge, odd):
+@COLD
+def test_a_stubborn_server_ends_with_its_bridge(odd):
     driver = odd("stubborn")
     [server] = psutil.Process(driver.pid).children()
     assert driver.shut_down() == 0

@@ -18,7 +18,7 @@ from zotd.exthost.surroundings import Surroundings
 
 
 @pytest.fixture
-def hosted(tmp_path, warm_bridge):
+def hosted(tmp_path):
     """Starts a host with these servers, and waits until this tool is there; None: does not wait."""
 
     @asynccontextmanager
