@@ -1,9 +1,10 @@
-"""Runs the project's programs in tests without importing them each time, by one template process for each test process.
+"""Runs the project's programs in tests without importing them each time, by one template process for all of a test run.
 
 The programs are real: a process, a command line, an environment, descriptors. Only their imports have been done before.
 """
 
 import atexit
+import fcntl
 import os
 import pkgutil
 import shutil
@@ -11,8 +12,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import TextIO
 
 import zotctl
 import zotd.providers
@@ -47,16 +50,46 @@ def command(module: str, *arguments: str | bytes | Path) -> list[str | bytes | P
 
 @cache
 def _socket() -> str:
-    """The socket of the template process, which ends with this process."""
-    folder = Path(tempfile.mkdtemp(prefix="zot-warm-"))
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    read, write = os.pipe2(os.O_CLOEXEC)
-    arguments = [str(folder / "sock"), *PROGRAMS, *_lazy_modules()]
-    # Detached, it is no child of this process, so tests that look for children left behind do not find it.
-    subprocess.run([sys.executable, "-m", server.__name__, "--detach", *arguments], stdin=read, check=True)  # noqa: S603
-    os.close(read)
-    atexit.register(os.close, write)  # the template process ends when its standard input does
+    """The socket of the template process, which ends with the last test process of this run."""
+    folder = _folder()
+    users = (folder / "users").open("w")
+    fcntl.flock(users, fcntl.LOCK_SH)
+    alive = folder / "alive"
+    with (folder / "starting").open("w") as starting:
+        fcntl.flock(starting, fcntl.LOCK_EX)
+        with suppress(FileExistsError):
+            os.mkfifo(alive)
+        # Its standard input: it ends when the last of these processes has closed the other end.
+        read = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
+        write = os.open(alive, os.O_WRONLY)
+        if not (folder / "sock").exists():
+            arguments = [str(folder / "sock"), *PROGRAMS, *_lazy_modules()]
+            # Detached, it is no child of this process, so tests that look for children left behind do not find it.
+            subprocess.run(  # noqa: S603  (our own program)
+                [sys.executable, "-m", server.__name__, "--detach", *arguments], stdin=read, check=True
+            )
+        os.close(read)
+    atexit.register(_leave, folder, users, write)
     return str(folder / "sock")
+
+
+def _folder() -> Path:
+    """A private directory: the one of this run where pytest-xdist has spread it over processes."""
+    run = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    if run is None:
+        return Path(tempfile.mkdtemp(prefix="zot-warm-"))
+    folder = Path(tempfile.gettempdir(), f"zot-warm-{run}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    return folder
+
+
+def _leave(folder: Path, users: TextIO, write: int) -> None:
+    """Close this process's end, and remove the directory if no other process uses it."""
+    os.close(write)
+    with suppress(BlockingIOError):
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        shutil.rmtree(folder, ignore_errors=True)
+    users.close()
 
 
 def _lazy_modules() -> Sequence[str]:

@@ -1,0 +1,55 @@
+"""The template process that all test processes of one run use."""
+
+import os
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+
+SOURCE = """
+import sys
+from zotd.testing import warm
+warm.PROGRAMS, warm._lazy_modules = ("json.tool",), tuple
+print(warm.command("json.tool")[4], flush=True)
+sys.stdin.read()
+"""
+"""A test process: prints the socket, and lives until its standard input ends."""
+
+
+def templates(socket):
+    """The pids of the processes that serve at this socket."""
+    served = [(int(entry.name), entry / "cmdline") for entry in Path("/proc").iterdir() if entry.name.isdigit()]
+    return [pid for pid, line in served if f"--detach\0{socket}\0".encode() in read(line)]
+
+
+def read(path):
+    try:
+        return path.read_bytes()
+    except OSError:  # it has ended
+        return b""
+
+
+async def test_the_processes_of_a_run_share_it_and_it_ends_with_the_last_of_them(tmp_path, ended):
+    env = {**os.environ, "TMPDIR": str(tmp_path), "PYTEST_XDIST_TESTRUNUID": "run"}
+    env.pop("COVERAGE_PROCESS_START", None)
+    with ExitStack() as stack:
+
+        def start():
+            process = subprocess.Popen(
+                [sys.executable, "-c", SOURCE], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            )
+            stack.callback(process.kill)
+            return stack.enter_context(process)
+
+        processes = [start() for _ in range(3)]
+        sockets = {process.stdout.readline().strip() for process in processes if process.stdout}
+        assert len(sockets) == 1
+        socket = sockets.pop()
+        (template,) = templates(socket)
+        for process in processes:
+            assert templates(socket) == [template]
+            assert process.stdin is not None
+            process.stdin.close()
+            process.wait(20)
+        await ended(template)
+    assert list(tmp_path.iterdir()) == []
