@@ -258,6 +258,9 @@ class Popup:
         if token is None or at is None:
             return token is not None and token.kind is Kind.COMMAND
         choice = self._shown[at]
+        if token.kind is Kind.FILE and self._is_written(token, choice):
+            self.dismiss()  # else Enter would send or not, depending on whether the list came before it
+            return False
         is_exact = choice.name.casefold() == token.query.casefold()
         runs = token.kind is Kind.ARGUMENT or (token.kind is Kind.COMMAND and (is_exact or not choice.needs_argument))
         self.dismiss()
@@ -265,6 +268,10 @@ class Popup:
         if runs:
             self._run()
         return True
+
+    def _is_written(self, token: CompletionToken, choice: ListChoice) -> bool:
+        """Whether the choice stands before the cursor already, as `_insert` would write it."""
+        return self._buffer.text[token.start : self._buffer.cursor_position] == written(token.kind, choice.name)
 
     def _complete(self) -> None:
         """Insert the highlighted choice. After a directory the popup stays open for its files."""

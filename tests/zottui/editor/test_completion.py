@@ -179,6 +179,18 @@ async def test_files_come_from_the_daemon_and_stay_in_its_order():
         assert (t.text, t.texts, t.fake_ui.dialogs) == ("see @src/settings.py ", [], [])
 
 
+async def test_enter_sends_a_prompt_whose_file_is_typed_in_full_whether_or_not_the_list_has_come():
+    async with typing(state=attached()) as t:
+        t.fake_ui.answers[Complete] = Completions(["set.txt", "a/set.txt"])
+        await t.type("see @set.txt")
+        assert t.lines() == ["set.txt", "a/set.txt"]
+        await t.type("\r")
+        assert (t.texts, t.fake_ui.dialogs) == (["see @set.txt"], [])
+        await t.type("see @set.txt")
+        await t.type("\x1b[B\r")
+        assert t.text == "see @a/set.txt "
+
+
 async def test_a_path_with_spaces_is_quoted():
     async with typing(state=attached()) as t:
         t.fake_ui.answers[Complete] = Completions(["my notes.md"])
