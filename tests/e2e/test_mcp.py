@@ -60,8 +60,7 @@ async def test_a_server_that_is_added_is_there_after_a_reload(shop, model, look,
 
 
 async def test_a_tool_of_a_server_that_is_started_again_is_not_called_unknown(shop, model, look, tmp_path, monkeypatch):
-    warm_bridges(monkeypatch)
-    monkeypatch.setattr(supervision, "READY_S", 4)  # a bridge takes 0.2 s, or more on a busy machine
+    monkeypatch.setattr(supervision, "READY_S", 8)  # a bridge takes half a second, or several on a busy machine
     configure(shop.house.place.home / "mcp.json", odd=program("odd_server", f"once {tmp_path / 'mark'}"))
     server = await model(calls(CallPart("odd__hi")), text("lost"), calls(CallPart("odd__hi")), text("done"))
     watcher = await shop.house.connect()

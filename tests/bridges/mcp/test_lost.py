@@ -24,6 +24,7 @@ def test_a_crash_fails_all_calls_and_ends_the_bridge(sample):
     assert last_line(driver) == "the MCP server srv has exited with code 3"
 
 
+@pytest.mark.usefixtures("cold_bridge")
 def test_a_crash_is_noticed_while_a_grandchild_holds_the_pipe(odd):
     driver = odd("held pipe")
     assert text_of(driver.call_tool("srv__hi")) == LOST

@@ -47,6 +47,7 @@ def names(host):
     return [tool.spec.name for tool in host.offers.tools()]
 
 
+@pytest.mark.usefixtures("cold_bridge")
 async def test_a_server_that_crashes_in_a_call_fails_it_and_is_back_soon(hosted):
     async with hosted({"odd": program("odd_server", "held pipe")}, "odd__hi") as (host, heard):
         is_error, text = await run(host, "odd__hi")
