@@ -333,6 +333,14 @@ for line in sys.stdin:
     assert (workshop.home / "logs/ext-x.log").read_text() == "asked to leave\nnothing follows\n"
 
 
+async def test_a_program_that_is_missing_leaves_no_open_log(workshop):
+    workshop.extension("gone", ["no-such-program"])
+    async with workshop.host() as host:
+        await host.wait_ready()
+        assert "no-such-program" in state_of(host, "gone").reason
+        assert [file.path for file in psutil.Process().open_files() if file.path.endswith("ext-gone.log")] == []
+
+
 async def test_no_descriptor_and_no_thread_is_left(workshop):
     workshop.acting("good")
     workshop.acting("silent")

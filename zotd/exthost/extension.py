@@ -305,8 +305,13 @@ class SupervisedExtension:
         if fault is None:
             self._launch(number, handover)
         else:
-            self.log.say(fault)
-            self._tell(life.Exited(number, fault))
+            self._not_started(number, fault)
+
+    def _not_started(self, number: int, reason: str) -> None:
+        self.log.say(reason)
+        if not self._peers:  # else the file would stay open until the extension is started again, which may be never
+            self.log.close()
+        self._tell(life.Exited(number, reason))
 
     def _greeted(self, number: int, fault: str | None) -> None:
         """End the process if its code changed between the check and the moment it was read."""
@@ -334,9 +339,7 @@ class SupervisedExtension:
                 is_patient=manifest.is_patient,
             )
         except (OSError, ValueError) as error:
-            reason = why_not_started(error, manifest.argv)
-            self.log.say(reason)
-            self._tell(life.Exited(number, reason))
+            self._not_started(number, why_not_started(error, manifest.argv))
         else:
             self._peers[number] = peer
             self._registrations[number] = Registrations()
