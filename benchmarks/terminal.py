@@ -36,6 +36,8 @@ ANSWERS = {
 }
 """What programs ask, and what is answered, at once."""
 
+LONGEST_QUESTION = max(map(len, ANSWERS))
+
 ESCAPE = re.compile(rb"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[=>78])")
 """What a terminal does not show."""
 
@@ -116,9 +118,10 @@ class Terminal:
             return False
         if self._bytes_s is not None:
             time.sleep(len(read) / self._bytes_s)
-        asked, self._cut = self._cut + read, read[-3:]
         for question, answer in ANSWERS.items():
-            if question in asked and question not in self._cut:
+            asked = self._cut[1 - len(question) :] + read  # one byte less than the question: none is answered twice
+            for _ in range(asked.count(question)):
                 os.write(self._fd, answer)
+        self._cut = (self._cut + read)[-LONGEST_QUESTION:]
         self._drawn += read
         return bool(read)
