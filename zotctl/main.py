@@ -138,7 +138,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("-v", "--version", action="version", version=f"zotctl {VERSION}")
     parser.add_argument(
-        "--no-color", action="store_true", help="print without colors; the default with NO_COLOR and outside a terminal"
+        "--no-color",
+        action="store_true",
+        help="print without colours; the default with NO_COLOR and outside a terminal",
     )
     add_place_flags(parser)
     commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="noun")

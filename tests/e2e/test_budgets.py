@@ -76,7 +76,7 @@ async def test_the_prompt_after_the_last_cent_of_the_day_is_refused(budgeted, mo
     assert code == "budget_exceeded"
     assert sentence == (
         "the budget of today is used up: $0.25 of $0.01; "
-        "raise budget.day_usd in config.toml and run zotctl reload, or go on tomorrow"
+        "raise budget.day_usd in config.toml and run zotctl reload, or continue tomorrow"
     )
     other = await begin(house, server)
     assert (await refused(other, "prompt", message="more"))[0] == "budget_exceeded"

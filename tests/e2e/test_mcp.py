@@ -70,4 +70,6 @@ async def test_a_tool_of_a_server_that_is_started_again_is_not_called_unknown(sh
     await talk.run()
     await until_state(watcher, "mcp-odd", "ready")  # as far as it ever is
     said = look.only(await talk.run(), "tool_result")[0]["content"][0]["text"]
-    assert said.startswith(f'the tool "odd__hi" is not there at the moment: mcp-odd {LATE}; it is started again'), said
+    assert said.startswith(
+        f'the tool "odd__hi" is not available at the moment: mcp-odd {LATE}; it restarts by itself'
+    ), said

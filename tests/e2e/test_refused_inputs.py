@@ -30,7 +30,7 @@ async def test_a_refused_image_does_not_spoil_the_prompts_behind_it(house, model
     failed = await talk.run("look", images=[PICTURE])
     error = look.only(failed, "error")[0]["message"]
     assert "Could not process image" in error
-    assert error.endswith("the new images are left out of what follows: send a prompt to go on without them")
+    assert error.endswith("the new images are left out from now on; send a prompt to continue without them")
     assert not look.only(await talk.run("and now?"), "error")
     assert LEFT_OUT in json.dumps(server.requests[-1].messages)
 
@@ -51,7 +51,7 @@ async def test_an_image_that_a_tool_brought_is_left_out_too(house, model, vendor
     server = await model(picky)
     talk = await house.create(vendor, server, model="m400")
     failed = await talk.run("use the tool")
-    assert "are left out of what follows" in look.only(failed, "error")[0]["message"]
+    assert "are left out from now on" in look.only(failed, "error")[0]["message"]
     assert not look.only(await talk.run("and now?"), "error")
 
 

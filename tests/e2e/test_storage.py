@@ -53,7 +53,9 @@ async def answered(client, request):
 async def until_stored_again(talk):
     """Everything up to the word that the session goes on; nobody sends a command."""
     frames: list[dict[str, object]] = []
-    while ("info", "the journal can be written again; the session goes on from what is stored") not in notices(frames):
+    while ("info", "the journal can be written again; the session continues from what is stored") not in notices(
+        frames
+    ):
         frames.append(await talk.client.event())
     return frames
 

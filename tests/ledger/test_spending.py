@@ -65,7 +65,7 @@ def test_all_sessions_spend_from_the_budget_of_the_day():
     assert refused.value.code is Code.BUDGET_EXCEEDED
     assert refused.value.sentence == (
         "the budget of today is used up: $1.25 of $1.00; "
-        "raise budget.day_usd in config.toml and run zotctl reload, or go on tomorrow"
+        "raise budget.day_usd in config.toml and run zotctl reload, or continue tomorrow"
     )
 
 

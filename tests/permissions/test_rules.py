@@ -133,7 +133,7 @@ async def test_where_a_workspaces_file_is_broken_everything_is_asked_about(home,
     home.own(text)
     ground = await home.survey()
     assert ground.note is not None
-    assert "every call of a tool is asked about" in ground.note
+    assert "every tool call needs an approval" in ground.note
     assert str(home.cwd / FILE) in ground.note
     assert [await home.action("a", tool=tool) for tool in ("read", "write")] == ["ask", "ask"]
 

@@ -95,7 +95,7 @@ def test_continue_resumes_a_held_queue(live, busy):
     until_it_rests(live, busy)
     code, _, err = live.zotctl("continue", "--session", "tests")
     assert code == 1
-    assert "nothing to go on with" in err
+    assert "nothing to continue" in err
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_zot_continue_goes_on_and_prints_the_answer(live, cut):
     assert live.zot("-p", "--continue") == (0, "whole\n", "")
     code, _, err = live.zot("-p", "--continue")
     assert code == 1
-    assert "nothing to go on with" in err
+    assert "nothing to continue" in err
 
 
 def test_zot_continue_with_a_prompt_goes_on_first(live, cut):

@@ -35,7 +35,7 @@ examples:
   zot --mode ask "tidy up"       ask before writing files or running commands
   zot -p --mode ask --wait "…"   wait for another client to approve (zotctl approve)
 
-Ctrl-C stops the run. Closing the terminal does not: the run goes on in the daemon; `zot -c` returns to it.
+Ctrl-C stops the run. Closing the terminal does not: the run continues in the daemon; `zot -c` returns to it.
 """
 
 
@@ -99,7 +99,9 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group.add_argument("--model", help="model name; see --list-models")
     add_key_flags(group, has_stdin=True)
     group.add_argument("--base-url", metavar="URL", help="base URL for model requests")
-    group.add_argument("--reasoning", metavar="LEVEL", help="reasoning effort: off, low, medium, high")
+    group.add_argument(
+        "--reasoning", metavar="LEVEL", help="reasoning effort: off, minimum, low, medium, high, xhigh or max"
+    )
     group.add_argument(
         "--mode",
         choices=MODES,

@@ -67,8 +67,8 @@ class Resolution:
             if one.withdrawn is not None and tool in one.withdrawn.tools:
                 again = "a person can start it again with: zotctl ext reload " + one.name
                 if one.state is not ExtensionState.PARKED:
-                    again = "it is started again by itself, so wait a second and call the tool once more"
-                return f'the tool "{tool}" is not there at the moment: {one.condition}; {again}'
+                    again = "it restarts by itself; wait a second and call the tool again"
+                return f'the tool "{tool}" is not available at the moment: {one.condition}; {again}'
         for layer in self.layers:
             if layer.trusting is not None and layer.trusting.question is not None:
                 return layer.trusting.absent(tool)

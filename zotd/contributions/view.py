@@ -201,5 +201,5 @@ def _why_missing(extension: SupervisedExtension) -> str | None:
     if extension.state in {ExtensionState.RESTARTING, ExtensionState.PARKED}:
         return f"{extension.condition}; its log: zotctl ext logs {extension.name}"
     if not extension.was_tried and extension.serving is None:
-        return f"{extension.name} has not said hello yet; the run goes on without it"
+        return f"{extension.name} has not said hello yet; the run continues without it"
     return None

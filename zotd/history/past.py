@@ -53,7 +53,7 @@ async def past_at(journal: Journal, row: SessionRow, seq: int | None, *, whole: 
     if reading.legal is None:
         raise CommandError(Code.NOT_FOUND, "there is no message to return to")
     if not reading.is_legal:
-        sentence = f"the message {seq} stands among calls that have no result yet; the last one before them is {{}}"
+        sentence = f"the message {seq} is between calls and their results; the last valid message before it is {{}}"
         raise CommandError(Code.BAD_REQUEST, sentence.format(reading.legal[1]))
     earlier = [rewind for rewind in rewinds if rewind.number <= end]
     return Past(reading.fold, min(end, reading.last), reading.legal[1], reading.context, earlier)

@@ -69,7 +69,7 @@ class Spending:
         if self._counts_days:
             pot = self._today_s_pot()
             if (lack := budget.shortage(self._daily, pot.spent, pot.reserved)) is not None:
-                way = f"raise budget.day_{lack.unit} in config.toml and run zotctl reload, or go on tomorrow"
+                way = f"raise budget.day_{lack.unit} in config.toml and run zotctl reload, or continue tomorrow"
                 return f"{TODAY} is used up: {lack}; {way}"
         is_own = settings.budget_usd is not None or settings.budget_tokens is not None
         limits = self._limits(settings) if is_own else self._of_session

@@ -152,7 +152,7 @@ def _own(path: Path) -> WorkspaceRules:
 
 def _closed(problem: str) -> WorkspaceRules:
     """The rules of the workspace cannot be read, so a person decides about every call."""
-    note = f"{problem}; until that is mended, every call of a tool is asked about"
+    note = f"{problem}; until that is fixed, every tool call needs an approval"
     return WorkspaceRules(narrowing=(PermissionRule("*", Action.ASK),), note=note)
 
 

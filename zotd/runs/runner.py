@@ -269,7 +269,7 @@ class Runner:
             return self._failed(send.attempt, ModelError(Failure.CUT, sentence))
         if reply.stop == "refusal":
             self._sender.put_back(reply)
-            sentence = f"{self._plan.settings.model} declined to answer; say it differently or use another model"
+            sentence = f"{self._plan.settings.model} declined to answer; rephrase the prompt or use another model"
             return self._failed(send.attempt, ModelError(Failure.REFUSED, sentence))
         self.pause.passed()
         content = reply.message()
@@ -297,7 +297,7 @@ class Runner:
         if not error.refuses_content or not self._ledger.transcript.has_new_images:
             return error
         said, _, _ = error.sentence.partition(";")
-        sentence = f"{said}; the new images are left out of what follows: send a prompt to go on without them"
+        sentence = f"{said}; the new images are left out from now on; send a prompt to continue without them"
         self._batch.add(Shown(records.Note(time=rfc3339(), level="warn", text=sentence, refused=True)))
         return ModelError(Failure.REFUSED, sentence)
 

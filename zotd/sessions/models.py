@@ -92,7 +92,7 @@ class ModelChooser:
         """Raise CommandError when a run would fail for want of a key."""
         vendor = self._vendor(settings.provider)
         if settings.own_key and not environment.api_key:
-            sentence = f"the key for {vendor.title} that this session was given is gone; give it again with --api-key"
+            sentence = f"the key for {vendor.title} that this session was given is no longer in memory; pass it again with --api-key"
             raise CommandError(Code.BLOCKED, sentence)
         if environment.api_key or not vendor.key_env:
             return

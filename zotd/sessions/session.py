@@ -32,9 +32,9 @@ from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
 
-DECIDED = "the decision is on record, but the run does not go on"
+DECIDED = "the decision is recorded, but the run does not continue"
 
-NOTHING_TO_CONTINUE = "there is nothing to go on with: the last run ended by itself; send a prompt"
+NOTHING_TO_CONTINUE = "there is nothing to continue: the last run ended by itself; send a prompt"
 
 
 class RunPlanner(Protocol):

@@ -225,10 +225,8 @@ class BuiltinCommand:
 
 BUILTIN: Mapping[str, BuiltinCommand] = {
     "clear": BuiltinCommand("starts the conversation anew; what was said stays in the history", _clear),
-    "compact": BuiltinCommand("summarises the conversation; what stands behind it says what matters", _compact),
-    "continue": BuiltinCommand(
-        "goes on with a run that was cut, failed or was aborted, and with what waits", _continue
-    ),
+    "compact": BuiltinCommand("summarises the conversation; text after it says what to keep", _compact),
+    "continue": BuiltinCommand("resumes a run that was cut, failed or was aborted, and the queue", _continue),
     "reload-ext": BuiltinCommand("restarts the extensions, or the one that is named", _reload),
     "stop": BuiltinCommand("aborts what runs", _stop),
 }

@@ -16,7 +16,7 @@ from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import SqliteJournal
 from zotd.wire import events
 
-STORED_AGAIN = "the journal can be written again; the session goes on from what is stored"
+STORED_AGAIN = "the journal can be written again; the session continues from what is stored"
 
 log = logging.getLogger(__name__)
 

@@ -28,7 +28,7 @@ MATCHES = 500
 class GlobArgs(msgspec.Struct, frozen=True):
     """Arguments of `glob`."""
 
-    pattern: Annotated[str, Meta(description="For example **/*.py or src/*.{ts,tsx}; ** stands for any folders")]
+    pattern: Annotated[str, Meta(description="For example **/*.py or src/*.{ts,tsx}; ** matches any directories")]
     path: Annotated[str, Meta(description="Directory to look in; default: the working directory")] = "."
     hidden: Annotated[bool, Meta(description="Also find names that begin with a dot")] = False
 

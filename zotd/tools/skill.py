@@ -138,7 +138,9 @@ def _parse(path: Path) -> tuple[dict[str, str], str]:
     with open_regular(path) as file:
         data = file.read(FILE_BYTES + 1)
     if len(data) > FILE_BYTES:
-        raise ToolError(f"{path} has more than {FILE_BYTES:,} bytes; move parts of it into files beside it")
+        raise ToolError(
+            f"{path} has more than {FILE_BYTES:,} bytes; move parts of it into other files of its directory"
+        )
     text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
     # Lazy, so that the first closing line ends the fields; the instructions may contain such lines too.
     match = re.match(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", text, re.DOTALL)

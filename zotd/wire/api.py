@@ -853,7 +853,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.search", Search, reports.SearchPage, "searches all sessions, newest messages first"),
         ("session.tree", OfSession, reports.Tree, "returns forks and rewinds of a session"),
         ("attach", Attach, Attached, "returns a snapshot, then sends missed events, then live ones"),
-        ("detach", OfSession, None, "stops sending events; the session goes on"),
+        ("detach", OfSession, None, "stops sending events; the session continues"),
         ("presence", OfSession, PresenceList, "lists the attached clients"),
         ("presence.update", PresenceUpdate, None, "reports whether the user is looking at this client"),
         ("subscribe", Subscribe, None, "subscribes to topics of the daemon"),

@@ -263,7 +263,7 @@ async def outcome(*told, cancelled=False):
             [events.TurnEnd(stop="tool_use"), events.Error(message="the step limit of 3 is reached; …")],
             "max_turn_requests",
         ),
-        ([events.TurnEnd(stop="error"), events.Error(message="gpt declined to answer; say it …")], "refusal"),
+        ([events.TurnEnd(stop="error"), events.Error(message="gpt declined to answer; rephrase …")], "refusal"),
     ],
 )
 async def test_a_run_ends_for_a_reason(told, reason):

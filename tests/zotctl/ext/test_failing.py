@@ -71,7 +71,7 @@ def test_an_extension_that_says_no_hello_is_named_while_the_run_waits_for_it(liv
     assert (code, out) == (0, "hello\n")
     assert err.splitlines() == [
         "zot: waiting up to 3 s for extensions that have not said hello: silent",
-        "zot: silent has not said hello yet; the run goes on without it",
+        "zot: silent has not said hello yet; the run continues without it",
     ]
 
 

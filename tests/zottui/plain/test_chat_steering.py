@@ -83,7 +83,7 @@ def test_a_chat_that_comes_back_to_a_session_that_was_cut_says_so_and_how_to_go_
         screen.type("/continue\n")
         assert "whole" in screen.until("> ")
         screen.type("/continue\n")
-        assert "nothing to go on with" in screen.until("> ")
+        assert "nothing to continue" in screen.until("> ")
 
 
 def test_with_a_prompt_on_the_command_line_a_held_session_continues_first(live, cut):
