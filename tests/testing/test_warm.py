@@ -53,3 +53,25 @@ async def test_the_processes_of_a_run_share_it_and_it_ends_with_the_last_of_them
             process.wait(20)
         await ended(template)
     assert list(tmp_path.iterdir()) == []
+
+
+ADOPTING = """
+import ctypes, os
+import psutil
+from zotd.testing import warm
+warm.PROGRAMS, warm._lazy_modules = ("json.tool",), tuple
+prctl, is_subreaper = ctypes.CDLL(None).prctl, ctypes.c_int()
+prctl(36, 1, 0, 0, 0)
+warm.command("json.tool")
+prctl(37, ctypes.byref(is_subreaper), 0, 0, 0)
+print(psutil.Process().children(), is_subreaper.value)
+"""
+"""A test process that adopts orphans, as a daemon does, and that is the first to need the template process."""
+
+
+def test_it_is_no_child_of_a_test_process_that_adopts_orphans(tmp_path):
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    for name in ("COVERAGE_PROCESS_START", "PYTEST_XDIST_TESTRUNUID"):
+        env.pop(name, None)
+    found = subprocess.run([sys.executable, "-c", ADOPTING], env=env, capture_output=True, text=True, check=True)
+    assert found.stdout == "[] 1\n"

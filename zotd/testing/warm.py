@@ -4,6 +4,7 @@ The programs are real: a process, a command line, an environment, descriptors. O
 """
 
 import atexit
+import ctypes
 import fcntl
 import os
 import pkgutil
@@ -11,8 +12,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TextIO
@@ -20,6 +21,7 @@ from typing import TextIO
 import zotctl
 import zotd.providers
 import zottui
+from zotd.process.subreaper import PR_SET_CHILD_SUBREAPER
 from zotd.template import server, thin
 
 PROGRAMS = (
@@ -36,6 +38,9 @@ PROGRAMS = (
 
 LAZY = (zotctl, zotd.providers, zottui)
 """Packages whose modules are imported when they are needed; here all of them are."""
+
+PR_GET_CHILD_SUBREAPER = 37
+"""`linux/prctl.h`."""
 
 COVERAGE = "COVERAGE_PROCESS_START"
 """Coverage measures programs that it starts itself, so with it they start cold."""
@@ -65,12 +70,28 @@ def _socket() -> str:
         if not (folder / "sock").exists():
             arguments = [str(folder / "sock"), *PROGRAMS, *_lazy_modules()]
             # Detached, it is no child of this process, so tests that look for children left behind do not find it.
-            subprocess.run(  # noqa: S603  (our own program)
-                [sys.executable, "-m", server.__name__, "--detach", *arguments], stdin=read, check=True
-            )
+            with _orphans_not_adopted():
+                subprocess.run(  # noqa: S603  (our own program)
+                    [sys.executable, "-m", server.__name__, "--detach", *arguments], stdin=read, check=True
+                )
         os.close(read)
     atexit.register(_leave, folder, users, write)
     return str(folder / "sock")
+
+
+@contextmanager
+def _orphans_not_adopted() -> Iterator[None]:
+    """Let orphans go to init for a moment, also in a test whose daemon runs in this process and adopts them."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    was_subreaper = ctypes.c_int(0)
+    if sys.platform != "linux" or libc.prctl(PR_GET_CHILD_SUBREAPER, ctypes.byref(was_subreaper), 0, 0, 0):
+        yield
+        return
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+    try:
+        yield
+    finally:
+        libc.prctl(PR_SET_CHILD_SUBREAPER, was_subreaper.value, 0, 0, 0)
 
 
 def _folder() -> Path:
