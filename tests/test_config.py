@@ -97,7 +97,7 @@ def test_an_unknown_key_is_a_warning_that_names_the_nearest(path, text, warning)
         ('providers.x.base_url = "https://x/\\n"', "providers.x.base_url must be an http(s) URL"),
     ],
 )
-def test_a_wrong_value_is_one_sentence_with_file_key_and_what_was_expected(path, text, sentence):
+def test_a_wrong_value_is_one_sentence_with_file_key_and_expected_value(path, text, sentence):
     path.write_text(text)
     with pytest.raises(ConfigError) as caught:
         load(path, {})

@@ -130,7 +130,7 @@ def test_every_source_file_that_is_named_exists(page):
         ("zotd.core.nothing", False),
     ],
 )
-def test_a_module_is_told_from_what_is_none(module, exists):
+def test_a_module_is_distinguished_from_other_files(module, exists):
     assert is_module(module) is exists
 
 

@@ -193,7 +193,7 @@ def at(second):
     return record
 
 
-def test_no_place_fills_the_log(path):
+def test_no_source_of_records_fills_the_log(path):
     with logs.configured(path, level="info"):
         for _ in range(10_000):
             log.handle(at(1_000_000))
@@ -240,7 +240,7 @@ IN_THE_WAY = [a_link, a_link_to_a_file, a_pipe, a_directory]
 
 
 @pytest.mark.parametrize("prepare", IN_THE_WAY)
-def test_what_stands_in_its_place_is_not_followed_and_stops_nobody(path, prepare, capsys):
+def test_a_log_path_that_is_no_file_is_not_followed_and_stops_no_work(path, prepare, capsys):
     path.parent.mkdir()
     prepare(path)
     before = path.lstat()
@@ -260,7 +260,7 @@ def test_what_stands_in_its_place_is_not_followed_and_stops_nobody(path, prepare
 
 
 @pytest.mark.parametrize("prepare", IN_THE_WAY)
-def test_nor_when_that_happens_while_it_is_open(path, prepare):
+def test_a_log_path_that_changes_while_open_is_not_followed(path, prepare):
     with logs.configured(path, level="info"):
         log.info("before")
         path.unlink()
@@ -269,7 +269,7 @@ def test_nor_when_that_happens_while_it_is_open(path, prepare):
     assert not path.is_file() or path.read_text() == ""
 
 
-def test_a_log_that_is_rotated_by_somebody_else_goes_on_under_its_name(path):
+def test_a_log_rotated_by_another_program_continues_under_its_name(path):
     with logs.configured(path, level="info"):
         log.info("one")
         path.rename(path.parent / "zotd.log.old")
@@ -291,14 +291,14 @@ def test_a_log_whose_directory_goes_away_makes_it_again(path):
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_a_directory_that_cannot_be_made_stops_nobody(tmp_path, capsys):
+def test_a_directory_that_cannot_be_made_stops_no_work(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     with logs.configured(tmp_path / "file" / "zotd.log", level="info"):
         log.info("lost")
     assert f"zotd: the log {tmp_path / 'file' / 'zotd.log'} cannot be written" in capsys.readouterr().err
 
 
-def test_a_record_that_cannot_be_written_out_does_not_fail_whoever_logs_it(path):
+def test_a_record_that_cannot_be_formatted_does_not_fail_its_caller(path):
     # In a process of its own: the handler of pytest raises.
     code = "import sys; from pathlib import Path; from zotd import logs; import logging\n"
     code += "with logs.configured(Path(sys.argv[1]), level='info'):\n"
@@ -344,7 +344,7 @@ def test_warnings_of_python_are_records(path):
     assert "module.py:7: DeprecationWarning: an old thing" in path.read_text()
 
 
-def test_what_was_configured_ends_with_its_block(path):
+def test_a_logging_configuration_ends_with_its_block(path):
     root = logging.getLogger()
     before = (list(root.handlers), logging.getLogger("zotd").level)
     with logs.configured(path, level="debug"):

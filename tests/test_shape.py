@@ -232,7 +232,7 @@ def printed(tree: ast.AST) -> Iterator[ast.Call]:
                 yield node
 
 
-def test_what_is_printed_is_constant_or_was_made_harmless():
+def test_printed_text_is_constant_or_escaped():
     found = []
     for folder in ("zotctl", "zottui", "zotd/client", "zotd/embed", "zotd/bridges"):
         for path in (ROOT / folder).rglob("*.py"):

@@ -87,7 +87,7 @@ ATTACKS = (
         "another user reaches the socket: disconnected before a byte is read, and the log does not fill",
         (
             "api/test_unix.py::test_a_client_of_another_user_is_disconnected_at_once",
-            "test_logs.py::test_no_place_fills_the_log",
+            "test_logs.py::test_no_source_of_records_fills_the_log",
         ),
     ),
     # --- web pages, and the network -----------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ ATTACKS = (
         "a flood of refusals: a bounded number of log lines",
         (
             "api/websocket/test_tokens.py::test_refusals_are_delayed_after_ten_wrong_tokens_of_an_address",
-            "test_logs.py::test_no_place_fills_the_log",
+            "test_logs.py::test_no_source_of_records_fills_the_log",
         ),
     ),
     Attack(
@@ -215,7 +215,7 @@ ATTACKS = (
             "api/test_dispatch.py::test_a_line_over_16_mib_is_skipped_and_the_next_one_is_handled",
             "api/test_clients.py::test_a_client_that_does_not_finish_its_line_is_disconnected",
             "client/test_blocking.py::test_an_endless_line_ends_the_connection",
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[endless line]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[endless line]",
             "api/websocket/test_frames.py::test_a_hello_longer_than_64_kib_is_refused_early",
         ),
         but="on the Unix socket the line is skipped, at 16 MiB, and the next one is read: its peer is the user",
@@ -328,7 +328,7 @@ ATTACKS = (
         "unknown commands, unsolicited answers, an id used twice: a defined answer, and nothing changes",
         (
             "api/test_dispatch.py::test_an_unknown_command_is_a_bad_request",
-            "attacks/test_frames.py::test_an_answer_that_nobody_asked_for_is_a_bad_request",
+            "attacks/test_frames.py::test_an_unsolicited_answer_is_a_bad_request",
             "attacks/test_frames.py::test_two_requests_under_one_id_get_two_answers_under_it",
             "client/test_client.py::test_a_late_answer_is_dropped",
         ),
@@ -346,7 +346,7 @@ ATTACKS = (
         39,
         "a cursor of another database with a plausible number: a snapshot that says so, never a silent gap",
         (
-            "e2e/test_attach.py::test_a_cursor_that_does_not_hold_gets_a_snapshot_with_the_reason[another-1-epoch]",
+            "e2e/test_attach.py::test_a_cursor_that_is_not_valid_here_gets_a_snapshot_with_the_reason[another-1-epoch]",
             "client/test_follow.py::test_a_cursor_of_another_epoch_gives_a_snapshot",
         ),
     ),
@@ -354,8 +354,8 @@ ATTACKS = (
         40,
         "a cursor from the future, or an invalid one: a snapshot with the reason, or a bad request",
         (
-            "e2e/test_attach.py::test_a_cursor_that_does_not_hold_gets_a_snapshot_with_the_reason[None-9999-future]",
-            "e2e/test_attach.py::test_what_is_no_cursor_is_a_bad_request",
+            "e2e/test_attach.py::test_a_cursor_that_is_not_valid_here_gets_a_snapshot_with_the_reason[None-9999-future]",
+            "e2e/test_attach.py::test_an_invalid_cursor_is_a_bad_request",
         ),
     ),
     Attack(
@@ -381,12 +381,12 @@ ATTACKS = (
     Attack(
         44,
         "a client that reads a trickle for ever: disconnected by the age of its queue, whatever it reads",
-        ("attacks/test_frames.py::test_a_client_that_reads_a_trickle_is_cut_all_the_same",),
+        ("attacks/test_frames.py::test_a_client_that_reads_a_trickle_is_disconnected",),
     ),
     Attack(
         45,
         "one very large event into an empty queue: arrives, and disconnects no client",
-        ("attacks/test_frames.py::test_one_large_event_arrives_and_cuts_nobody",),
+        ("attacks/test_frames.py::test_one_large_event_arrives_and_disconnects_no_client",),
     ),
     Attack(
         46,
@@ -422,13 +422,13 @@ ATTACKS = (
             "e2e/test_approvals.py::test_a_decision_about_other_arguments_is_stale",
             "core/test_approvals.py::test_an_ended_approval_cannot_be_decided_and_gives_the_reason",
             "core/test_approvals.py::test_a_decision_on_an_unknown_id_is_reported_as_unknown",
-            "e2e/test_approvals.py::test_an_abort_cancels_what_is_pending",
+            "e2e/test_approvals.py::test_an_abort_cancels_pending_requests",
         ),
     ),
     Attack(
         51,
         "the daemon is killed while a question is open: the same question afterwards, and the tool runs once",
-        ("e2e/test_approvals.py::test_a_question_outlives_the_daemon_and_its_answer_goes_on_with_the_run",),
+        ("e2e/test_approvals.py::test_a_question_survives_the_daemon_and_its_answer_continues_the_run",),
     ),
     Attack(
         52,
@@ -445,7 +445,7 @@ ATTACKS = (
         "a reader decides, or does anything above its role: forbidden, for every command",
         (
             "api/test_dispatch.py::test_every_command_above_the_role_is_forbidden",
-            "e2e/test_approvals.py::test_who_may_not_decide_can_neither_approve_nor_loosen_the_mode",
+            "e2e/test_approvals.py::test_a_role_that_may_not_decide_can_neither_approve_nor_loosen_the_mode",
         ),
         but="roles include those below them: a client that may approve may also prompt",
     ),
@@ -455,15 +455,15 @@ ATTACKS = (
         (
             "core/test_permissions.py::test_unattended_rulings_are_never_more_permissive",
             "test_config.py::test_there_is_no_other_way_to_be_unattended_and_no_other_mode",
-            "e2e/test_approvals.py::test_when_nobody_can_decide_it_waits_and_somebody_who_comes_later_decides",
+            "e2e/test_approvals.py::test_a_request_without_deciders_waits_for_a_client_that_attaches_later",
         ),
     ),
     Attack(
         56,
         "the last client leaves in the middle of a run: the run continues, the user is notified, and finds everything",
         (
-            "e2e/test_attach.py::test_work_goes_on_when_every_client_has_left",
-            "e2e/test_approvals.py::test_the_user_is_notified_when_something_waits_and_nobody_is_there",
+            "e2e/test_attach.py::test_work_continues_when_every_client_has_left",
+            "e2e/test_approvals.py::test_the_user_is_notified_of_a_request_without_attached_clients",
         ),
     ),
     Attack(
@@ -471,8 +471,8 @@ ATTACKS = (
         "an extension that guards calls dies while it is asked: its manifest decides, and never allows more",
         (
             "exthost/test_guards.py::test_a_guard_that_fails_closed_refuses",
-            "exthost/test_guards.py::test_a_closed_guard_that_is_not_there_refuses_and_says_why",
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[guard that dies]",
+            "exthost/test_guards.py::test_a_missing_guard_that_fails_closed_refuses_with_the_reason",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[guard that dies]",
         ),
     ),
     Attack(
@@ -527,7 +527,7 @@ ATTACKS = (
         "the clock jumps: no second budget, no flood, and questions end as denied at worst",
         (
             "ledger/test_spending.py::test_a_clock_that_is_put_back_gives_no_second_budget",
-            "test_logs.py::test_no_place_fills_the_log",
+            "test_logs.py::test_no_source_of_records_fills_the_log",
             "permissions/test_approvals.py::test_a_question_with_a_deadline_ends_as_denied",
         ),
         but="records store deadlines as times of day: a clock set forward ends them early, and never as allowed",
@@ -549,7 +549,7 @@ ATTACKS = (
             "api/test_door.py::test_a_removed_socket_is_created_again_under_the_lock",
             "api/test_door.py::test_a_removed_directory_is_created_again_with_the_socket",
             "api/test_door.py::test_moving_the_door_accepts_clients_of_both_sockets",
-            "zotctl/test_status.py::test_one_whose_socket_is_gone_has_lost_it_until_a_signal_makes_it_look",
+            "zotctl/test_status.py::test_a_removed_socket_is_reported_until_a_signal_creates_it_again",
         ),
     ),
     Attack(
@@ -573,7 +573,7 @@ ATTACKS = (
         (
             "api/test_dispatch.py::test_incompatible_versions_report_which_one_is_older",
             "e2e/test_skew.py::test_two_versions_agree_on_the_newest_protocol_of_both_or_on_none",
-            "e2e/test_skew.py::test_a_refusal_names_both_and_says_who_is_older",
+            "e2e/test_skew.py::test_a_refusal_names_both_versions_and_which_is_older",
         ),
     ),
     # --- extensions and installing ------------------------------------------------------------------------------------
@@ -587,7 +587,7 @@ ATTACKS = (
         "a repository with submodules, hooks, filters, LFS: nothing of it runs",
         (
             "exthost/install/test_repositories.py::test_nothing_that_the_user_has_configured_for_git_runs",
-            "exthost/install/test_repositories.py::test_submodules_are_left_out_and_told",
+            "exthost/install/test_repositories.py::test_submodules_are_left_out_and_reported",
             "exthost/install/test_repositories.py::test_an_lfs_pointer_stays_a_pointer",
         ),
     ),
@@ -609,8 +609,8 @@ ATTACKS = (
         76,
         "a tag that was moved upstream: reported",
         (
-            "exthost/install/test_repositories.py::test_a_tag_that_has_moved_is_told",
-            "exthost/install/test_upkeep.py::test_what_was_edited_is_named",
+            "exthost/install/test_repositories.py::test_a_tag_that_has_moved_is_reported",
+            "exthost/install/test_upkeep.py::test_edited_files_are_named",
         ),
     ),
     Attack(
@@ -629,7 +629,7 @@ ATTACKS = (
         "an extension names its tool `bash`: zot's own wins, and the conflict is reported",
         (
             "core/test_registry.py::test_built_in_names_win",
-            "exthost/test_offers.py::test_conflicts_are_settled_by_the_load_order_and_told",
+            "exthost/test_offers.py::test_conflicts_are_settled_by_the_load_order_and_reported",
             "core/test_permissions.py::test_an_extensions_bash_is_not_treated_as_a_shell",
         ),
     ),
@@ -641,10 +641,10 @@ ATTACKS = (
             "test_logs.py::test_a_record_has_a_length",
             "attacks/test_terminal_sequences.py::test_no_sequence_reaches_the_terminal_through",
             "attacks/test_terminal_sequences.py::test_the_page_shows_what_a_terminal_shows",
-            "test_shape.py::test_what_is_printed_is_constant_or_was_made_harmless",
+            "test_shape.py::test_printed_text_is_constant_or_escaped",
             "zottui/test_render.py::test_no_block_can_steer_the_terminal",
             "permissions/test_preview.py::test_nothing_in_a_preview_steers_a_terminal_or_hides",
-            "zotctl/ext/test_installed.py::test_what_an_extension_says_of_itself_cannot_steer_the_terminal",
+            "zotctl/ext/test_installed.py::test_an_extension_s_description_cannot_steer_the_terminal",
             "sessions/test_notifier.py::test_the_sentence_reaches_the_program_as_one_word_of_one_line",
         ),
     ),
@@ -661,7 +661,7 @@ ATTACKS = (
         81,
         "an extension that floods its stderr: three files of 5 MiB, and nothing else is affected",
         (
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[floods stderr]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[floods stderr]",
             "exthost/test_log.py::test_it_keeps_three_private_files",
         ),
     ),
@@ -669,8 +669,8 @@ ATTACKS = (
         82,
         "an extension that sends no hello, a malformed one, or something else: ended, with the reason",
         (
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[registers first]",
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[nameless]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[registers first]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[nameless]",
             "core/test_supervision.py::test_a_process_without_hello_is_killed_with_its_group",
         ),
     ),
@@ -678,8 +678,8 @@ ATTACKS = (
         83,
         "an extension that writes endless lines, binary data, floods of frames: bounded, and the next frame is read",
         (
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[endless line]",
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[floods frames]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[endless line]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[floods frames]",
             "wire/test_ext.py::test_any_line_is_decoded_or_skipped",
         ),
     ),
@@ -696,7 +696,7 @@ ATTACKS = (
         85,
         "a grandchild holds the pipes of an extension that has ended: the end is seen all the same",
         (
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[leaves a child]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[leaves a child]",
             "process/test_child.py::test_an_exit_is_reported_while_a_grandchild_holds_the_pipe",
         ),
     ),
@@ -713,8 +713,8 @@ ATTACKS = (
         87,
         "answers to unknown ids, to another extension's call, or a second time: dropped and counted",
         (
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[answers somebody else]",
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[answers twice]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[answers somebody else]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[answers twice]",
             "core/test_correlation.py::test_late_repeated_and_invented_answers_are_dropped_and_counted",
         ),
     ),
@@ -722,7 +722,7 @@ ATTACKS = (
         88,
         "an extension that does not read: disconnected, its call fails, no other call waits",
         (
-            "exthost/test_hostile.py::test_a_bad_extension_costs_only_itself[never reads]",
+            "exthost/test_hostile.py::test_a_bad_extension_harms_only_itself[never reads]",
             "process/test_service.py::test_no_progress_within_the_time_limit_is_a_stall",
         ),
     ),
@@ -743,21 +743,21 @@ ATTACKS = (
     Attack(
         91,
         "twenty secrets in the environment, the configuration, prompts and output: in no log, status or metric",
-        ("attacks/test_secrets.py::test_of_twenty_secrets_none_is_where_people_look",),
+        ("attacks/test_secrets.py::test_twenty_secrets_appear_in_no_log_status_or_metric",),
     ),
     Attack(
         92,
         "the same while everything is logged: no environment, no frame",
-        ("attacks/test_secrets.py::test_of_twenty_secrets_none_is_where_people_look",),
+        ("attacks/test_secrets.py::test_twenty_secrets_appear_in_no_log_status_or_metric",),
     ),
     Attack(
         93,
         "a log that cannot be written, is a link, or is rotated by another program: work continues, no link is followed",
         (
-            "test_logs.py::test_what_stands_in_its_place_is_not_followed_and_stops_nobody",
-            "test_logs.py::test_nor_when_that_happens_while_it_is_open",
-            "test_logs.py::test_a_log_that_is_rotated_by_somebody_else_goes_on_under_its_name",
-            "exthost/test_log.py::test_a_file_that_cannot_be_written_stops_nobody",
+            "test_logs.py::test_a_log_path_that_is_no_file_is_not_followed_and_stops_no_work",
+            "test_logs.py::test_a_log_path_that_changes_while_open_is_not_followed",
+            "test_logs.py::test_a_log_rotated_by_another_program_continues_under_its_name",
+            "exthost/test_log.py::test_a_log_that_cannot_be_written_stops_no_extension",
             "client/test_autostart.py::test_the_daemon_starts_even_if_its_log_cannot_be_opened",
         ),
     ),
@@ -768,7 +768,7 @@ ATTACKS = (
             "zotctl/test_zotctl.py::test_status_of_a_daemon_that_hangs_is_wedged_and_names_its_process",
             "zotctl/test_zotctl.py::test_status_of_a_daemon_that_accepts_nothing_is_wedged",
             "zotctl/test_status.py::test_nothing_that_it_waits_for_takes_it_beyond_three_seconds",
-            "zotctl/doctor/test_doctor.py::test_all_of_it_takes_less_than_three_seconds_whatever_hangs",
+            "zotctl/doctor/test_doctor.py::test_doctor_takes_less_than_three_seconds_whatever_hangs",
         ),
     ),
     Attack(
@@ -781,8 +781,8 @@ ATTACKS = (
         96,
         "the working directory disappears, or hangs: its session says so, nothing else waits",
         (
-            "tools/test_bash.py::test_a_working_directory_that_is_gone_is_named",
-            "workspace/test_context.py::test_a_working_directory_that_is_gone_brings_nothing",
+            "tools/test_bash.py::test_a_missing_working_directory_is_named",
+            "workspace/test_context.py::test_a_missing_working_directory_has_no_context",
             "api/test_looks.py::test_hanging_lookups_use_a_limited_number_of_threads",
         ),
     ),

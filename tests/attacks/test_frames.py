@@ -28,7 +28,7 @@ async def test_of_a_name_that_comes_twice_the_last_one_counts_and_gives_no_more_
     assert (await client.frame())["data"] == {"pong": True}
 
 
-async def test_an_answer_that_nobody_asked_for_is_a_bad_request(client):
+async def test_an_unsolicited_answer_is_a_bad_request(client):
     client.write(b'{"type":"response","id":7,"command":"ping","success":true}\n')
     response = await client.frame()
     assert (response["code"], response["id"]) == ("bad_request", 7)
@@ -55,7 +55,7 @@ async def test_one_request_that_comes_a_hundred_times_at_once_is_done_once(house
     assert len((await client.ask("session.list"))["sessions"]) == 1
 
 
-async def test_one_large_event_arrives_and_cuts_nobody(house, model):
+async def test_one_large_event_arrives_and_disconnects_no_client(house, model):
     talk = await house.create("openai", await model(text("fine")))
     await talk.run("x" * LARGE)
     late = await house.follow(talk.id, after={"epoch": talk.epoch, "seq": 0})
@@ -68,7 +68,7 @@ class Trickling(Full):
     """A transport whose peer reads a little of it now and then, and never enough that it asks for more."""
 
 
-async def test_a_client_that_reads_a_trickle_is_cut_all_the_same():
+async def test_a_client_that_reads_a_trickle_is_disconnected():
     """Only a transport that is almost empty resumes: what a trickle takes out of it does not count."""
     cut: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     box = Outbox(Trickling(), cut=cut.set_result, stall_s=0.01)

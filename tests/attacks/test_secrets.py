@@ -79,7 +79,7 @@ def written_by(house):
     return [command_line, *(path.read_text() for path in [*logs, house.place.folder / "stderr"])]
 
 
-async def test_of_twenty_secrets_none_is_where_people_look(seeded, model):
+async def test_twenty_secrets_appear_in_no_log_status_or_metric(seeded, model):
     client = await say_everything(seeded, model)
     asked = ("daemon.status", "daemon.metrics", "ext.list", "ext.doctor", "auth.list")
     looks = [json.dumps(await client.ask(command)) for command in asked]

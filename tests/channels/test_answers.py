@@ -31,7 +31,7 @@ def test_the_last_words_of_a_run_are_its_answer():
     assert fold([asked("a"), events.Done("r")]) == [("a", WORDLESS)]
 
 
-def test_what_went_wrong_stands_behind_what_was_written_before():
+def test_an_error_follows_the_text_that_was_written_before():
     assert fold([asked("a"), said("half"), events.Error("no key"), events.Done("r")]) == [
         ("a", "half\n\nThat went wrong: no key")
     ]

@@ -29,7 +29,7 @@ async def test_a_stranger_gets_a_code_once_and_can_write_when_it_is_paired(model
     assert await chat.house.inputs() == ["hello!"]
 
 
-async def test_somebody_who_is_unpaired_is_a_stranger_again(model, open_chat):
+async def test_an_unpaired_user_is_a_stranger_again(model, open_chat):
     chat = await open_chat(await model())
     await chat.house.channels.unpair("telegram", "7")
     assert "zotctl channel pair" in await chat.say("hello")
@@ -51,7 +51,7 @@ async def test_one_conversation_remembers_and_a_new_one_does_not(model, open_cha
     assert {session.cwd for session in sessions} == {str(chat.house.home / "channels")}
 
 
-async def test_the_last_words_of_a_run_are_the_answer_and_a_failure_is_told(model, open_chat):
+async def test_the_last_text_of_a_run_is_the_answer_and_a_failure_is_reported(model, open_chat):
     chat = await open_chat(await model(Refusal(400, "the prompt is odd"), text("better")))
     assert "the prompt is odd" in await chat.say("odd")
     assert await chat.say("even") == "better"
@@ -119,7 +119,7 @@ async def test_messages_of_one_sender_are_answered_in_order_while_another_does_n
     assert [(one["chat_id"], one["text"]) for one in sent] == [(8, "other"), (7, "one"), (7, "two"), (7, "three")]
 
 
-async def test_in_a_group_everybody_is_paired_alone_and_only_what_is_meant_for_the_bot_is_read(
+async def test_in_a_group_each_user_is_paired_separately_and_only_messages_to_the_bot_are_read(
     model, open_chat, telegram
 ):
     server = await model(text("yes"), text("again yes"))

@@ -63,7 +63,7 @@ async def test_an_answer_whose_formatting_is_refused_arrives_as_plain_text(model
     assert "parse_mode" not in telegram.sent[-1]
 
 
-async def test_formatting_goes_on_in_the_next_message(model, open_chat, telegram):
+async def test_formatting_continues_in_the_next_message(model, open_chat, telegram):
     chat = await open_chat(await model(text("~~~\n" + "x <y>\n" * 1000 + "~~~")))
     await chat.say("a lot")
     sent = [str(one["text"]) for one in (await telegram.said(4))[2:]]
@@ -103,7 +103,7 @@ class Watching:
                 await self.changed.wait()
 
 
-async def test_what_was_written_before_a_stop_is_kept(model, open_chat, telegram):
+async def test_text_written_before_a_stop_is_kept(model, open_chat, telegram):
     gate = asyncio.Event()
     server = await model(text("Hello."), ScriptedReply([TextPart(["Once upon a time"]), Gate(gate)]))
     chat = await open_chat(server)

@@ -119,7 +119,7 @@ async def test_a_message_that_comes_again_is_answered_once(stack, tmp_path, mode
     assert [(await platform.hear())[2:] for _ in "12"] == [["once", {"message_id": 1}], ["twice", {"message_id": 2}]]
 
 
-async def test_a_file_that_does_not_load_is_listed_with_what_is_wrong(stack, tmp_path, model, write):
+async def test_a_file_that_does_not_load_is_listed_with_its_error(stack, tmp_path, model, write):
     write("def recv(): ...")
     house = await stack.enter_async_context(serving(tmp_path, (await model()).openai_url))
     await house.host.wait_ready(10)

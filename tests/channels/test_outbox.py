@@ -99,7 +99,7 @@ async def test_what_fails_is_tried_again_and_late_answers_count_for_nothing(post
     await finished(post)
 
 
-async def test_what_never_works_is_given_up_and_does_not_block_what_is_behind_it(post):
+async def test_a_message_that_is_always_refused_is_dropped_and_blocks_no_other(post):
     post.process.is_there = False
     post.outbox.up("chat", "py-chat")
     post.put("one", tries=TRIES - 2)

@@ -64,7 +64,7 @@ def test_codes_differ_in_every_bit_of_their_randomness():
     assert len(codes) == 8 * CODE_BYTES
 
 
-def test_a_crowd_of_strangers_shuts_nobody_out_for_longer_than_a_minute():
+def test_a_crowd_of_strangers_delays_a_pairing_by_a_minute_at_most():
     pairing = Pairing()
     for number in range(MAX_OFFERS):
         assert offer(pairing, Address("telegram", f"s{number}"), seed=number + 1) is not None

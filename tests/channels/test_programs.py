@@ -56,7 +56,7 @@ def test_the_built_in_telegram_is_not_replaced_by_a_file_and_runs_with_our_inter
     assert names(Programs(tmp_path, OFF).discover()) == ["py-telegram"]
 
 
-def test_a_name_that_nothing_could_be_called_is_told(tmp_path, module):
+def test_an_impossible_name_is_reported(tmp_path, module):
     path = module("my chat.py")
     assert "letters, digits" in Programs(tmp_path, OFF).discover().errors[path]
 

@@ -62,7 +62,7 @@ async def test_a_sender_who_may_not_decide_is_not_asked_and_the_call_is_denied(a
     assert len(server.requests) == 2
 
 
-async def test_a_button_that_somebody_else_presses_decides_nothing(asking, telegram, tmp_path):
+async def test_a_button_pressed_by_another_user_decides_nothing(asking, telegram, tmp_path):
     chat, _, question = await asking(f"touch {tmp_path}/mark")
     await telegram.press("Allow", question, user=8)
     await telegram.said(4)  # a stranger is told a code

@@ -72,7 +72,7 @@ async def test_a_message_that_was_not_accepted_comes_again(tmp_path, model, tele
         assert await house.inputs() == ["hello"]
 
 
-async def test_a_run_that_was_cut_is_not_run_again_and_its_sender_is_told(tmp_path, model, telegram, pair_first):
+async def test_an_interrupted_run_is_not_repeated_and_its_sender_is_notified(tmp_path, model, telegram, pair_first):
     server = await model(ScriptedReply([TextPart(["Once"]), Hang()]), text("again"))
     await pair_first(server)
     async with process(tmp_path, server, telegram):
@@ -167,7 +167,7 @@ async def test_a_message_of_which_only_the_debt_was_written_down_runs_when_it_co
         assert await Chat(telegram, house).say("message 3") == "two"
 
 
-async def test_an_answer_that_nobody_wrote_down_is_found_in_the_journal(tmp_path, model, telegram, cut_off):
+async def test_an_answer_that_was_not_recorded_is_found_in_the_journal(tmp_path, model, telegram, cut_off):
     server = await model(text("one"))
     await cut_off(server, message=2)
     async with serving(tmp_path, server.openai_url, telegram.url):

@@ -11,7 +11,7 @@ def path(tmp_path):
     return tmp_path / "channels.json"
 
 
-async def test_what_was_saved_is_there_after_a_restart(path):
+async def test_saved_values_survive_a_restart(path):
     store = PeerStore(path)
     peer = Correspondent("telegram", "7", "2026-11-21T20:11:18.919Z", "s_1").having_seen("m_1")
     store.peers[peer.address] = peer

@@ -55,7 +55,10 @@ def test_a_remote_daemon_gets_neither_environment_nor_local_paths():
 
 def test_a_local_directory_must_exist(tmp_path):
     where = place.of({"ZOTD_SOCKET": "/run/s"})
-    assert refused(where.directory, str(tmp_path / "none")) == f"there is no directory {tmp_path}/none"
+    assert (
+        refused(where.directory, str(tmp_path / "none"))
+        == f"there is no directory {tmp_path}/none; create it, or give another with --cwd"
+    )
     assert where.directory(None) == str(Path.cwd())
 
 

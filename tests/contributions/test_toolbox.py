@@ -25,14 +25,14 @@ def settings(**fields):
     return Settings(provider="p", model="m", **fields)
 
 
-def test_ours_come_first_and_what_is_deferred_waits():
+def test_built_in_tools_come_first_and_deferred_ones_wait():
     toolbox = choose(settings(), EXTRAS)
     assert list(toolbox.tools) == [*OURS, "weather", "secret"]
     assert [spec.name for spec in toolbox.specs] == list(toolbox.tools)
     assert list(toolbox.hidden) == ["deploy"]
 
 
-def test_what_is_activated_is_shown():
+def test_activated_tools_are_shown():
     toolbox = choose(settings(), EXTRAS, {"deploy", "nobody"})
     assert (list(toolbox.tools)[-3:], toolbox.hidden) == (["weather", "deploy", "secret"], {})
 
@@ -44,13 +44,13 @@ def test_only_the_named_ones_in_the_order_of_their_names():
     assert unknown(chosen, toolbox) == ["fly"]
 
 
-def test_no_tools_are_no_tools_whoever_offers_some():
+def test_a_run_without_tools_has_none_from_any_source():
     nothing = settings(no_tools=True, tools=["fly"])
     toolbox = choose(nothing, EXTRAS, {"deploy"})
     assert (toolbox.tools, toolbox.specs, toolbox.hidden, unknown(nothing, toolbox)) == ({}, (), {}, [])
 
 
-def test_a_name_that_nobody_can_ever_have_is_refused():
+def test_an_impossible_name_is_refused():
     with pytest.raises(CommandError, match='unknown tool "fly"; there are bash, edit, '):
         check(settings(tools=["read", "fly"], no_ext=True))
     check(settings(tools=["read"], no_ext=True))

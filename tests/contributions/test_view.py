@@ -32,7 +32,7 @@ def extensions():
 
 
 @pytest.mark.looptime
-async def test_nobody_waits_longer_than_three_seconds(extensions, looptime):
+async def test_no_command_waits_longer_than_three_seconds(extensions, looptime):
     await extensions.ready_for_run()
     assert looptime == READY_S
     await extensions.ready()

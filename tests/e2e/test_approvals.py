@@ -57,7 +57,7 @@ async def test_a_call_waits_until_it_is_allowed(bench, house, look):
     assert look.only(rest, "approval_resolved")[0]["by"] == "ann"
 
 
-async def test_what_is_denied_is_told_to_the_model_with_the_reason(bench, house, results):
+async def test_a_denied_call_reaches_the_model_with_the_reason(bench, house, results):
     talk, server = await bench(*WRITE)
     await approve(talk, await asked_by(talk), "deny", reason="wrong place")
     await talk.until("done")
@@ -189,7 +189,7 @@ async def test_a_rule_that_cannot_be_saved_is_said_before_anything_is_decided(be
     await talk.until("done")
 
 
-async def test_an_abort_cancels_what_is_pending(bench, look):
+async def test_an_abort_cancels_pending_requests(bench, look):
     talk, _ = await bench(*WRITE)
     asked = await asked_by(talk)
     await talk.ask("abort")
@@ -209,7 +209,7 @@ async def test_read_only_denies_and_set_mode_changes_it_from_the_next_call_on(be
     assert (house.cwd / "a.txt").exists()
 
 
-async def test_who_may_not_decide_can_neither_approve_nor_loosen_the_mode(bench, house):
+async def test_a_role_that_may_not_decide_can_neither_approve_nor_loosen_the_mode(bench, house):
     talk, _ = await bench(*WRITE)
     weak = await house.connect(client={"name": "bot"}, role="submit", can_approve=True)
     asked = await asked_by(talk)
@@ -238,7 +238,7 @@ async def test_a_client_that_leaves_decides_nothing(bench, house):
 # --- nobody there -----------------------------------------------------------------------------------------------------
 
 
-async def test_when_nobody_can_decide_it_waits_and_somebody_who_comes_later_decides(bench, house):
+async def test_a_request_without_deciders_waits_for_a_client_that_attaches_later(bench, house):
     talk, _ = await bench(*WRITE, client=await house.connect(client={"name": "script"}))
     asked = await asked_by(talk)
     listed = await (await house.connect()).ask("approval.list")
@@ -247,13 +247,13 @@ async def test_when_nobody_can_decide_it_waits_and_somebody_who_comes_later_deci
     await talk.until("done")
 
 
-async def test_an_input_that_nobody_watches_may_have_it_denied_instead(bench, house, results):
+async def test_an_unattended_input_may_have_its_calls_denied_instead(bench, house, results):
     talk, server = await bench(*WRITE, client=await house.connect(client={"name": "script"}))
     await talk.run(unattended="deny")
     assert "--wait" in results(server.requests[1])[0]
 
 
-async def test_the_user_is_notified_when_something_waits_and_nobody_is_there(process, model):
+async def test_the_user_is_notified_of_a_request_without_attached_clients(process, model):
     said = process.place.home / "said"
     os.mkfifo(said)
     command = ["sh", "-c", f'echo "$1" > {said}', "sh", "zot: {text}"]
@@ -272,7 +272,7 @@ async def test_the_user_is_notified_when_something_waits_and_nobody_is_there(pro
 # --- a restart --------------------------------------------------------------------------------------------------------
 
 
-async def test_a_question_outlives_the_daemon_and_its_answer_goes_on_with_the_run(process, model, look):
+async def test_a_question_survives_the_daemon_and_its_answer_continues_the_run(process, model, look):
     server = await model(*WRITE)
     talk = await process.create("openai", server, mode="ask")
     asked = await asked_by(talk)
@@ -289,7 +289,7 @@ async def test_a_question_outlives_the_daemon_and_its_answer_goes_on_with_the_ru
     assert look.only(events, "approval_requested") == []
 
 
-async def test_a_question_whose_deadline_passed_while_no_daemon_ran_is_shown_to_nobody_as_open(process, model, look):
+async def test_a_question_that_expired_while_no_daemon_ran_is_not_shown_as_open(process, model, look):
     (process.place.home / "config.toml").write_text("[approval]\nttl_s = 3600\n")
     process.restart(15)
     talk = await process.create("openai", await model(*WRITE), mode="ask")

@@ -74,7 +74,7 @@ def texts_are_whole(snapshot, events):
     return True
 
 
-async def test_whoever_comes_is_told_what_the_conversation_takes_until_it_is_cleared(house, model):
+async def test_a_snapshot_has_the_size_of_the_context_until_it_is_cleared(house, model):
     talk = await house.create("openai", await model(text("one", usage=Tokens(input=30, output=4))))
     assert (await talk.ask("attach"))["context"] == 0
     await talk.ask("prompt", message="go")
@@ -122,7 +122,7 @@ async def test_a_snapshot_shows_the_reply_that_is_arriving(house, model, vendor)
 
 
 @pytest.mark.parametrize(("epoch", "seq", "reason"), [("another", 1, "epoch"), (None, 9_999, "future")])
-async def test_a_cursor_that_does_not_hold_gets_a_snapshot_with_the_reason(house, model, epoch, seq, reason):
+async def test_a_cursor_that_is_not_valid_here_gets_a_snapshot_with_the_reason(house, model, epoch, seq, reason):
     talk = await house.create("openai", await model(text("hi")))
     await talk.run()
     late = await house.follow(talk.id, after={"epoch": epoch or talk.epoch, "seq": seq})
@@ -132,7 +132,7 @@ async def test_a_cursor_that_does_not_hold_gets_a_snapshot_with_the_reason(house
 
 
 @pytest.mark.parametrize("cursor", [{"epoch": "e"}, {"epoch": "e", "seq": "1"}, {"epoch": "e", "seq": 1.5}, 7])
-async def test_what_is_no_cursor_is_a_bad_request(house, model, cursor):
+async def test_an_invalid_cursor_is_a_bad_request(house, model, cursor):
     talk = await house.create("openai", await model())
     assert await talk.refused("attach", after=cursor) == "bad_request"
 
@@ -196,7 +196,7 @@ async def test_everybody_sees_who_is_there(house, model):
 # --- clients that leave, or do not read -------------------------------------------------------------------------------
 
 
-async def test_work_goes_on_when_every_client_has_left(house, model, vendor):
+async def test_work_continues_when_every_client_has_left(house, model, vendor):
     gate = asyncio.Event()
     server = await model(ScriptedReply([TextPart(["a"]), Gate(gate), TextPart(["b"])]))
     talk = await house.create(vendor, server)
@@ -291,7 +291,7 @@ FLOODS = {"the client read nothing": 12, "MiB were waiting": 20}
 
 
 @pytest.mark.parametrize("reason", FLOODS)
-async def test_a_client_that_does_not_read_is_cut_and_told_and_nobody_else_loses_anything(
+async def test_a_client_that_does_not_read_is_disconnected_with_the_reason_and_no_other_loses_anything(
     house, model, cut_notice, reason
 ):
     server = await model(ScriptedReply([TextPart([PIECE] * FLOODS[reason])], joined=True), text("after"))

@@ -115,7 +115,7 @@ async def test_a_run_ends_before_the_request_that_nothing_is_left_for_and_what_w
     assert len(server.requests) == 1
 
 
-async def test_no_retry_is_sent_when_the_first_try_may_have_cost_what_was_left(budgeted):
+async def test_no_retry_is_sent_when_the_first_try_may_have_used_up_the_budget(budgeted):
     house, asked = await budgeted(DAY_USD=UNKNOWN_USD), []
 
     async def serve(reader, writer):
@@ -211,7 +211,7 @@ async def test_a_long_prompt_counts_although_its_request_was_aborted(budgeted, m
     assert 0.25 < row["estimated_usd"] < 0.35
 
 
-async def test_nobody_pays_for_a_vendor_that_cannot_be_reached(budgeted):
+async def test_an_unreachable_vendor_costs_nothing(budgeted):
     house = await budgeted(DAY_USD=0.01)
     talk = await begin(house, None, base_url="http://127.0.0.1:9")
     await talk.ask("prompt", message="go")
@@ -225,7 +225,7 @@ async def test_nobody_pays_for_a_vendor_that_cannot_be_reached(budgeted):
 # --- restarts -------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_spent_today_still_counts_after_a_restart(budgeted, model):
+async def test_costs_of_today_still_count_after_a_restart(budgeted, model):
     server = await model(quarter("one"), quarter("two"))
     first = await begin(await budgeted(DAY_USD=0.3, SESSION_USD=0.2), server)
     await first.run()

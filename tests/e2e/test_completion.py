@@ -60,7 +60,7 @@ async def test_the_file_that_is_meant_comes_first(house, git, talk):
     assert await files(talk, "nothing like it") == []
 
 
-async def test_what_git_ignores_is_left_out_and_what_is_new_or_in_a_submodule_is_not(house, git, talk, tmp_path):
+async def test_ignored_files_are_left_out_and_new_ones_and_submodules_are_not(house, git, talk, tmp_path):
     write(tmp_path / "library", "inner.py")
     git("init", at=tmp_path / "library")
     git("add", ".", at=tmp_path / "library")
@@ -85,7 +85,7 @@ async def test_what_git_ignores_is_left_out_and_what_is_new_or_in_a_submodule_is
     ]
 
 
-async def test_without_git_a_walk_finds_what_is_not_somebody_elses(house, talk):
+async def test_without_git_a_walk_finds_the_users_files(house, talk):
     write(house.cwd, "a.py", "src/b.py", "src/build", ".env", ".venv/c.py", "node_modules/d/e.js", "out/f.o")
     (house.cwd / ".gitignore").write_text("out/\n")
     assert sorted(await files(talk, "")) == ["a.py", "src/", "src/b.py", "src/build"]
@@ -129,7 +129,7 @@ async def test_a_directory_cannot_bring_its_own_git(house, talk, tmp_path):
 
 
 @pytest.mark.parametrize("has_git", [True, False])
-async def test_names_that_nobody_types_are_left_out(house, git, talk, has_git):
+async def test_unusable_names_are_left_out(house, git, talk, has_git):
     write(house.cwd, "good näme.py")
     if has_git:
         git("init")
@@ -200,7 +200,7 @@ async def test_commands_are_those_of_the_daemon_of_extensions_and_skills(house, 
     assert await talk.refused("complete", kind="planet", text="") == "bad_request"
 
 
-async def test_a_skill_with_a_name_that_nobody_types_is_left_out(house, talk):
+async def test_a_skill_with_an_unusable_name_is_left_out(house, talk):
     for name in (b"good", b"not\xffutf8", b"es\x1bcape"):
         skill = house.place.home / "skills" / os.fsdecode(name)
         skill.mkdir(parents=True)
@@ -260,13 +260,13 @@ async def test_the_branch_is_told_of_repositories_worktrees_and_single_commits(h
 
 
 @pytest.mark.parametrize("head", [b"", b"\xff", b"ref: refs/heads/a\x1b]0;b\n", b"root:x:0:0\n"])
-async def test_what_is_no_head_is_no_branch(house, talk, head):
+async def test_an_invalid_head_is_no_branch(house, talk, head):
     (house.cwd / ".git").mkdir()
     (house.cwd / ".git" / "HEAD").write_bytes(head)
     assert await branch(talk) == (None, False)
 
 
-async def test_a_named_pipe_in_place_of_a_head_keeps_nobody_waiting(house, talk):
+async def test_a_named_pipe_in_place_of_a_head_blocks_nothing(house, talk):
     (house.cwd / ".git").mkdir()
     os.mkfifo(house.cwd / ".git" / "HEAD")
     assert await branch(talk) == (None, False)
@@ -275,7 +275,7 @@ async def test_a_named_pipe_in_place_of_a_head_keeps_nobody_waiting(house, talk)
 # --- what a list tells ----------------------------------------------------------------------------------------
 
 
-async def test_a_list_tells_who_works_who_needs_somebody_and_who_has_failed(house, model):
+async def test_a_list_shows_working_waiting_and_failed_sessions(house, model):
     asks = await house.create(
         "openai", await model(calls(CallPart("bash", {"command": "true"})), text("ok")), mode="ask"
     )

@@ -42,7 +42,7 @@ async def begin_draining(client, pid=None):
             pass
 
 
-async def test_a_run_stops_after_its_calls_and_goes_on_after_the_restart(draining, model):
+async def test_a_run_stops_after_its_calls_and_continues_after_the_restart(draining, model):
     server = await model(WAITS, text("It went on."))
     async with draining() as house:
         os.mkfifo(house.cwd / "go")
@@ -68,7 +68,7 @@ async def test_a_run_stops_after_its_calls_and_goes_on_after_the_restart(drainin
         assert (await again.texts())[-1] == ("assistant", ["It went on."])
 
 
-async def test_a_run_that_waits_for_a_retry_stops_at_once_and_can_be_gone_on_with(draining, model):
+async def test_a_run_that_waits_for_a_retry_stops_at_once_and_can_be_continued(draining, model):
     server = await model(Refusal(503, headers={"retry-after": "25"}), text("It went on."))
     async with draining() as house:
         talk = await house.create("openai", server)

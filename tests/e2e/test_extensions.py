@@ -79,7 +79,7 @@ async def test_an_extension_of_one_session_is_seen_by_no_other(shop, model):
     assert ["mine" in str(request.body["tools"]) for request in server.requests] == [True, False]
 
 
-async def test_a_tool_that_nobody_has_is_named_when_the_run_starts(shop, model, look):
+async def test_an_unknown_tool_is_named_when_the_run_starts(shop, model, look):
     server = await model(text("hi"))
     talk = await shop.open(server, tools=["read", "fly"])
     notice = look.only(await talk.run(), "notice")[0]
@@ -150,7 +150,7 @@ async def test_a_command_whose_session_is_closed_meanwhile_says_so(shop, model, 
     assert (response["code"], response["error"]) == ("conflict", "the session was closed before slow answered")
 
 
-async def test_a_panel_is_shown_worked_with_keys_and_stands_in_the_snapshot(shop, model):
+async def test_a_panel_is_shown_takes_keys_and_is_in_the_snapshot(shop, model):
     shop.install("todo")
     talk = await shop.open(await model(text("-")))
     await talk.ask("run_command", name="todo", args="write tests")
@@ -254,7 +254,7 @@ async def test_what_a_person_s_command_submits_is_run_also_after_an_abort(shop, 
     assert look.only(events, "user_message")[0]["content"][0]["text"] == "from the extension"
 
 
-async def test_a_note_stands_in_the_snapshot_until_the_next_prompt(shop, model):
+async def test_a_note_is_in_the_snapshot_until_the_next_prompt(shop, model):
     shop.write("notes", '@ext.command("note")\ndef note(args):\n    ext.notify("info", args)')
     talk = await shop.open(await model(text("hi")))
     await talk.ask("run_command", name="note", args="careful")

@@ -74,7 +74,7 @@ FIRST = ["prompt 1", "answer 1"]
 # --- rewind -----------------------------------------------------------------------------------------------------
 
 
-async def test_after_a_rewind_the_model_and_people_see_the_conversation_as_it_goes_on(talk):
+async def test_after_a_rewind_the_model_and_clients_see_the_new_branch(talk):
     await talk.ask("session.rewind", seq=talk.seqs[1])
     (told,) = await talk.until("rewound")
     assert told["to"] == talk.seqs[1]
@@ -85,7 +85,7 @@ async def test_after_a_rewind_the_model_and_people_see_the_conversation_as_it_go
     assert [words(message["content"])[0] for message in snapshot["messages"]] == [*FIRST, "other", "answer 4"]
 
 
-async def test_what_was_left_behind_can_be_looked_at_and_gone_back_to(talk):
+async def test_an_abandoned_branch_can_be_read_and_restored(talk):
     await talk.ask("session.rewind", seq=talk.seqs[1])
     assert await seen(talk, at=talk.seqs[3]) == [*FIRST, "prompt 2", "answer 2"]
     await talk.ask("session.rewind", seq=talk.seqs[3])
@@ -117,7 +117,7 @@ async def test_a_busy_session_is_not_rewound(busy):
     await busy.ask("session.rewind", seq=first["seq"])
 
 
-async def test_one_goes_back_neither_to_what_is_no_message_nor_among_calls(house, model):
+async def test_a_rewind_goes_neither_to_other_records_nor_between_calls(house, model):
     talk = await house.create("openai", await model(calls(CallPart("bash", {"command": "true"})), text("done")))
     await talk.run("go")
     asked, wanted, answered, _ = (message["seq"] for message in await history(talk))
@@ -132,7 +132,7 @@ async def test_one_goes_back_neither_to_what_is_no_message_nor_among_calls(house
 # --- fork and tree ----------------------------------------------------------------------------------------------
 
 
-async def test_a_fork_goes_on_by_itself_with_what_both_share(house, talk):
+async def test_a_fork_continues_independently_from_the_shared_records(house, talk):
     made = await talk.ask("session.fork", seq=talk.seqs[1], name="branch")
     assert (made["session"]["name"], made["session"]["cwd"]) == ("branch", str(house.cwd))
     fork = await house.follow(made["session"]["id"])
@@ -228,7 +228,7 @@ async def test_an_export_has_every_record_with_the_data_of_images_and_every_even
     assert [line for line in lines if "seq" in line] == shown
 
 
-async def test_a_markdown_export_is_the_conversation_as_it_goes_on(talk):
+async def test_a_markdown_export_has_the_current_branch(talk):
     await talk.ask("session.rewind", seq=talk.seqs[1])
     await talk.run("other")
     told = await exported(talk, "markdown")
@@ -236,7 +236,7 @@ async def test_a_markdown_export_is_the_conversation_as_it_goes_on(talk):
     assert told.index("answer 1") < told.index("**Rewound**") < told.index("other")
 
 
-async def test_an_export_that_is_imported_goes_on_where_it_was(house, talk, tmp_path):
+async def test_an_imported_export_continues_where_it_was(house, talk, tmp_path):
     await talk.ask("session.rewind", seq=talk.seqs[1])
     file = written(tmp_path, await exported(talk))
     made = await talk.client.ask("session.import", path=file)

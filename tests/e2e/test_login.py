@@ -106,7 +106,7 @@ async def test_without_any_key_such_a_session_has_the_first_vendor(house):
     assert created["session"]["provider"] == "anthropic"
 
 
-async def test_a_session_that_was_blocked_goes_on_with_the_next_prompt(house):
+async def test_a_blocked_session_continues_with_the_next_prompt(house):
     admin, talk = await session_without_key(house)
     answer = await talk.client.answer("prompt", session=talk.id, message="go")
     assert answer["code"] == "blocked"
@@ -131,7 +131,7 @@ async def test_the_key_goes_to_the_vendor_and_is_found_nowhere_else(house_with, 
     assert [path.name for path in files if KEY.encode() in path.read_bytes()] == []
 
 
-async def test_what_is_no_key_is_refused_without_being_repeated(house):
+async def test_an_invalid_key_is_refused_without_being_repeated(house):
     admin = await house.connect(role="admin")
     for wrong in ("", "  ", "two words", f"{KEY}\x1b[2J", f"{KEY}é", KEY * 1000):
         answer = await admin.answer("auth.login", provider="openai", api_key=wrong)

@@ -66,14 +66,14 @@ async def test_everybody_sees_who_looks_and_who_types(house, model):
     assert (await talk.ask("presence"))["clients"] == seen
 
 
-async def test_whoever_asks_is_told_who_it_is(house, model):
+async def test_a_client_can_ask_for_its_identity(house, model):
     talk = await house.create("openai", await model())
     (other,) = await crowd(house, talk, count=1)
     first, second = [await one.ask("presence") for one in (talk, other)]
     assert [first["you"], second["you"]] == [client["id"] for client in first["clients"]]
 
 
-async def test_what_has_not_changed_is_not_told(house, model):
+async def test_unchanged_values_are_not_sent(house, model):
     talk = await house.create("openai", await model())
     await look(talk, focused=True)
     await talk.ask("ping")
@@ -108,7 +108,7 @@ async def test_the_end_of_a_run_calls_the_client_that_was_looked_at_last(house, 
     assert [attention(one) for one in (talk, first, never)] == [[], [], []]
 
 
-async def test_whoever_has_typed_since_is_nearer_than_whoever_has_looked(house, model):
+async def test_typing_outranks_looking_for_presence(house, model):
     talk = await house.create("openai", await model(text("hi")))
     first, second = await crowd(house, talk, count=2)
     await look(second, focused=True)
@@ -118,7 +118,7 @@ async def test_whoever_has_typed_since_is_nearer_than_whoever_has_looked(house, 
     assert [len(attention(one)) for one in (first, second)] == [1, 0]
 
 
-async def test_nobody_is_called_while_somebody_looks(house, model):
+async def test_no_notification_is_sent_while_a_client_has_focus(house, model):
     talk = await house.create("openai", await model(text("one"), text("two")))
     (other,) = await crowd(house, talk, count=1)
     await look(talk, focused=False)
@@ -147,7 +147,7 @@ async def test_nor_when_another_one_did(house, model):
     assert [len(attention(one)) for one in (talk, script)] == [1, 0]
 
 
-async def test_nobody_is_called_for_a_run_that_was_short(house_after, model):
+async def test_no_notification_is_sent_for_a_short_run(house_after, model):
     house = await house_after(3600)
     talk = await house.create("openai", await model(text("hi")))
     await look(talk, focused=False)
@@ -178,7 +178,7 @@ async def test_a_run_that_fails_says_why(house, model):
     assert sentence.startswith("a\\x1b[31m: failed: ")
 
 
-async def test_whoever_aborts_a_run_knows_that_it_has_ended(house, model):
+async def test_an_abort_returns_after_the_end_of_the_run(house, model):
     talk = await house.create("openai", await model(ScriptedReply([TextPart(["Once "]), Hang()])))
     await look(talk, focused=False)
     await talk.ask("prompt", message="go")

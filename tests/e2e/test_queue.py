@@ -54,7 +54,7 @@ async def test_every_client_sees_the_same_queue_with_its_senders(house, model, l
     assert await talk.until("done")
 
 
-async def test_after_an_abort_what_waits_is_held_until_the_next_prompt_and_goes_on_in_order(house, model, vendor, look):
+async def test_after_an_abort_queued_inputs_are_held_until_the_next_prompt_and_run_in_order(house, model, vendor, look):
     talk, _ = await three_waiting(house, model, vendor)
     await talk.ask("abort")
     events = await talk.until("done")

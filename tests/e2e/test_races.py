@@ -20,7 +20,7 @@ async def asked(process, server, **options):
     return talk, (await talk.until("approval_requested"))[-1]
 
 
-async def test_a_question_outlives_a_stop_and_a_command_line_that_answers_it_goes_on_with_the_run(process, model):
+async def test_a_question_survives_a_stop_and_its_answer_on_the_command_line_continues_the_run(process, model):
     talk, question = await asked(process, await model(*WRITE))
     process.restart(signal.SIGTERM)
     talk = await process.follow(talk.id, after={"epoch": talk.epoch, "seq": question["seq"]})

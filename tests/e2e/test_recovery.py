@@ -136,7 +136,7 @@ def said(received, role):
 # --- an input, a request --------------------------------------------------------------------------------------
 
 
-async def test_inputs_that_had_not_started_wait_in_their_order_and_run_once_when_somebody_goes_on(crash, look):
+async def test_queued_inputs_wait_in_their_order_and_run_once_after_a_continue(crash, look):
     case = await crash(ScriptedReply([Hang()]), *[text("fine")] * 4)
     await case.talk.ask("prompt", message="first")
     waiting = [await case.talk.ask("prompt", message=message, sender="me") for message in ("b", "c")]
@@ -158,7 +158,7 @@ async def test_inputs_that_had_not_started_wait_in_their_order_and_run_once_when
     assert await case.talk.state() == "idle"
 
 
-async def test_a_request_in_flight_is_sent_again_when_somebody_goes_on_and_its_cost_is_unknown(crash, look):
+async def test_a_request_in_flight_is_sent_again_after_a_continue_and_its_cost_is_unknown(crash, look):
     case = await crash(ScriptedReply([TextPart(["Half a "]), Hang()]), text("A whole answer."))
     await case.talk.ask("prompt", message="go")
     await case.talk.until("text_delta")
@@ -179,7 +179,7 @@ async def test_a_request_in_flight_is_sent_again_when_somebody_goes_on_and_its_c
     assert await case.talk.texts() == [("user", ["go"]), ("assistant", ["A whole answer."])]
 
 
-async def test_an_input_that_was_to_join_waits_and_joins_what_goes_on(crash, process, outcomes):
+async def test_an_input_that_was_to_join_waits_and_joins_the_continued_run(crash, process, outcomes):
     os.mkfifo(process.cwd / "go")
     case = await crash(calls(CallPart("bash", {"command": "echo started; read < go"})), text("fine"))
     await case.talk.ask("prompt", message="go")
@@ -314,7 +314,9 @@ async def test_a_call_is_not_repeated_when_its_extension_is_gone(crash, hazard, 
     assert (hazard.seen(), outcomes(case.server.requests[1])) == (["runs"], [INTERRUPTED])
 
 
-async def test_a_prompt_instead_of_going_on_closes_what_was_cut_and_repeats_nothing(crash, hazard, look, outcomes):
+async def test_a_prompt_instead_of_a_continue_closes_the_interrupted_run_and_repeats_nothing(
+    crash, hazard, look, outcomes
+):
     case = await crash(
         calls(CallPart("idempotent", {"n": 1}), CallPart("write", {"path": "x"})), text("fine"), env=hazard.shop.env
     )
@@ -330,7 +332,7 @@ async def test_a_prompt_instead_of_going_on_closes_what_was_cut_and_repeats_noth
     assert await case.talk.refused("run_command", name="continue") == "conflict"
 
 
-async def test_an_abort_of_what_goes_on_gives_every_call_an_end(crash, hazard, look):
+async def test_an_abort_of_a_continued_run_gives_every_call_an_end(crash, hazard, look):
     case = await crash(
         calls(CallPart("idempotent", {"n": 1}), CallPart("write", {"path": "x"})), text("fine"), env=hazard.shop.env
     )
@@ -372,7 +374,7 @@ async def test_there_is_nothing_to_go_on_with_before_the_first_prompt_and_after_
     await talk.ask("abort")
 
 
-async def test_a_summary_that_was_cut_is_asked_for_again_and_not_gone_on_with(crash):
+async def test_an_interrupted_summary_is_requested_again_and_not_continued(crash):
     case = await crash(text("hi"), ScriptedReply([Hang()]))
     await case.talk.run()
     await case.talk.ask("compact")

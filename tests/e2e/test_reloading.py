@@ -47,7 +47,7 @@ async def test_new_sessions_begin_with_what_it_says_now(house, admin, config, mo
     assert len(server.requests) == 1
 
 
-async def test_a_budget_counts_what_was_spent_before_it_was_set(house, admin, config, model):
+async def test_a_budget_counts_earlier_costs(house, admin, config, model):
     talk = await house.create("anthropic", await model(text("one"), text("two")))
     await talk.run()
     config("[budget]\nday_tokens = 10\n")

@@ -119,7 +119,7 @@ async def test_a_tools_output_shows_while_it_runs(house, model, vendor, look):
     assert "working" in look.only(rest, "tool_result")[0]["content"][0]["text"]
 
 
-async def test_an_unknown_tool_and_broken_arguments_are_answered_and_the_run_goes_on(house, model, vendor, look):
+async def test_an_unknown_tool_and_broken_arguments_are_answered_and_the_run_continues(house, model, vendor, look):
     server = await model(
         calls(CallPart("fly", {}), CallPart("read", raw='{"path": "a'), CallPart("read", raw='["a"]')), text("I see.")
     )
@@ -136,7 +136,7 @@ async def test_an_unknown_tool_and_broken_arguments_are_answered_and_the_run_goe
     assert len(server.requests) == 2
 
 
-async def test_the_model_sees_what_was_said_and_done(house, model, vendor, results):
+async def test_the_model_sees_the_whole_conversation(house, model, vendor, results):
     (house.cwd / "a").write_text("walrus")
     server = await model(calls(CallPart("read", {"path": "a"})), text("ok"), text("again"))
     talk = await house.create(vendor, server, append_system_prompt=["Answer in Latin."])
@@ -165,7 +165,7 @@ async def test_thinking_goes_back_to_the_model_but_is_not_shown(house, model, lo
     assert "hm hm" in str(server.requests[1].messages)
 
 
-async def test_the_step_limit_is_an_error_and_the_next_prompt_goes_on(house, model, vendor, look):
+async def test_the_step_limit_is_an_error_and_the_next_prompt_continues(house, model, vendor, look):
     more = calls(CallPart("glob", {"pattern": "*"}))
     server = await model(more, more, text("finished"))
     talk = await house.create(vendor, server, max_steps=2)
@@ -188,7 +188,7 @@ async def test_an_empty_reply_ends_the_run_and_leaves_a_legal_history(house, mod
 # --- failures ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_busy_vendor_is_asked_again_and_each_time_is_told(house, model, vendor, look):
+async def test_a_busy_vendor_is_asked_again_and_each_retry_is_shown(house, model, vendor, look):
     busy = Refusal(HTTP_BUSY[vendor], headers=SOON)
     server = await model(busy, Refusal(429, headers=SOON), text("at last"))
     talk = await house.create(vendor, server)

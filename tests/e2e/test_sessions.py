@@ -60,7 +60,7 @@ async def test_everybody_hears_of_what_becomes_of_a_session(house, model):
     assert await talk.refused("get_state") == "not_found"
 
 
-async def test_what_is_changed_counts_from_the_next_run_on(house, model):
+async def test_changes_apply_from_the_next_run(house, model):
     server = await model(text("one"), text("two"), text("three"))
     talk = await house.create("openai", server, model="gpt-4o")
     await talk.run()

@@ -112,7 +112,7 @@ async def test_the_model_sees_it_with_the_next_prompt(house, model, vendor):
     assert "walrus" in await asked(server)
 
 
-async def test_the_model_does_not_see_what_is_for_people_only(house, model):
+async def test_the_model_does_not_see_text_for_the_user_only(house, model):
     server = await model(text("hi"))
     talk = await house.create("openai", server)
     await shell(talk, "echo walrus", context=False)

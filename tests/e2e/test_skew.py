@@ -49,7 +49,7 @@ def test_two_versions_agree_on_the_newest_protocol_of_both_or_on_none(client, da
     assert agreed(spoken(client), spoken(daemon)) == max(both, default=None)
 
 
-def test_a_refusal_names_both_and_says_who_is_older():
+def test_a_refusal_names_both_versions_and_which_is_older():
     assert refusal("zot 0.1.0", (1, 1), (3, 4), "0.4.0") == (
         "zot 0.1.0 speaks protocol 1, zotd 0.4.0 speaks 3 to 4: zot 0.1.0 is older, update it"
     )
@@ -66,7 +66,7 @@ def test_versions_are_compared_as_numbers(one, other):
 
 
 @pytest.mark.parametrize("number", NUMBERS)
-async def test_clients_of_all_versions_say_of_a_daemon_how_it_stands_to_them(tmp_path, number):
+async def test_clients_of_all_versions_compare_their_version_with_the_daemons(tmp_path, number):
     with DaemonProcess(tmp_path, wrapper=as_version(number)) as daemon:
         said = await of_all(lambda client: _status(client, daemon.place.env))
     for client, status in zip(NUMBERS, said, strict=True):
@@ -76,7 +76,7 @@ async def test_clients_of_all_versions_say_of_a_daemon_how_it_stands_to_them(tmp
         assert status.get("error") == (None if shares else refusal(*refused))
 
 
-async def test_a_run_goes_on_while_clients_of_all_versions_come(tmp_path, model):
+async def test_a_run_continues_while_clients_of_all_versions_connect(tmp_path, model):
     number = NUMBERS[2]
     async with AsyncExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(tmp_path, wrapper=as_version(number)))

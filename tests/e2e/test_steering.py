@@ -47,7 +47,7 @@ async def test_an_input_joins_behind_the_calls_that_run_and_the_model_reads_it_w
     assert (await talk.ask("queue.list"))["items"] == []
 
 
-async def test_a_run_whose_model_is_done_goes_on_with_those_that_join_it_in_their_order(house, model, vendor, look):
+async def test_a_finished_run_continues_with_joining_inputs_in_their_order(house, model, vendor, look):
     gate = asyncio.Event()
     server = await model(
         ScriptedReply([TextPart(["The first "]), Gate(gate), TextPart(["answer."])]), text("The second answer.")

@@ -47,8 +47,8 @@ async def test_it_stops_beside_a_question_which_the_next_one_still_asks(process,
     assert (process.cwd / "a.txt").read_text() == "one\n"
 
 
-async def test_it_waits_for_a_call_of_an_extension_about_which_somebody_is_asked(process, model, results):
-    """Its tool runs, and would be cut: whoever decides later would decide about nothing."""
+async def test_it_waits_for_a_call_of_an_extension_that_needs_an_approval(process, model, results):
+    """Its tool runs, and would be cut: a later decision would have no effect."""
     shop = Shop(process)
     (process.place.home / "config.toml").write_text('[[rules]]\ntool = "outer"\naction = "allow"\n')
     nest(shop, "outer")

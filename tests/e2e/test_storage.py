@@ -149,7 +149,7 @@ async def test_a_session_that_fails_takes_no_other_with_it(process, model, limit
     assert (await large.run("fits too"))[-1]["type"] == "done"
 
 
-async def test_whatever_the_disk_does_what_was_accepted_is_stored_and_what_was_refused_is_not(process, model, limit):
+async def test_whatever_the_disk_does_exactly_the_accepted_input_is_stored(process, model, limit):
     server = await model(lambda _: text("fine"))
     talks = [await process.create("openai", server) for _ in range(3)]
     answers: dict[str, dict[str, object]] = {}

@@ -25,7 +25,7 @@ async def test_thinking_is_in_no_message_and_in_no_replay(house, model, vendor):
     assert "walrus" not in str(page)
 
 
-async def test_where_guards_see_the_text_first_nobody_reads_what_is_thought(house, model, shop):
+async def test_where_guards_see_the_text_first_reasoning_is_not_streamed(house, model, shop):
     shop.write(
         "censor",
         """

@@ -102,7 +102,7 @@ async def test_results_of_the_step_before_are_kept_over_an_outage(house, model, 
     assert "ran" in results(server.requests[-1])[0]
 
 
-async def test_a_run_that_waited_when_the_daemon_was_killed_goes_on_when_a_person_says_so(process, model, look):
+async def test_a_run_that_waited_when_the_daemon_was_killed_continues_on_request(process, model, look):
     server = await model(Refusal(529, headers=LONG), text("at last"))
     talk = await process.create("anthropic", server)
     await talk.ask("prompt", message="go")

@@ -133,7 +133,7 @@ async def test_a_flood_that_the_crash_interrupts_is_read_on(place):
     assert await counted(place) == Count(first.pid, 3)
 
 
-async def test_a_call_that_the_crash_cuts_is_answered_to_nobody_and_runs_once(place, tmp_path):
+async def test_a_call_interrupted_by_a_crash_gets_no_answer_and_runs_once(place, tmp_path):
     fifo, done = tmp_path / "gate", tmp_path / "gate.done"
     for path in (fifo, done):
         os.mkfifo(path)
@@ -165,7 +165,7 @@ async def test_a_stop_for_good_ends_it_and_leaves_nothing_in_the_store(place, en
     assert list((place.daemon.place.home / "run" / "children").iterdir()) == []
 
 
-async def test_a_stop_for_good_also_ends_what_nobody_came_back_to(place, ended):
+async def test_a_final_stop_also_ends_services_without_sessions(place, ended):
     first = await begun(place)
     place.crash()
     place.daemon.end()
@@ -216,7 +216,7 @@ async def test_without_a_store_it_is_ended_and_started_anew(place, tmp_path, end
     assert again.number == 1
 
 
-async def test_what_is_in_the_store_and_is_none_of_ours_to_go_on_with_is_let_go(place):
+async def test_foreign_entries_of_the_descriptor_store_are_released(place):
     forged = os.memfd_create("forged")
     os.write(forged, b' {"version":1,"mark":"0123456789abcdef"}\nready\n')
     for name in ("ext-", "ext-0123456789abcdef", "ext-0123456789abcdef-1", "ext-who knows", "somebody.socket"):

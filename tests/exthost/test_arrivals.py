@@ -57,7 +57,7 @@ async def test_a_directory_is_told_however_deep_it_comes_and_when_it_goes(arriva
     assert told.times == 3
 
 
-async def test_what_is_there_and_what_is_something_else_is_not_told(arrivals, tmp_path):
+async def test_existing_and_unrelated_files_are_not_reported(arrivals, tmp_path):
     there, told, other = tmp_path / "there", Told(), Told()
     there.mkdir()
     await arrivals.watch([there], told)

@@ -31,7 +31,7 @@ async def test_an_earlier_deadline_overtakes_a_later_one(calls):
     calls.fail_all("was stopped")
 
 
-async def test_what_was_not_sent_is_not_given_up(calls):
+async def test_frames_that_were_not_sent_are_not_given_up(calls):
     calls, _, given_up = calls
 
     def refuse(_):

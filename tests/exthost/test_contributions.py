@@ -26,7 +26,7 @@ def test_subscriptions_add_up():
     assert registrations.take(ext.Subscribe((), ("rain", "tool_call"))) == "these events cannot be intercepted: rain"
 
 
-def test_what_is_taken_back_is_gone_and_channels_are_not_known_here():
+def test_a_withdrawn_registration_is_gone_and_channels_are_unknown_here():
     registrations = Registrations()
     registrations.take(ext.RegisterTool("t"))
     registrations.take(ext.RegisterCommand("c"))

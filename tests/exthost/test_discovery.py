@@ -87,9 +87,7 @@ def test_a_path_that_is_named_is_a_choice_of_its_own(find, place, tmp_path):
 
 
 @pytest.mark.parametrize(("content", "mode"), [("{", 0o600), ('{"enabled": {"a": 1}}', 0o600), ("{}", 0o622)])
-def test_without_knowing_what_is_switched_off_nothing_is_started_that_was_not_named(
-    content, mode, find, place, tmp_path
-):
+def test_with_an_unreadable_list_of_choices_only_named_extensions_start(content, mode, find, place, tmp_path):
     place(f"{GLOBAL}/a")
     place(f"{LOCAL}/b")
     choose(tmp_path, content)
@@ -130,7 +128,7 @@ def test_a_bad_one_costs_only_itself(find, place):
     ]
 
 
-def test_a_project_that_nobody_trusts_is_left_alone(find, place):
+def test_an_untrusted_project_is_not_loaded(find, place):
     place(f"{LOCAL}/a", exec=7)
     place(f"{GLOBAL}/b")
     found = find(trusted=False)
@@ -155,7 +153,7 @@ def test_without_a_project_only_the_home_counts(place, tmp_path):
     assert names(found.manifests) == ["b"]
 
 
-def test_a_location_that_leads_nowhere_is_told(find, place, tmp_path):
+def test_a_location_that_leads_nowhere_is_reported(find, place, tmp_path):
     place(f"{GLOBAL}/b")
     (tmp_path / "project/.zot").mkdir(parents=True)
     (tmp_path / LOCAL).symlink_to("extensions")
@@ -164,7 +162,7 @@ def test_a_location_that_leads_nowhere_is_told(find, place, tmp_path):
     assert list(found.errors.values()) == [f"{tmp_path}/{LOCAL} cannot be read: too many levels of symbolic links"]
 
 
-def test_where_nobody_can_look_there_is_no_directory(tmp_path):
+def test_an_unreadable_location_has_no_directory(tmp_path):
     assert is_directory(tmp_path)
     assert not is_directory(tmp_path / "nothing")
     assert not is_directory(tmp_path / ("x" * 5_000))

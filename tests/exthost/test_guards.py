@@ -41,7 +41,7 @@ async def ask(host, **args: object):
 # --- answers --------------------------------------------------------------------------------------------------
 
 
-async def test_nobody_is_asked_who_did_not_ask_for_it(workshop):
+async def test_only_guards_that_subscribed_are_asked(workshop):
     workshop.acting("good")
     async with workshop.host() as host:
         verdict = await ask(host, command="ls")
@@ -190,7 +190,7 @@ async def test_a_guard_that_fails_closed_refuses(workshop, behaviour):
         assert not (await host.guards.turn_start(ABOUT, 1)).is_blocked
 
 
-async def test_a_closed_guard_that_is_not_there_refuses_and_says_why(workshop):
+async def test_a_missing_guard_that_fails_closed_refuses_with_the_reason(workshop):
     workshop.extension("strict", ["sh", "-c", "exit 4"], on_failure={"tool_call": "closed"})
     workshop.acting("late", "silent", on_failure={"turn_start": "closed"})
     async with workshop.host(wait=False, limits=IMPATIENT) as host:

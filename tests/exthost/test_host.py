@@ -105,7 +105,7 @@ async def test_a_slow_one_is_waited_for_only_so_long(workshop):
         assert await host.wait_ready(0.05) == ["slow"]
 
 
-async def test_the_log_is_private_and_keeps_what_is_said_and_what_is_wrong(workshop):
+async def test_the_log_is_private_and_keeps_output_and_problems(workshop):
     workshop.script("chatty", "greet(); print('hi', file=sys.stderr, flush=True); write(b'oops\\n'); serve()")
     async with workshop.host() as host:
         await workshop.heard.until(lambda: workshop.heard.complaints)
@@ -117,7 +117,7 @@ async def test_the_log_is_private_and_keeps_what_is_said_and_what_is_wrong(works
     assert "[zot] wrote a line that is not a frame" in text
 
 
-async def test_a_data_directory_that_cannot_be_made_stops_nobody(workshop):
+async def test_a_data_directory_that_cannot_be_made_stops_no_extension(workshop):
     workshop.acting("x", "good", "x", data="separate")
     (workshop.home / "data").write_text("in the way")
     async with workshop.host() as host:
@@ -128,7 +128,7 @@ async def test_a_data_directory_that_cannot_be_made_stops_nobody(workshop):
 # --- tools ----------------------------------------------------------------------------------------------------
 
 
-async def test_a_tool_is_what_was_registered(workshop):
+async def test_a_tool_is_listed_as_registered(workshop):
     tool = {
         "name": "weather",
         "description": "Tells it.",
@@ -284,7 +284,7 @@ async def test_it_is_parked_after_five_crashes_and_a_reload_frees_it(workshop, t
         assert await run(host, "x") == (False, "{}")
 
 
-async def test_what_is_registered_late_counts_and_can_be_taken_back(workshop):
+async def test_late_registrations_count_and_can_be_withdrawn(workshop):
     source = """
 greet()
 for frame in frames():

@@ -57,7 +57,7 @@ async def probe(host: Host, bad: Misbehaviour) -> str:
 
 
 @pytest.mark.parametrize("bad", MISBEHAVIOURS, ids=lambda bad: bad.id)
-async def test_a_bad_extension_costs_only_itself(workshop, bad):
+async def test_a_bad_extension_harms_only_itself(workshop, bad):
     workshop.acting("good")
     workshop.extension(bad.name, bad.argv)
     heard = workshop.heard

@@ -19,7 +19,7 @@ def test_it_keeps_three_private_files(tmp_path):
     assert {stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()} == {0o600}
 
 
-def test_it_goes_on_where_the_last_one_ended_and_closes_what_others_could_read(tmp_path):
+def test_an_existing_log_is_continued_and_made_private(tmp_path):
     path = tmp_path / "x.log"
     path.write_bytes(b"x" * (FILE_BYTES - 4))
     path.chmod(0o644)
@@ -38,7 +38,7 @@ def test_our_lines_cannot_be_faked(tmp_path):
     assert (tmp_path / "x.log").read_bytes() == b"[zot] bad frame: \\n[zot] all is well\\x1b[2J \\udc00\n"
 
 
-def test_a_file_that_cannot_be_written_stops_nobody(tmp_path):
+def test_a_log_that_cannot_be_written_stops_no_extension(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
     log = ExtensionLog(tmp_path / "link")
     log.append(b"x\n")

@@ -110,7 +110,7 @@ def test_a_name_is_also_a_file_name(read, name):
         ({"permissions": None}, "`permissions` is reserved for later versions; remove it"),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(read, tmp_path, fields, sentence):
+def test_a_problem_is_one_sentence(read, tmp_path, fields, sentence):
     with pytest.raises(ManifestError) as caught:
         read(**fields)
     assert str(caught.value) == f"{tmp_path}/extension.json: {sentence}"
@@ -136,7 +136,7 @@ def test_a_pipe_is_not_waited_for(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "null", '"x"', "{}" + " " * 1024 * 1024])
-def test_what_is_no_object_is_no_manifest(read, content):
+def test_a_value_that_is_no_object_is_no_manifest(read, content):
     with pytest.raises(ManifestError, match=r"extension\.json: "):
         read(content)
 

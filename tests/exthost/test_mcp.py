@@ -107,7 +107,7 @@ def test_a_wrong_file_is_told_in_a_sentence(read, tmp_path, content, fault):
     assert read(content) == ({}, {str(tmp_path / "mcp.json"): f"FILE: {fault}"})
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path):
+def test_an_unreadable_file_is_reported(tmp_path):
     pipe = tmp_path / "mcp.json"
     os.mkfifo(pipe)
     assert servers(pipe, directory=tmp_path) == ([], {pipe: f"{pipe}: it is not a file"})

@@ -9,7 +9,7 @@ from zotd.exthost.host import ExtensionTimeouts
 from zotd.exthost.offers import UnknownCommandError
 
 
-async def test_conflicts_are_settled_by_the_load_order_and_told(workshop):
+async def test_conflicts_are_settled_by_the_load_order_and_reported(workshop):
     for name in ("b", "a"):
         workshop.acting(name, "good", "same")
     workshop.acting("c", "good", "help")

@@ -88,5 +88,5 @@ def test_an_end_is_told_with_the_last_words(code, last_words, sentence):
         ),
     ],
 )
-def test_a_failed_start_is_told(error, sentence):
+def test_a_failed_start_is_reported(error, sentence):
     assert why_not_started(error, ["prog"]) == sentence

@@ -190,7 +190,7 @@ async def test_a_host_that_looks_again_while_it_starts_starts_everything_once(wo
     await host.stop()
 
 
-async def test_what_is_found_again_while_it_is_stopped_is_started_again(workshop, monkeypatch):
+async def test_an_extension_found_again_while_it_stops_is_started_again(workshop, monkeypatch):
     monkeypatch.setattr(supervision, "LEAVE_S", 0.2)
     directory = workshop.acting("stubborn", "stubborn")
     async with workshop.host() as host, asyncio.TaskGroup() as group:

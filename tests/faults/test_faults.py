@@ -16,7 +16,7 @@ KILLS = 20
 
 
 @pytest.mark.timeout(240)  # 15 s on two cores that have nothing else to do
-async def test_what_was_accepted_outlives_every_kill_and_what_is_dangerous_runs_once():
+async def test_accepted_input_survives_every_kill_and_dangerous_calls_run_once():
     said: list[str] = []
     rows = await kills.run(Options(secrets.randbits(32), SHARE, KILLS, say=said.append))
     assert all(row.ok for row in rows), "\n".join([*said, *(row.line() for row in rows)])

@@ -68,7 +68,7 @@ def test_a_duel_that_went_wrong_is_found(tmp_path, answers, told, fault):
     assert fault in found
 
 
-def test_a_call_that_did_the_contrary_of_what_was_decided_is_found(tmp_path):
+def test_a_call_that_contradicts_its_decision_is_found(tmp_path):
     assert "contrary" in str(duels.Duel("a", {"ann": ANN, "ben": BEN}, {"ann": TOLD}).fault(tmp_path))
 
 

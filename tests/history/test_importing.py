@@ -102,7 +102,7 @@ ROUND = (
 # --- what the original has written ------------------------------------------------------------------------------
 
 
-async def test_the_model_sees_what_was_said_and_people_see_it_too(desk):
+async def test_an_imported_transcript_has_the_messages_and_their_events(desk):
     ledger = await desk.read(old.meta(), *ROUND)
     asked, wanted, answered, told = ledger.transcript.messages
     assert [asked.role, wanted.role, answered.role, told.role] == ["user", "assistant", "tool", "assistant"]
@@ -122,7 +122,7 @@ async def test_the_model_sees_what_was_said_and_people_see_it_too(desk):
     ]
 
 
-async def test_it_is_called_as_it_was_and_stands_where_it_stood_in_time(desk):
+async def test_an_imported_session_keeps_its_name_dates_and_settings(desk):
     ledger = await desk.read(old.meta(), *ROUND, old.rename("the directory"))
     row = ledger.row
     assert (row.name, row.cwd, row.state) == ("the directory", "/old/work", "idle")
@@ -226,7 +226,7 @@ async def test_a_file_with_something_wrong_in_it_becomes_nothing_and_its_line_is
     assert sentence in await desk.refused(*lines)
 
 
-async def test_what_was_read_before_the_wrong_line_is_gone_after_a_pause(desk):
+async def test_lines_read_before_an_invalid_one_are_dropped_after_a_pause(desk):
     many = [old.message("user", old.text("x" * 1000)) for _ in range(2000)]
     await desk.refused(old.meta(), *many, "nonsense\n")
     assert (await desk.archive.search("x" * 1000)).hits == []
@@ -277,7 +277,7 @@ async def test_two_at_once_make_one_session(desk):
     assert any(rows[0].id in str(outcome) for outcome in outcomes)
 
 
-async def test_what_is_no_file_of_the_user_is_not_even_waited_for(desk, tmp_path):
+async def test_a_path_that_is_no_file_of_the_user_is_refused_without_a_wait(desk, tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     assert "is not a file" in await desk.refuses(str(pipe))

@@ -88,7 +88,7 @@ async def tell_a_history(journal, choices, marches):
 
 @given(choices, marches)
 @settings(deadline=None, max_examples=150)
-def test_a_restart_sees_what_was_there_wherever_the_session_went_back_to(choices, marches):
+def test_a_restart_restores_the_branch_the_session_was_rewound_to(choices, marches):
     asyncio.run(tell_a_history(Memory(), choices, marches))
 
 
@@ -156,7 +156,7 @@ async def test_one_can_go_back_to_before_a_compaction_or_a_clear(session, record
     assert session.history.ledger.row.base == 1
 
 
-async def test_what_was_left_behind_can_be_gone_back_to(session):
+async def test_an_abandoned_branch_can_be_restored(session):
     _, first = await session.say()
     _, second = await session.say()
     await session.go_back(first)
@@ -179,7 +179,7 @@ async def test_an_input_that_waits_still_waits_afterwards(session):
 
 
 @pytest.mark.parametrize("seq", [0, 1, 99])
-async def test_what_is_no_message_cannot_be_gone_back_to(session, seq):
+async def test_a_record_that_is_no_message_is_no_target_of_a_rewind(session, seq):
     ledger = session.history.ledger
     await ledger.write([Shown(records.Note(time=TIME, level="warn", text="n"), [events.TurnStart(1)])], durable=False)
     with pytest.raises(CommandError, match=f"no message has the seq {seq}") as caught:

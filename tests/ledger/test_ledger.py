@@ -170,7 +170,7 @@ async def test_a_write_says_whether_it_must_survive_a_power_failure():
     assert [durable for _, _, durable, _ in journals.held] == [True, False]
 
 
-async def test_what_is_written_is_in_the_transcript_at_once():
+async def test_a_written_record_is_in_the_transcript_at_once():
     ledger = ledger_of(Journals())
     ledger.write([Shown(records.Input(time=TIME, id="i", content=[Text("x")]))], durable=True)
     assert list(ledger.transcript.waiting) == ["i"]
@@ -188,7 +188,7 @@ async def test_a_writer_that_was_cancelled_does_not_keep_the_events_back():
 # --- followers ------------------------------------------------------------------------------------------------
 
 
-async def test_a_follower_gets_what_is_shown_from_its_subscription_to_its_end(journal):
+async def test_a_follower_gets_the_events_from_its_subscription_to_its_end(journal):
     ledger = ledger_of(journal)
     await ledger.write([note("a", said())], durable=False)
     follower = followed(ledger)
@@ -200,7 +200,7 @@ async def test_a_follower_gets_what_is_shown_from_its_subscription_to_its_end(jo
     assert ([event.seq for event in follower.shown], ledger.followers) == ([2], 0)
 
 
-async def test_a_follower_that_leaves_while_it_is_told_takes_nobody_along(journal):
+async def test_a_follower_that_leaves_during_an_event_affects_no_other(journal):
     ledger = ledger_of(journal)
 
     class Leaver(Follower):
@@ -216,7 +216,7 @@ async def test_a_follower_that_leaves_while_it_is_told_takes_nobody_along(journa
     assert ([event.seq for event in leaver.shown], [event.seq for event in stayer.shown]) == ([1], [1, 2])
 
 
-async def test_records_without_events_disturb_nobody(journal):
+async def test_records_without_events_wake_no_follower(journal):
     ledger = ledger_of(journal)
     log: list[str] = []
     followed(ledger, log)
@@ -302,7 +302,7 @@ async def test_after_a_failure_nothing_more_reaches_the_journal():
     assert ledger.row.records == 1
 
 
-async def test_a_failure_nobody_waits_for_is_kept():
+async def test_a_failure_without_waiters_is_kept():
     journals = Journals()
     ledger = ledger_of(journals)
     ledger.write([note("a")], durable=True).cancel()

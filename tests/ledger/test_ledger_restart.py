@@ -95,13 +95,13 @@ async def tell_a_history(journal, choices, lives):
 
 @given(choices, lives)
 @settings(deadline=None, max_examples=200)
-def test_a_restart_that_reads_from_the_base_on_sees_what_was_there(choices, lives):
+def test_a_restart_that_reads_from_the_base_restores_the_transcript(choices, lives):
     asyncio.run(tell_a_history(Memory(), choices, lives))
 
 
 @given(choices, lives)
 @settings(deadline=None, max_examples=15, phases=[Phase.explicit, Phase.reuse, Phase.generate])
-def test_a_restart_from_disk_sees_what_was_there(tmp_path_factory, choices, lives):
+def test_a_restart_from_disk_restores_the_transcript(tmp_path_factory, choices, lives):
     async def on_disk():
         journal = await SqliteJournal.open(tmp_path_factory.mktemp("journal") / "zot.db")
         try:
@@ -126,7 +126,7 @@ async def test_an_input_that_waited_through_an_earlier_run_is_read_after_a_compa
     assert [message.role for message in anew.transcript.messages] == ["user", "assistant", "user", "assistant"]
 
 
-async def test_a_restart_does_not_read_what_was_compacted_or_cleared(journal):
+async def test_a_restart_does_not_read_compacted_or_cleared_records(journal):
     ledger = ledger_of(journal)
     for key in ("i", "j", "k"):
         prompt = records.Input(time=TIME, id=key, content=[Text(key)])

@@ -79,7 +79,7 @@ def test_requests_that_start_at_once_cannot_all_spend_the_last_dollar():
     assert spending.refusal(PLAIN, NOTHING) is None
 
 
-async def test_what_is_on_record_since_midnight_counts(clock):
+async def test_recorded_costs_since_midnight_count(clock):
     spending = Spending(BudgetSection(day_usd=1.0), now=clock)
     asked = []
 
@@ -143,7 +143,7 @@ def test_a_session_has_its_own_budget_or_the_configured_one(configured, settings
     assert (way or "") in (sentence or "")
 
 
-def test_what_is_left_is_shown_for_each_budget_that_there_is():
+def test_the_rest_of_each_budget_is_shown():
     spending = Spending(BudgetSection(day_usd=10.0))
     spend(spending, 4.0)
     spending.reserve(Tokens(input=5, cost_usd=1.0))

@@ -155,7 +155,7 @@ async def test_the_loser_learns_who_was_quicker_when_that_is_certain(slow):
         assert (await task).reason == "denied by the user: no"
 
 
-async def test_when_the_winners_decision_cannot_be_stored_nobody_has_decided(slow):
+async def test_a_decision_that_cannot_be_stored_does_not_count(slow):
     ended = []
 
     async def note_end(work):
@@ -206,7 +206,7 @@ async def test_other_arguments_come_back_with_the_answer_and_are_on_record(place
         ("allow", {"scope": "session", "choice": "prefix"}, "there are same (session or always)"),
     ],
 )
-async def test_a_decision_that_reaches_further_than_what_was_shown_is_refused(place, decision, fields, words):
+async def test_a_decision_with_a_wider_scope_than_was_shown_is_refused(place, decision, fields, words):
     async with asyncio.TaskGroup() as tasks:
         task, question = await place.asked(tasks)
         code, sentence = await place.refused(question, decision, **fields)
@@ -311,7 +311,7 @@ async def test_two_people_answer_and_one_of_them_wins_each_time(place):
 # --- after a restart --------------------------------------------------------------------------------------------------
 
 
-async def test_what_was_pending_is_pending_again_with_the_same_id_arguments_and_deadline(place):
+async def test_a_pending_request_is_restored_with_its_id_arguments_and_deadline(place):
     async with asyncio.TaskGroup() as tasks:
         task, question = await place.asked(tasks, ttl_s=3600)
         restarted = await place.restarted()
@@ -324,7 +324,7 @@ async def test_what_was_pending_is_pending_again_with_the_same_id_arguments_and_
         task.cancel()
 
 
-async def test_a_deadline_for_which_nobody_waits_is_kept_all_the_same(place):
+async def test_a_deadline_without_waiters_is_kept(place):
     async with asyncio.TaskGroup() as tasks:
         task, question = await place.asked(tasks, ttl_s=0.3)
         place.approvals.freeze()
@@ -337,7 +337,7 @@ async def test_a_deadline_for_which_nobody_waits_is_kept_all_the_same(place):
     assert (decision.decision, decision.by, decision.reason) == ("deny", "", "there was no decision within 0.3 s")
 
 
-async def test_a_decision_for_which_nobody_waits_is_kept_until_somebody_asks(place):
+async def test_a_decision_without_waiters_is_kept_until_it_is_asked_for(place):
     async with asyncio.TaskGroup() as tasks:
         task, question = await place.asked(tasks)
         restarted = await place.restarted()

@@ -36,7 +36,7 @@ def spelled(cwd):
 # --- previews ---------------------------------------------------------------------------------------------------------
 
 
-async def test_a_write_is_a_diff_with_what_is_there(shown, cwd):
+async def test_a_write_is_shown_as_a_diff_with_the_existing_file(shown, cwd):
     lines = [f"line {number}" for number in range(1, 21)]
     (cwd / "a.txt").write_text("\n".join(lines) + "\n")
     lines[1], lines[17] = "second", "eighteenth"
@@ -105,7 +105,7 @@ async def test_a_call_without_a_usable_path_is_its_arguments(shown, args):
     assert (await shown("write", **args)).startswith("{")
 
 
-async def test_what_is_no_text_or_too_long_is_not_compared(shown, cwd):
+async def test_binary_and_very_long_files_are_not_compared(shown, cwd):
     (cwd / "a.bin").write_bytes(b"\0\1")
     assert (await shown("write", path="a.bin", content="x")).startswith("a.bin, which is no text, is replaced")
     (cwd / "long").write_bytes(b"x" * (preview.COMPARED_BYTES + 1))
@@ -159,11 +159,11 @@ async def test_a_search_leads_also_to_where_its_pattern_goes(spelled, cwd):
 
 
 @pytest.mark.parametrize("args", [{}, {"path": None}, {"path": ["a"]}, {"path": ""}, {"path": "a\0"}])
-async def test_what_is_no_path_has_no_spelling(cwd, args):
+async def test_a_value_that_is_no_path_has_no_spelling(cwd, args):
     assert await paths_of("write", None, args, str(cwd)) == Paths()
 
 
-async def test_a_command_has_no_path_whatever_stands_beside_it(cwd):
+async def test_a_command_has_no_path_whatever_its_other_arguments(cwd):
     assert await paths_of("bash", None, {"command": "ls", "path": "a"}, str(cwd)) == Paths()
 
 

@@ -67,7 +67,7 @@ async def test_a_rule_that_is_added_is_saved_and_holds_at_once(home):
     assert (before.rules, book.policy(WorkspaceRules(), mode="ask", granted=()).rules) == ((), (new,))
 
 
-async def test_a_rule_that_cannot_be_saved_holds_for_nobody(home):
+async def test_a_rule_that_cannot_be_saved_does_not_apply(home):
     home.config.write_text("rules = [")
     book = home.book()
     for attempt in (book.check, book.add):

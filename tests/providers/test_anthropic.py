@@ -122,7 +122,7 @@ async def test_signed_and_redacted_thinking_goes_back_and_another_vendors_does_n
     ]
 
 
-async def test_blank_text_and_what_is_left_empty_by_it_is_not_sent(connect):
+async def test_blank_text_and_messages_left_empty_are_not_sent(connect):
     body = await asked(connect, asking(user("go"), said(content.Text(" \n")), user("still there?")))
     assert body["messages"] == [
         {
@@ -215,7 +215,7 @@ async def test_redacted_thinking_is_kept(connect, raw):
     "garbage",
     [b"data: {nonsense\n\n", b'data: {"no": "type"}\n\n', b"<html>a portal</html>"],
 )
-async def test_what_is_not_the_vendors_format_ends_the_reply_with_an_error(connect, raw, garbage):
+async def test_an_answer_in_another_format_ends_the_reply_with_an_error(connect, raw, garbage):
     async with raw(events(START), garbage) as server:
         with pytest.raises(ModelError) as raised:
             await parts_of(connect(server, "anthropic"))

@@ -66,7 +66,7 @@ def test_a_dated_id_is_the_same_model(catalog):
 @pytest.mark.parametrize(
     ("provider", "model"), [("anthropic", "nope"), ("ollama", "qwen3"), ("nobody", "gpt-4o"), ("openai", "")]
 )
-def test_what_nobody_knows_is_not_found_and_still_may_be_used(catalog, provider, model):
+def test_an_unknown_model_is_not_found_and_may_still_be_used(catalog, provider, model):
     assert catalog.find(provider, model) is None
     assert catalog.assumed(provider, model).context_window == 0
     assert catalog.price(provider, model, Tokens(10, 10)).cost_usd == 0

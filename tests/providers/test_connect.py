@@ -65,7 +65,7 @@ async def test_a_base_url_without_a_path_means_the_one_that_servers_of_this_dial
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
-async def test_no_proxy_stands_between_us_and_this_machine(connect, vendor, monkeypatch):
+async def test_requests_to_this_machine_use_no_proxy(connect, vendor, monkeypatch):
     for name in ("HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)
@@ -114,7 +114,7 @@ async def test_an_early_import_that_fails_prints_nothing(providers, monkeypatch,
     assert capfd.readouterr() == ("", "")
 
 
-async def test_what_is_garbage_when_a_later_session_warms_up_is_collected(providers):
+async def test_garbage_is_collected_when_a_later_session_warms_up(providers):
     class Circle:
         def __init__(self):
             self.itself = self

@@ -50,7 +50,7 @@ async def test_the_sdk_brings_the_key(connect):
     assert request.body["stream_options"] == {"include_usage": True}
 
 
-async def test_the_organisation_of_the_environment_is_told_to_nobody_else(connect, monkeypatch):
+async def test_the_organisation_of_the_environment_is_sent_to_no_other_vendor(connect, monkeypatch):
     monkeypatch.setenv("OPENAI_ORG_ID", "org-mine")
     async with ModelServer([script.text("ok")]) as server:
         await parts_of(connect(server, "deepseek"))
@@ -299,7 +299,7 @@ async def test_text_that_only_looks_like_a_tag_is_kept(connect, raw, text):
     assert reply.text() == text
 
 
-async def test_what_was_held_back_for_a_tag_is_kept_when_the_stream_is_cut(connect, raw):
+async def test_text_held_back_for_a_tag_is_kept_when_the_stream_is_cut(connect, raw):
     async with raw(chunk({"content": "<th"})) as server:
         got, error = await broken_off(connect(server, "openai"))
     assert (got[1:], error.failure) == ([TextChunk("<th")], Failure.CUT)

@@ -152,7 +152,7 @@ async def test_a_server_that_is_not_there_is_named(connect, vendor):
     assert raised.value.failure is Failure.UNREACHABLE
 
 
-async def test_what_was_sent_is_shown_before_the_reply_ends(connect, vendor):
+async def test_received_text_is_shown_before_the_reply_ends(connect, vendor):
     event = asyncio.Event()
     async with ModelServer(
         [ScriptedReply([script.TextPart(["now"]), Gate(event), script.TextPart(["later"])])]

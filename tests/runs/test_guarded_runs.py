@@ -172,7 +172,7 @@ async def test_a_call_that_is_refused_does_not_hold_up_the_one_beside_it():
     assert await bench.results() == [(True, "not this one"), (False, "two done")]
 
 
-async def test_what_is_on_record_before_a_tool_starts_are_the_arguments_that_it_gets():
+async def test_the_recorded_arguments_are_those_the_tool_gets():
     bench = Bench(Guard(), [tool := Tool("bash")])
     bench.guard.answers.put_nowait({"modified_args": {"a": 2}})
     tool.end.set()

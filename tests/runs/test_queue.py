@@ -74,7 +74,7 @@ def test_one_that_is_withdrawn_does_not_run():
         ("c", -5, "cab"),
     ],
 )
-def test_one_that_is_moved_stands_where_it_was_put(key, position, moved):
+def test_a_moved_input_keeps_its_new_place(key, position, moved):
     queue = queue_of("a", "b", "c")
     queue.move(key, position)
     assert "".join(order(queue)) == moved
@@ -125,7 +125,7 @@ def test_a_full_queue_that_is_held_takes_the_one_that_lets_it_go_on():
     assert refusal(lambda: queue.add(job("yet another"), held=True)) is Code.QUEUE_FULL
 
 
-def test_a_run_that_goes_on_comes_before_everything_that_waits():
+def test_a_continued_run_comes_before_queued_inputs():
     queue = queue_of("a")
     going_on = Job(lambda _: None, resumes=True)
     queue.put_first(going_on)
@@ -146,7 +146,7 @@ def test_inputs_that_join_leave_the_queue_together_in_their_order_and_the_others
     assert (queue.has_steering, queue.steering()) == (False, [])
 
 
-def test_one_that_was_moved_or_withdrawn_joins_where_it_stands_now_or_not_at_all():
+def test_a_moved_input_joins_at_its_new_place_and_a_withdrawn_one_never():
     queue = Queue()
     for key in "abc":
         queue.add(job(key, mode="steer"))
@@ -230,7 +230,7 @@ async def test_a_job_that_dies_with_the_daemon_is_cancelled_for_its_sender():
         await waiting.answered
 
 
-def test_a_job_whose_sender_was_told_long_ago_tells_nobody():
+def test_a_job_whose_sender_was_answered_long_ago_answers_no_more():
     job("a").fail(CommandError(Code.BLOCKED, "no key"))
 
 

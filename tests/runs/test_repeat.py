@@ -85,7 +85,7 @@ async def test_a_call_that_may_be_repeated_gets_its_arguments_and_its_key_again(
 
 
 @pytest.mark.parametrize("now", [None, Replay.NEVER, Replay.IDEMPOTENT, Replay.SAFE])
-async def test_what_was_promised_for_the_call_has_to_hold_now(now):
+async def test_a_call_is_repeated_only_if_its_tool_still_allows_it(now):
     tool = None if now is None else Tool(replay=now)
     found = await repeat(tool, started(), CONTEXT)
     assert (found.content, found.is_error, found.state) == ([Text(INTERRUPTED)], True, "unknown")
@@ -117,13 +117,13 @@ async def gone_on(*tools):
 
 
 @pytest.mark.looptime
-async def test_what_was_meant_to_follow_a_call_that_is_given_up_is_not_made_unless_it_only_looks():
+async def test_after_a_call_of_unknown_outcome_only_reading_calls_are_made():
     read, write = Tool("read", Replay.SAFE), Tool("write", Replay.NEVER)
     found = await gone_on(Tool(states=["unknown"]), read, write)
     assert (found["read"], found["write"], write.asked) == ("sent", NOT_RUN, [])
 
 
-async def test_what_was_meant_to_follow_a_call_that_is_known_is_made():
+async def test_after_a_call_of_known_outcome_the_next_calls_are_made():
     write = Tool("write", Replay.NEVER)
     found = await gone_on(Tool(states=["completed"]), write)
     assert found == {"send": "it is completed", "write": "sent"}

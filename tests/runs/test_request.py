@@ -78,7 +78,7 @@ async def test_a_request_that_was_answered_counts_with_the_vendor_s_figures():
 
 
 @pytest.mark.parametrize("failure", Failure)
-def test_a_request_that_failed_before_its_reply_costs_nothing_or_nobody_knows(failure):
+def test_a_request_that_failed_before_its_reply_costs_nothing_or_is_unknown(failure):
     till = Till()
     estimate = till.billing.begin()
     till.billing.admit()
@@ -167,7 +167,7 @@ async def test_nothing_is_sent_when_the_budget_of_the_day_or_of_the_session_is_u
         till.billing.admit()
 
 
-def test_what_was_set_aside_for_a_request_that_nobody_could_record_counts():
+def test_the_reserve_of_an_unrecorded_request_counts():
     till = Till()
     estimate = till.billing.begin()
     till.billing.admit()

@@ -149,7 +149,7 @@ def test_a_method_is_a_function_without_self():
         ("def f(*args): ...", r"f\(\) takes \*args or \*\*kwargs"),
         ("def f(**kwargs): ...", r"f\(\) takes \*args or \*\*kwargs"),
         ("def f(a, /): ...", r"f\(\) has positional-only parameters"),
-        ("f = print", "is no Python function"),
+        ("f = print", "is not a Python function"),
     ],
 )
 def test_parameters_without_a_name_are_refused(source, complaint):

@@ -127,7 +127,7 @@ def test_a_tool_with_an_output_schema_gives_its_json_as_the_structured_result(st
     assert text_of(answer) == '{"n": 1}'
 
 
-def test_whatever_goes_wrong_there_is_exactly_one_answer_and_the_extension_goes_on(start):
+def test_whatever_fails_there_is_exactly_one_answer_and_the_extension_continues(start):
     driver = start("""
         class Odd(Exception):
             def __str__(self):
@@ -173,7 +173,7 @@ def test_whatever_goes_wrong_there_is_exactly_one_answer_and_the_extension_goes_
     assert message("mute") == "Odd"
     assert message("exit") == "3"
     assert message("interrupt") == "KeyboardInterrupt"
-    assert message("set") == "set is no JSON value"
+    assert message("set") == "set is not a JSON value"
     assert "not JSON compliant" in message("nan")
     assert message("bytes").startswith("the bytes are no PNG, JPEG, GIF or WebP image")
     assert message("loop") == "Circular reference detected"

@@ -45,7 +45,7 @@ def test_the_socket_stays_when_the_daemon_goes(path):
             client.connect(str(path))  # it waits for the next one
 
 
-def test_one_that_was_removed_is_not_replaced_but_told(path):
+def test_a_removed_one_is_not_replaced_and_reported(path):
     with bound(path) as listener:
         taken = Socket(path, socket.socket(fileno=os.dup(listener.fileno())))
         assert taken.restore() is None

@@ -131,7 +131,7 @@ def test_a_killed_daemon_is_started_again(service):
     assert int(service.show("NRestarts")) == restarts + 1
 
 
-def test_a_daemon_that_stands_still_is_ended_by_the_watchdog_and_started_again(service):
+def test_a_daemon_that_hangs_is_ended_by_the_watchdog_and_started_again(service):
     override = service.home / ".config/systemd/user/zotd.service.d/short.conf"
     override.parent.mkdir()
     override.write_text(IMPATIENT)
@@ -144,7 +144,7 @@ def test_a_daemon_that_stands_still_is_ended_by_the_watchdog_and_started_again(s
     service.order("daemon-reload")
 
 
-def test_nobody_is_refused_during_a_restart(service):
+def test_no_client_is_refused_during_a_restart(service):
     knocking = service.start(
         sys.executable, BESIDE, "knock", stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

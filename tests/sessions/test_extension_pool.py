@@ -80,7 +80,7 @@ async def test_a_workspace_ends_a_minute_after_its_last_session(extension_pool, 
 
 
 @pytest.mark.looptime
-async def test_who_comes_back_in_time_finds_it_warm_whoever_has_left_meanwhile(
+async def test_a_session_that_returns_in_time_finds_it_running_whichever_others_left(
     extension_pool, session, looptime, tmp_path
 ):
     """A session that only has extensions of its own works in the same directory, and does not keep the others."""

@@ -151,7 +151,7 @@ async def test_what_a_sender_wants_of_its_run_is_not_taken_over_by_the_next(runt
     assert (after.retries, after.authorization) == (usual.retries, usual.authorization)
 
 
-async def test_a_hint_is_shown_once_and_what_is_wrong_with_a_file_in_each_run(runtime, place):
+async def test_a_hint_is_shown_once_and_a_problem_of_a_file_in_each_run(runtime, place):
     (place.cwd / "AGENTS.md").mkdir()
     first, second = await planned(runtime), await planned(runtime)
     assert first.notes == second.notes

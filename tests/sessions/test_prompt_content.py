@@ -51,7 +51,7 @@ def test_another_kind_is_refused_and_named(kind):
 
 
 @pytest.mark.parametrize("data", ["AAA", "AA AA", "AAAA\n", "äöüß", "AAA=A", "%%%%", "A\x00AA"])
-def test_what_is_not_base64_is_refused(data):
+def test_invalid_base64_is_refused(data):
     assert refusal("x", [PromptImage("image/png", data)]) == (
         Code.BAD_REQUEST,
         "the data of image 1 is not base64",

@@ -162,7 +162,7 @@ def resolutions(shown):
 # --- the process ends while a person is asked ---------------------------------------------------------------------
 
 
-async def test_a_question_outlives_a_stop_with_its_id_and_its_answer_goes_on_with_the_run(life):
+async def test_a_question_survives_a_stop_with_its_id_and_its_answer_continues_the_run(life):
     case = life(calls_tool(), says("fine"))
     question = await case.asked()
     await case.restart()
@@ -188,7 +188,7 @@ async def test_a_session_that_waits_for_a_person_is_said_to_wait_while_it_is_bei
     assert seen == {"waiting"}
 
 
-async def test_nobody_decides_while_the_process_ends_for_the_call_would_be_cut_at_once(life):
+async def test_no_decision_is_taken_while_the_process_ends(life):
     case = life(calls_tool(), says("fine"))
     question = await case.asked()
     case.session.abort(for_good=True)
@@ -303,7 +303,7 @@ async def test_every_abort_of_a_waiting_call_tells_of_the_question_before_the_en
 # --- a run that cannot go on ----------------------------------------------------------------------------------------
 
 
-async def test_a_decision_stands_when_the_run_cannot_go_on_and_everybody_learns_why(life):
+async def test_a_decision_is_kept_when_the_run_cannot_continue_and_clients_get_the_reason(life):
     case = life(calls_tool(), says("fine"))
     question = await case.asked()
     await case.restart()

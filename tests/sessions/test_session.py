@@ -114,7 +114,7 @@ async def test_an_abort_while_the_run_is_being_prepared_ends_it_at_once(make):
     await session.stopped()
 
 
-async def test_nothing_starts_when_the_process_ends_and_those_who_wait_are_told(make):
+async def test_nothing_starts_when_the_process_ends_and_waiters_get_an_error(make):
     session, desk, journal, watcher = make([[RequestAccepted()], asyncio.Event()])
     desk.ready.set()
     await prompt(session, "a")

@@ -203,7 +203,7 @@ async def test_a_background_child_does_not_hold_the_call_and_survives_it(call, e
     await ended(int(body(text)))
 
 
-async def test_a_working_directory_that_is_gone_is_named(call, tmp_path):
+async def test_a_missing_working_directory_is_named(call, tmp_path):
     text, is_error = await call("bash", {"command": "true"}, cwd=str(tmp_path / "gone"))
     assert (text, is_error) == (
         f"the command could not be started in {tmp_path}/gone: no such file or directory",

@@ -79,7 +79,7 @@ async def test_rules_of_the_repository_above_count(call, cwd):
     assert text.split() == ["sub/deep/a.py"]
 
 
-async def test_without_a_repository_what_is_above_does_not_count(call, cwd, tmp_path):
+async def test_without_a_repository_parent_directories_do_not_count(call, cwd, tmp_path):
     make(cwd, "a.py")
     (tmp_path / ".gitignore").write_text("*\n")
     assert (await call("glob", {"pattern": "*"}))[0] == "a.py"
@@ -113,7 +113,7 @@ async def test_links_are_listed_and_not_followed(call, cwd):
     assert (await call("glob", {"pattern": "**/*"}))[0].split() == ["folder/a.py", "folder/loop", "link.py"]
 
 
-async def test_a_gitignore_that_is_a_fifo_holds_nobody_up(call, cwd):
+async def test_a_gitignore_that_is_a_fifo_blocks_no_listing(call, cwd):
     make(cwd, "a.py")
     os.mkfifo(cwd / ".gitignore")
     assert (await call("glob", {"pattern": "*"}))[0] == "a.py"

@@ -146,7 +146,7 @@ async def test_a_binary_file_is_refused(call, cwd):
 
 
 @pytest.mark.parametrize("kind", ["folder", "fifo", "device", "loop", "missing", "nul", "empty"])
-async def test_what_is_no_regular_file_is_refused_at_once(call, cwd, kind):
+async def test_an_irregular_file_is_refused_at_once(call, cwd, kind):
     (cwd / "folder").mkdir()
     os.mkfifo(cwd / "fifo")
     (cwd / "device").symlink_to("/dev/zero")

@@ -45,7 +45,7 @@ def test_a_bad_pattern_has_exit_code_2(search):
     assert search("-s", "(") == (2, b"regex parse error: missing ), unterminated subpattern at position 0\n")
 
 
-def test_what_is_gone_or_no_regular_file_is_skipped(tmp_path):
+def test_missing_and_irregular_files_are_skipped(tmp_path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "link").symlink_to("fifo")
     paths = b"\0".join(os.fsencode(tmp_path / name) for name in ("fifo", "link", "gone", "."))

@@ -56,7 +56,7 @@ async def test_a_kernel_file_that_gives_nothing_now_is_no_fault_of_ours(call):
         assert said
 
 
-async def test_what_is_kept_of_long_output_is_private_under_any_umask(call, tmp_path):
+async def test_the_file_with_long_output_is_private_under_any_umask(call, tmp_path):
     old = os.umask(0)
     try:
         await call("bash", {"command": "seq 100000"}, out_dir=str(tmp_path / "new" / "out"))

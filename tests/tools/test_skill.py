@@ -98,7 +98,7 @@ def test_a_bad_skill_is_reported_and_the_others_are_found(skill, text, problem):
     assert f"{folder}/bad/SKILL.md {problem}" in problems[0]
 
 
-def test_what_is_no_regular_file_is_reported(tmp_path):
+def test_an_irregular_file_is_reported(tmp_path):
     for name in ("fifo", "loop"):
         (tmp_path / name).mkdir()
     os.mkfifo(tmp_path / "fifo" / "SKILL.md")
@@ -108,7 +108,7 @@ def test_what_is_no_regular_file_is_reported(tmp_path):
     assert len(problems) == 2
 
 
-def test_a_problem_is_logged_when_nobody_asks_for_it(skill, caplog):
+def test_a_problem_without_readers_is_logged(skill, caplog):
     find_skills([skill("s", "bad", "nothing")])
     assert "does not begin with fields" in caplog.text
 

@@ -29,7 +29,7 @@ async def test_a_new_file_gets_its_mode_from_the_umask(call, cwd):
     assert stat.S_IMODE((cwd / "a.txt").stat().st_mode) == 0o640
 
 
-async def test_who_has_the_old_file_open_goes_on_seeing_it_whole(call, cwd):
+async def test_a_reader_of_the_old_file_sees_it_whole(call, cwd):
     (cwd / "a.txt").write_text("old")
     with (cwd / "a.txt").open() as reader:
         await call("write", {"path": "a.txt", "content": "new"})

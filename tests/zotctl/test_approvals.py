@@ -141,7 +141,7 @@ def model_of(live, command="touch out"):
     return "--provider", "openai", "--model", "any", "--base-url", url, "--api-key", "k"
 
 
-def test_a_prompt_that_nobody_watches_is_denied_its_calls_with_the_way_out(live):
+def test_an_unattended_prompt_is_denied_its_calls_with_the_option_that_allows_them(live):
     code, out, _ = live.zot("go", "--mode", "ask", "--json", *model_of(live))
     assert code == 0
     (result,) = [event for event in map(json.loads, out.splitlines()) if event["type"] == "tool_result"]

@@ -44,7 +44,7 @@ def test_verify_reports_damage_with_exit_code_1(live, talk):
     assert out.endswith(" kB: 1 problem\n")
 
 
-def test_a_restore_wants_the_daemon_stopped_and_brings_back_what_was(live, talk):
+def test_a_restore_requires_a_stopped_daemon_and_restores_the_backup(live, talk):
     live.zotctl("backup", "copy.db")
     with live.connect() as connection:
         epoch = connection.call("daemon.status")["epoch"]

@@ -82,7 +82,7 @@ def test_an_export_is_a_private_file_and_the_same_as_on_standard_output(live, ta
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_an_export_that_is_interrupted_leaves_what_was_there(shell, daemon, number):
+def test_an_interrupted_export_leaves_the_existing_file(shell, daemon, number):
     with connect(shell.path) as connection:
         connection.call("session.create", cwd=str(shell.cwd), name="tests", env={})
     daemon.slow = "session.export"

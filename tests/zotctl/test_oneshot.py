@@ -73,7 +73,7 @@ def test_settings_and_environment_of_a_new_session(shell, daemon):
 
 def test_continue_takes_the_newest_session_of_this_directory(shell, daemon):
     code, _, err = shell.zot("-p", "-c", "hi")
-    assert (code, err) == (1, f"zot: there is no session in {shell.cwd} yet\n")
+    assert (code, err) == (1, f"zot: there is no session in {shell.cwd} yet; `zot` starts one\n")
     shell.zot("-p", "one")
     (shell.cwd / "other").mkdir()
     shell.zot("-p", "two", "--cwd", "other")
@@ -174,7 +174,11 @@ def test_bad_usage_is_exit_code_2(shell, daemon):
 
 
 def test_a_directory_that_is_not_there_is_a_sentence(shell, daemon):
-    assert shell.zot("-p", "x", "--cwd", "/nonexistent") == (1, "", "zot: there is no directory /nonexistent\n")
+    assert shell.zot("-p", "x", "--cwd", "/nonexistent") == (
+        1,
+        "",
+        "zot: there is no directory /nonexistent; create it, or give another with --cwd\n",
+    )
 
 
 def test_models_are_listed(shell, daemon):

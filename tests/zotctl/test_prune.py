@@ -26,7 +26,7 @@ def ids(live):
     return {session["id"] for session in json.loads(live.zotctl("sessions", "--json")[1])["sessions"]}
 
 
-def test_a_dry_run_names_what_is_old_and_deletes_nothing(live, aged):
+def test_a_dry_run_lists_old_sessions_and_deletes_nothing(live, aged):
     old, new = aged
     code, out, _ = live.zotctl("prune", "--older-than", "90d", "--dry-run")
     assert code == 0

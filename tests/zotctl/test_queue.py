@@ -111,14 +111,14 @@ def cut(live):
     return session
 
 
-def test_zot_continue_goes_on_and_prints_the_answer(live, cut):
+def test_zot_continue_continues_the_run_and_prints_the_answer(live, cut):
     assert live.zot("-p", "--continue") == (0, "whole\n", "")
     code, _, err = live.zot("-p", "--continue")
     assert code == 1
     assert "nothing to continue" in err
 
 
-def test_zot_continue_with_a_prompt_goes_on_first(live, cut):
+def test_zot_continue_with_a_prompt_continues_the_run_first(live, cut):
     assert live.zot("-p", "--continue", "and more") == (0, "more\n", "")
     assert until_it_rests(live, cut) == ["go", "and more"]
 

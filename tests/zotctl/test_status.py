@@ -84,7 +84,7 @@ def test_killed_daemon_is_stale_even_as_a_zombie(daemon, env, tmp_path):
     assert asked(env)["state"] == "stale"
 
 
-def test_one_whose_socket_is_gone_has_lost_it_until_a_signal_makes_it_look(daemon, env):
+def test_a_removed_socket_is_reported_until_a_signal_creates_it_again(daemon, env):
     with connect(daemon.place.socket) as attached:
         Path(daemon.place.socket).unlink()
         said = asked(env)

@@ -16,7 +16,7 @@ def named(live):
 
 @pytest.mark.parametrize("command", [("sessions",), ("top", "--once", "--delay", "0.2")])
 @pytest.mark.usefixtures("named")
-def test_the_state_stands_in_one_column_behind_any_name(live, command):
+def test_the_state_column_is_aligned_for_any_name(live, command):
     code, out, err = live.zotctl(*command)
     assert (code, err) == (0, "")
     rows = [line for line in out.splitlines() if "  idle  " in line]

@@ -126,7 +126,7 @@ def test_a_directory_that_is_not_there_is_a_sentence(live):
     assert (code, err) == (1, f"zotctl: {live.cwd / 'nowhere'} is not a directory\n")
 
 
-def test_a_prompt_says_once_on_stderr_what_is_not_trusted_and_the_flag_trusts_it(live, project):
+def test_a_prompt_reports_untrusted_code_once_on_stderr_and_the_flag_trusts_it(live, project):
     model = ["--provider", "openai", "--api-key", "k", "--base-url", live.model("hello")]
     code, out, err = live.zot("-p", "hi", *model)
     assert (code, out) == (0, "hello\n")

@@ -141,7 +141,7 @@ def test_a_prompt_never_reaches_a_session_by_accident(shell, daemon, session):
     assert (code, err) == (1, "zotctl: there is no session nobody; `zotctl sessions` lists them\n")
 
 
-def test_attach_shows_what_was_and_what_happens_until_ctrl_c(shell, daemon, session):
+def test_attach_shows_past_and_new_events_until_ctrl_c(shell, daemon, session):
     shell.zotctl("send", "--last", "before", "--wait")
     with shell.start("zotctl", "attach", "--plain", "--last") as process:
         assert [process.stdout.readline() for _ in range(2)] == ["> before\n", "before\n"]
@@ -162,7 +162,7 @@ def test_the_log_of_a_session_from_an_event_on(shell, daemon, session):
     assert text == "> tool\nI look.\n* bash true\nlooked\n"
 
 
-def test_a_log_that_is_followed_goes_on_with_what_happens(shell, daemon, session):
+def test_a_followed_log_continues_with_new_lines(shell, daemon, session):
     with shell.start("zotctl", "log", "--last", "--json", "--follow") as process:
         assert json.loads(process.stdout.readline())["type"] == "replay_complete"
         daemon.do(lambda: session.show(events.GuardNote("e", "tool_call", "no")))

@@ -43,7 +43,7 @@ def test_without_colours_roles_are_named():
     ]
 
 
-def test_code_without_colours_stands_between_fences():
+def test_code_without_colours_is_shown_between_fences():
     pieces = [
         CodeLines("py", ("a",), opens=True),
         CodeLines("py", ("b",), ("a",)),
@@ -86,7 +86,7 @@ def test_notes_and_thoughts_break_between_words():
     assert coloured(Thought(1, "one two three four five"), width=22)[-2:] == ["  one two three four", "  five"]
 
 
-def test_code_stands_between_lines_that_name_its_language():
+def test_code_is_shown_between_lines_that_name_its_language():
     pieces = [CodeLines("py x", ("a",), opens=True), CodeLines("py x", (), ("a",), closes=True)]
 
     assert [line for piece in pieces for line in coloured(piece, width=20)] == [

@@ -16,7 +16,7 @@ PAGE = 100
 OFFERED = 20
 """Number of sessions that `choose` offers; as many as fit on a screen."""
 
-_NONE = "there is no session yet"
+_NONE = "there is no session yet; `zot` starts one"
 
 
 def sessions(connection: Connection, cwd: str | None = None, state: str | None = None) -> Iterator[Json]:
@@ -55,7 +55,7 @@ def newest(connection: Connection, cwd: str | None = None) -> Json:
     """
     for session in stored(connection, cwd):
         return session
-    raise ClientError(_NONE if cwd is None else f"there is no session in {cwd} yet")
+    raise ClientError(_NONE if cwd is None else f"there is no session in {cwd} yet; `zot` starts one")
 
 
 def find(connection: Connection, word: str) -> Json:
@@ -84,7 +84,7 @@ def choose(connection: Connection, cwd: str | None) -> Json:
     """
     offered = list(islice(stored(connection, cwd), OFFERED))
     if not offered:
-        raise ClientError(_NONE if cwd is None else f"there is no session in {cwd} yet")
+        raise ClientError(_NONE if cwd is None else f"there is no session in {cwd} yet; `zot` starts one")
     for number, session in enumerate(offered, 1):
         row = f"{number:3}  {text(session, 'updated')[:16]}  {text(session, 'name') or text(session, 'id')}"
         sys.stderr.write(f"{one_line(row)}\n")

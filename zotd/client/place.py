@@ -59,7 +59,7 @@ class LocalDaemon:
         """Return the real path of a directory, by default the current one. Raises `ClientError` if there is none."""
         real = os.path.realpath(path or ".")
         if not os.path.isdir(real):
-            raise ClientError(f"there is no directory {real}")
+            raise ClientError(f"there is no directory {real}; create it, or give another with --cwd")
         return real
 
 

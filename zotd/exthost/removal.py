@@ -63,7 +63,7 @@ def set_enabled(name: str, enabled: bool, *, home: Path, cwd: Path | None = None
         before = installed.load(home)
         places = [installed.extensions(home), *([] if cwd is None else [project_extensions(cwd)])]
         if not any(_name(directory) == name for place in places for directory in _extensions(place)):
-            raise InstallError(f"there is no extension {escaped(name)!r}")
+            raise InstallError(f"there is no extension {escaped(name)!r}; `zotctl ext list` lists them")
         installed.save(home, with_changes(before, enabled=before.enabled | {name: enabled}))
 
 
@@ -107,7 +107,7 @@ def _directory(home: Path, name: str, before: Installed) -> Path:
         directory for directory in there if _name(directory) == name
     ]
     if not found:
-        raise InstallError(f"there is no extension {escaped(name)!r} in {place}")
+        raise InstallError(f"there is no extension {escaped(name)!r} in {place}; `zotctl ext list` lists them")
     if len(found) > 1:
         raise InstallError(f"{name} is the name of {' and '.join(one.name for one in found)}; use one of these")
     return found[0]

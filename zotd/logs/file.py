@@ -80,6 +80,6 @@ def _claimed(descriptor: int) -> int:
     """Set mode 0600, since the file may exist with another mode, and return its size."""
     found = os.fstat(descriptor)
     if not stat.S_ISREG(found.st_mode):
-        raise FileExistsError(errno.EEXIST, "it is no regular file")
+        raise FileExistsError(errno.EEXIST, "not a regular file")
     os.fchmod(descriptor, PRIVATE)
     return found.st_size

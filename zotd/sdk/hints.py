@@ -138,7 +138,7 @@ def _unwrap(function: Function) -> tuple[types.FunctionType, int]:
         elif isinstance(function, types.FunctionType):
             return function, bound
         else:
-            raise TypeError(f"{function!r} is no Python function; wrap it in one")
+            raise TypeError(f"{function!r} is not a Python function; wrap it in one")
 
 
 def _parameter(name: str, hint: object, names: Mapping[str, object], defaults: Mapping[str, object]) -> Field:

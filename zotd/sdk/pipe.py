@@ -128,4 +128,4 @@ def plain(value: object) -> object:
         return {name: getattr(value, name) for name in fields}
     if hasattr(type(value), "__members__"):
         return getattr(value, "value")  # noqa: B009  the attribute is unknown to the type checker
-    raise TypeError(f"{type(value).__name__} is no JSON value")
+    raise TypeError(f"{type(value).__name__} is not a JSON value")

@@ -95,7 +95,7 @@ def _read_text(path: Path, uid: int, notes: list[str]) -> str | None:
         with open(path, "rb", opener=_without_waiting) as file:
             found = os.fstat(file.fileno())
             if found.st_uid not in {0, uid} or not stat.S_ISREG(found.st_mode):
-                notes.append(f"{path} belongs to another user, or is no regular file, and is not used")
+                notes.append(f"{path} belongs to another user, or is not a regular file, and is not used")
                 return None
             data = file.read(MAX_CONTEXT_BYTES + 1)
     except FileNotFoundError:

@@ -164,7 +164,7 @@ async def test_prompts_of_a_session_that_is_closed_or_opened_again_are_answered(
         await visit_ends(here, raw)
 
 
-async def test_only_the_first_answer_to_a_question_counts_and_only_what_was_offered(world):
+async def test_only_the_first_answer_to_a_question_counts_and_only_an_offered_one(world):
     here = await world(WRITE, text("denied"), WRITE)
     async with started(here) as raw:
         session, question = await asked(raw, here)

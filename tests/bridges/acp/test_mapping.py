@@ -104,7 +104,7 @@ def test_an_event_becomes_updates(event, told):
     assert plain(updates().of(event)) == told
 
 
-def test_a_committed_message_adds_only_what_was_not_streamed():
+def test_a_committed_message_adds_only_text_that_was_not_streamed():
     told = updates()
     list(told.of(events.TurnStart(step=1)))
     list(told.of(events.TextDelta(delta="Hello")))
@@ -112,7 +112,7 @@ def test_a_committed_message_adds_only_what_was_not_streamed():
     assert plain(told.of(events.AssistantMessage(content=[Text("Next")], time=""))) == said("Next")
 
 
-def test_a_message_that_a_guard_has_rewritten_stands_below_what_was_shown():
+def test_a_message_rewritten_by_a_guard_is_shown_below_the_streamed_text():
     told = updates()
     list(told.of(events.TextDelta(delta="secret")))
     assert plain(told.of(events.AssistantMessage(content=[Text("[removed]")], time=""))) == said("\n\n[removed]")

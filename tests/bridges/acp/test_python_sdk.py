@@ -102,7 +102,7 @@ async def test_the_first_decision_counts_wherever_it_is_made(world):
     assert "$/cancel_request" in [message.get("method") for _, message in editor.frames]
 
 
-async def test_what_is_cancelled_ends_so(world):
+async def test_a_cancelled_prompt_ends_as_cancelled(world):
     here = await world(ScriptedReply([TextPart(["Once"]), Hang()]), WRITE, ScriptedReply([Hang()]))
     editor = await here.editor(answer=None)
     session = await editor.open(here.cwd)
@@ -312,7 +312,7 @@ async def test_without_a_key_the_editor_is_told_how_to_log_in(world):
     assert (await editor.refused(editor.agent.authenticate(method_id=way.id)))[0] == -32000
 
 
-async def test_what_is_wrong_with_a_request_is_said(world):
+async def test_the_error_names_the_fault_of_the_request(world):
     here = await world()
     editor = await here.editor()
     assert (await editor.refused(editor.open("work")))[0] == -32602
@@ -325,7 +325,7 @@ async def test_what_is_wrong_with_a_request_is_said(world):
     assert (await editor.refused(editor.say(session, " ")))[0] == -32602
 
 
-async def test_a_daemon_that_is_killed_comes_back_and_the_editor_is_told_what_was_cut(world, ended):
+async def test_a_killed_daemon_is_started_again_and_the_editor_gets_the_interrupted_run(world, ended):
     here = await world(ScriptedReply([TextPart(["Once upon"]), Hang()]), text("a time"), process=True)
     editor = await here.editor()
     session = await editor.open(here.cwd)
@@ -364,7 +364,7 @@ async def test_a_reply_that_a_crash_cut_is_not_shown_again_and_the_editor_is_tol
         await ended(pid)
 
 
-async def test_a_list_of_sessions_goes_on_only_where_a_page_of_it_ended(world):
+async def test_a_list_of_sessions_continues_only_at_a_cursor_of_its_own(world):
     here = await world()
     editor = await here.editor()
     await editor.open(here.cwd)

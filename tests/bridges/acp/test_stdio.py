@@ -80,7 +80,7 @@ async def state_of(here, session):
         return (await other.ask("get_state", session=session))["state"]
 
 
-async def test_what_is_no_request_is_answered_as_json_rpc_says(world):
+async def test_an_invalid_request_is_answered_as_json_rpc_requires(world):
     here = await world()
     async with started(here) as raw:
         raw.write(b"{\n")
@@ -117,7 +117,7 @@ async def test_runs_go_on_when_the_editor_is_closed(world):
         await other.until("done")
 
 
-async def test_what_was_asked_for_before_the_end_is_answered(world):
+async def test_requests_before_the_end_of_input_are_answered(world):
     here = await world()
     async with started(here) as raw:
         raw.send(1, "initialize", protocolVersion=1)
@@ -140,7 +140,7 @@ async def test_a_signal_ends_it_and_not_the_run(world, number):
     assert await state_of(here, session) == "running"
 
 
-async def test_it_ends_when_nobody_reads_it(world):
+async def test_it_ends_when_its_output_is_closed(world):
     here = await world()
     read, write = os.pipe()
     async with started(here, stdout=write) as raw:

@@ -161,7 +161,7 @@ def test_an_error_about_one_call_ends_nothing(start, by_hand):
     assert text_of(driver.call_tool("srv__hi")) == "hi"
 
 
-def test_a_missing_token_is_told(lost, by_hand):
+def test_a_missing_token_is_reported(lost, by_hand):
     by_hand.answers["initialize"] = 401, None
     assert lost({"url": by_hand.url}) == (
         1,

@@ -70,7 +70,7 @@ def test_a_structured_result_is_passed_on(sample):
     assert json.loads(text_of(result)) == {"Berlin": 16}
 
 
-def test_what_fails_is_an_error_and_the_server_goes_on(sample):
+def test_a_failure_is_an_error_and_the_server_continues(sample):
     driver = sample()
     for name, words in (
         ("fail", "this failed"),
@@ -109,7 +109,7 @@ def test_a_call_that_is_cancelled_is_cancelled_in_the_server(sample):
     assert text_of(driver.call_tool("srv__echo", text="still here")) == "still here"
 
 
-def test_a_changed_list_of_tools_is_told(sample):
+def test_a_changed_list_of_tools_is_reported(sample):
     driver = sample()
     driver.call_tool("srv__replace")
     assert driver.expect("unregister")["name"] == "srv__fail"

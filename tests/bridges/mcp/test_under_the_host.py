@@ -79,7 +79,7 @@ async def test_progress_and_cancellation_reach_the_other_side(hosted):
             assert await run(host, "sample__was_cancelled") == (False, "yes")
 
 
-async def test_a_call_goes_on_for_longer_than_the_servers_timeout_while_it_reports_progress(hosted):
+async def test_a_call_outlasts_the_servers_timeout_while_it_reports_progress(hosted):
     async with hosted({"sample": program("sample_server") | {"timeout_s": 1.5}}, "sample__slowly") as (host, _):
         assert await run(host, "sample__slowly") == (False, "done")
 

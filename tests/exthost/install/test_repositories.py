@@ -44,7 +44,7 @@ async def test_a_branch_a_tag_and_a_commit_can_be_asked_for(place):
     assert load(place.home).extensions["notes"] == done.record
 
 
-async def test_a_tag_that_has_moved_is_told(place):
+async def test_a_tag_that_has_moved_is_reported(place):
     repo = place.repo()
     old = repo.commit(repo.file("a", "1"))
     repo.git("tag", "v1", old)
@@ -112,7 +112,7 @@ async def test_nothing_that_the_user_has_configured_for_git_runs(place):
     assert (done.manifest.directory / "main.sh").read_bytes() == b"as it is\r\n"
 
 
-async def test_submodules_are_left_out_and_told(place):
+async def test_submodules_are_left_out_and_reported(place):
     repo = place.repo()
     modules = '[submodule "x"]\npath = "vendor\r"\nurl = file:///etc\nupdate = !touch ran\n'  # CVE-2025-48384
     commit = repo.commit(name="other", branch="other")
@@ -207,7 +207,7 @@ async def test_a_hostile_repository_leaves_nothing_behind(hostile, reason, place
     assert not (place.home / "x").exists()
 
 
-async def test_nobody_is_asked_for_a_password(place):
+async def test_git_asks_for_no_password(place):
     place.handler.status = 401
     with pytest.raises(InstallError, match=r"fatal: could not read Username .*: terminal prompts disabled"):
         await place.install(f"{place.url}/notes")
@@ -219,7 +219,7 @@ async def test_a_repository_that_is_not_there_is_told_in_a_sentence(place):
     assert place.holds_only()
 
 
-async def test_a_machine_without_git_is_told(place):
+async def test_a_machine_without_git_is_reported(place):
     place.env["PATH"] = str(place.path)
     with pytest.raises(InstallError, match="git cannot be started; install it"):
         await place.install(f"{place.url}/notes")

@@ -39,7 +39,7 @@ def test_there_is_nothing_to_recover_in_a_new_home(place):
     assert list(place.home.iterdir()) == []
 
 
-async def test_what_somebody_is_at_work_in_is_no_leftover(place):
+async def test_a_directory_in_use_is_no_leftover(place):
     place.directory()
 
     def look_around(words):

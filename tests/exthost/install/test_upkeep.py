@@ -29,7 +29,7 @@ async def test_installing_again_from_the_same_place_replaces(place):
     assert (place.extensions / "notes/both").read_text() == "2"
 
 
-async def test_a_failed_update_leaves_what_was_there(place):
+async def test_a_failed_update_leaves_the_installed_version(place):
     source = place.directory(both="1")
     first = await place.install("notes")
     (source / "link").symlink_to("/etc")
@@ -51,7 +51,7 @@ async def test_another_source_replaces_only_when_that_is_meant(place):
     assert place.holds_only("notes", "notes/extension.json")
 
 
-async def test_what_was_put_there_by_hand_is_kept_when_it_is_replaced(place):
+async def test_an_extension_copied_by_hand_is_kept_when_it_is_replaced(place):
     place.directory()
     (by_hand(place) / "work").write_text("of months")
     with pytest.raises(InstallError, match="notes exists already and was not installed"):
@@ -103,7 +103,7 @@ async def test_a_name_that_differs_only_in_case_is_refused(place):
         await place.install("notes", replace=True)
 
 
-async def test_what_was_installed_is_removed_with_its_record(place):
+async def test_an_installed_extension_is_removed_with_its_record(place):
     place.directory()
     await place.install("notes")
     set_enabled("notes", False, home=place.home)
@@ -112,7 +112,7 @@ async def test_what_was_installed_is_removed_with_its_record(place):
     assert (load(place.home).extensions, load(place.home).enabled) == ({}, {})
 
 
-def test_what_was_put_there_by_hand_is_moved_away(place):
+def test_an_extension_copied_by_hand_is_moved_away(place):
     by_hand(place, directory="other")
     gone = remove("notes", home=place.home)
     assert gone.name == "other"
@@ -140,7 +140,7 @@ async def test_a_record_without_a_directory_can_be_removed(place):
 
 
 @pytest.mark.parametrize("name", ["nothing", "..", "../home", "tools", "", ".installing"])
-def test_what_is_no_extension_cannot_be_removed(name, place):
+def test_a_directory_that_is_no_extension_cannot_be_removed(name, place):
     by_hand(place)
     by_hand(place, "tools")
     with pytest.raises(InstallError, match="there is no extension"):
@@ -158,7 +158,7 @@ def test_one_name_of_two_directories_is_not_guessed_at(place):
     assert remove("b", home=place.home).name == "b"
 
 
-def test_the_user_has_the_last_word_on_what_is_started(place):
+def test_the_user_s_choice_overrides_the_manifest_at_start(place):
     by_hand(place, "on")
     by_hand(place, "off", enabled=False)
     assert place.started() == ["on"]
@@ -178,7 +178,7 @@ def test_an_extension_of_the_project_can_be_switched(place):
     assert place.started() == []
 
 
-async def test_what_was_edited_is_named(place):
+async def test_edited_files_are_named(place):
     place.directory(**{"main.sh": "a", "lib.sh": "b", "gone.sh": "c"})
     await place.install("notes")
     directory = place.extensions / "notes"
@@ -189,7 +189,7 @@ async def test_what_was_edited_is_named(place):
     assert verify(place.home) == [("notes", f"notes differs from what was installed: {told}")]
 
 
-async def test_what_was_added_to_the_directory_is_named(place):
+async def test_added_files_are_named(place):
     place.directory()
     await place.install("notes")
     for number in range(7):

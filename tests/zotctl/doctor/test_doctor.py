@@ -354,6 +354,6 @@ def test_what_looks_like_a_key_is_masked_wherever_it_stands(patient):
     assert "[hidden]" in out
 
 
-def test_all_of_it_takes_less_than_three_seconds_whatever_hangs():
+def test_doctor_takes_less_than_three_seconds_whatever_hangs():
     assert daemon_checks.CONNECT_S + daemon_checks.ANSWER_S < runner.CHECK_S
     assert 2 * runner.CHECK_S + 0.3 <= 3  # and this program's own start

@@ -51,7 +51,7 @@ def test_installing_again_updates_the_code_and_keeps_the_data(live):
     assert (live.home / "data" / "keeper").stat().st_mode & 0o777 == 0o700
 
 
-def test_what_was_kept_beside_the_program_is_found_after_an_upgrade_and_copied_once(live):
+def test_data_next_to_the_program_is_found_after_an_upgrade_and_copied_once(live):
     installed(live, data="beside")
     beside = live.installed / "keeper" / "items.txt"
     beside.write_text("milk\n")
@@ -67,7 +67,7 @@ def test_what_was_kept_beside_the_program_is_found_after_an_upgrade_and_copied_o
     assert shown(live, live.session()) == "milk eggs"
 
 
-def test_what_a_project_s_extension_keeps_does_not_change_what_is_trusted(live):
+def test_the_data_of_a_project_s_extension_does_not_change_its_trust(live):
     live.write("keeper", KEEPER, into=live.project)
     (live.project / "keeper" / "items.txt").write_text("milk\n")
     live.zotctl("trust", "grant", "--yes")

@@ -41,7 +41,7 @@ def test_an_extension_that_crashes_in_a_call_is_told_on_stderr(live):
     assert "zot: fragile exited with code 3\n" in err
 
 
-def test_a_crash_is_not_explained_with_what_was_written_in_an_earlier_call(live):
+def test_a_crash_is_not_explained_with_the_output_of_an_earlier_call(live):
     body = """
     import os, sys
 

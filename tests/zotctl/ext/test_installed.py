@@ -137,7 +137,7 @@ def test_reload_without_running_extensions_says_so(live):
     )
 
 
-def test_the_doctor_says_what_is_wrong_and_nothing_otherwise(live):
+def test_the_doctor_lists_problems_only(live):
     assert live.zotctl("ext", "doctor") == (0, "no problems found\n", "")
     (live.write("sick") / "extension.json").write_text("{")
     live.session()
@@ -149,7 +149,7 @@ def test_the_doctor_says_what_is_wrong_and_nothing_otherwise(live):
     assert [finding["cwd"] for finding in json.loads(out)["findings"]] == [str(live.cwd)]
 
 
-def test_what_an_extension_says_of_itself_cannot_steer_the_terminal(live):
+def test_an_extension_s_description_cannot_steer_the_terminal(live):
     live.write("sick", "import os, sys\nsys.stderr.write('\\x1b[2J\\n'); sys.stderr.flush(); os._exit(3)")
     live.session()
     live.until("sick", "restarting", "parked")

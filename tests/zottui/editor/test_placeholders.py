@@ -18,7 +18,7 @@ def test_only_long_pastes_become_placeholders():
     assert is_long("x\n" * 15 + "x")
 
 
-def test_a_placeholder_says_how_much_it_stands_for():
+def test_a_placeholder_gives_the_size_of_the_pasted_text():
     placeholders = Placeholders()
     assert placeholders.paste("x\n" * 60) == "[pasted #1 · 60 lines]"
     assert placeholders.paste("x" * 2000) == "[pasted #2 · 2,000 characters]"

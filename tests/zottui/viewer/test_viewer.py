@@ -144,7 +144,7 @@ async def test_a_search_goes_through_pages_that_are_not_loaded_and_comes_back():
         assert len(it.visit.reader.loaded) <= MOST_MESSAGES
 
 
-async def test_words_are_found_as_they_are_shown_whatever_stands_between_them_in_markdown():
+async def test_words_are_found_as_shown_whatever_markdown_is_between_them():
     async with reading(Stored([user(1, "go"), zot(3, "this is **very** important"), *talk(300, first=3)])) as it:
         await it.press("/", *"very important", "enter")
         assert it.cursor == "zot: this is very important"

@@ -80,7 +80,7 @@ def test_a_call_that_waits_for_others_has_no_spinner_and_no_clock():
     assert screen(waiting(replace(BASH, tail=""))) == "○ bash  make check SLOW=yes  waits"
 
 
-def test_a_call_of_a_session_that_stands_still_is_shown():
+def test_a_call_of_an_idle_session_is_shown():
     assert screen(replace(waiting(replace(BASH, tail="")), run=None)) == "○ bash  make check SLOW=yes  waits"
 
 
