@@ -252,7 +252,7 @@ async def test_a_module_that_ends_its_process_costs_the_others_a_moment(shop, mo
     talk = await shop.open(server)
     first, second = look.only(await talk.run(), "tool_result")
     assert "exited with code 3" in first["content"][0]["text"]
-    assert "call the tool once more" in second["content"][0]["text"]
+    assert "call the tool again" in second["content"][0]["text"]
     assert "unknown tool" not in second["content"][0]["text"]
     await until_state(watcher, f"py-{shop.house.cwd.name}", "restarting")
     await until_state(watcher, f"py-{shop.house.cwd.name}", "ready")

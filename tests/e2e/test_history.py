@@ -124,7 +124,7 @@ async def test_a_rewind_goes_neither_to_other_records_nor_between_calls(house, m
     assert await talk.refused("session.rewind", seq=2) == "not_found"
     response = await talk.client.answer("session.rewind", session=talk.id, seq=wanted)
     assert response["code"] == "bad_request"
-    assert response["error"].endswith(f"the last one before them is {asked}")
+    assert response["error"].endswith(f"the last valid message before it is {asked}")
     await talk.ask("session.rewind", seq=answered)
     assert [role for role, _ in await talk.texts()] == ["user", "assistant", "tool"]
 

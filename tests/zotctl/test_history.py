@@ -122,4 +122,4 @@ def test_an_export_comes_back_in_another_directory(live, talk):
 
 def test_import_without_session_files_fails(live):
     assert live.zotctl("import", ".") == (1, "", "zotctl: no session files found\n")
-    assert live.zotctl("import", "x", "--cwd", "none")[2].endswith("/none\n")
+    assert live.zotctl("import", "x", "--cwd", "none")[2].endswith("/none; create it, or give another with --cwd\n")

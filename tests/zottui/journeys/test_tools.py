@@ -83,7 +83,7 @@ def test_a_call_that_runs_shows_the_end_of_its_output(world):
     world.feed("gate", "late\n")
     zot.wait("^  late$")
     zot.wait("^all done$")
-    assert not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", zot.screen())
+    zot.until(lambda: not re.search("[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]", zot.screen()), "the end of the run")
 
 
 @journey(18)
