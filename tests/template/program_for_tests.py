@@ -21,19 +21,24 @@ def main():
         case "kill":
             os.kill(os.getpid(), signal.Signals[sys.argv[2]])
             time.sleep(60)
-        case "interrupt":
-            os.kill(os.getpid(), signal.SIGINT)
-            time.sleep(60)
         case "echo":
             sys.stdout.write(sys.stdin.read())
         case "write":
             os.write(int(sys.argv[2]), b"through a descriptor\n")
+        case "append":
+            append(Path(sys.argv[2]))
         case "wait":
             signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))
             sys.stdout.write(f"{os.getpid()}\n")
             sys.stdout.flush()
             time.sleep(600)
     return 0
+
+
+def append(path):
+    is_fork = b"zotd.template.server" in Path("/proc/self/cmdline").read_bytes()
+    with path.open("a") as file:
+        file.write("warm\n" if is_fork else "cold\n")
 
 
 def describe():

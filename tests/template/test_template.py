@@ -1,34 +1,50 @@
 """Programs that are started by a template process, beside the same programs started by the interpreter."""
 
 import os
+import resource
+import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
-from zotd.template import server, thin
+from zotd.template import program, server, thin
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "tests.template.program_for_tests"
+ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
 LIMIT_S = 30
 LATIN = b"caf\xe9"
 """Not UTF-8."""
+
+
+def command(path, *flags):
+    return [sys.executable, "-m", server.__name__, *flags, str(path), PROGRAM]
+
+
+@contextmanager
+def serving(path, *flags, stdin=subprocess.PIPE, cwd=ROOT, env=ENVIRONMENT):
+    """A template process that has imported the program and serves at this socket."""
+    with subprocess.Popen(command(path, *flags), stdin=stdin, cwd=cwd, env=env) as process:
+        try:
+            while not path.exists():
+                assert process.poll() is None
+            yield process
+        finally:
+            process.kill()
 
 
 @pytest.fixture
 def template(tmp_path):
     """The socket of a template process that has imported the program."""
     path = tmp_path / "template.sock"
-    command = [sys.executable, "-m", server.__name__, str(path), PROGRAM]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as process:
-        while not path.exists():
-            assert process.poll() is None
+    with serving(path) as process:
         yield path
-        assert process.stdin is not None
         process.stdin.close()
         assert process.wait(LIMIT_S) == 0
         assert not path.exists()
@@ -40,13 +56,13 @@ def start(tmp_path):
     (tmp_path / "work").mkdir()
     with ExitStack() as stack:
 
-        def start(path, *arguments, module=PROGRAM, **options):
+        def start(path, *arguments, module=PROGRAM, wrapper=(), **options):
             via = [sys.executable, "-m"] if path is None else [sys.executable, "-I", "-S", thin.__file__, str(path)]
             environment = {b"NAME": b"value", b"EMPTY": b"", b"LATIN": LATIN, b"TZ": b"Asia/Tokyo"}
             environment |= {b"PYTHONPATH": os.fsencode(ROOT), b"PATH": os.environb[b"PATH"]}
             options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE} | options
             options = {"cwd": tmp_path / "work", "env": environment} | options
-            process = stack.enter_context(subprocess.Popen([*via, module, *arguments], **options))
+            process = stack.enter_context(subprocess.Popen([*wrapper, *via, module, *arguments], **options))
             stack.callback(process.kill)
             return process
 
@@ -94,7 +110,7 @@ def test_a_program_ends_in_the_same_way(both, arguments):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code", "word"), [(("raise", "why"), 1, b"ValueError: why\n"), (("interrupt",), -2, b"")]
+    ("arguments", "code", "word"), [(("raise", "why"), 1, b"ValueError: why\n"), (("kill", "SIGINT"), -2, b"")]
 )
 def test_an_exception_ends_a_program_in_the_same_way(both, arguments, code, word):
     for found, _, err in both(*arguments):
@@ -142,17 +158,14 @@ def test_a_signal_reaches_the_program(start, template, number, code):
 
 async def test_a_client_that_is_killed_ends_its_program(start, template, ended):
     process = start(template, "wait")
-    program = int(process.stdout.readline())
+    pid = int(process.stdout.readline())
     process.kill()
-    await ended(program)
+    await ended(pid)
 
 
 def test_a_program_outlives_the_template_process_and_its_client_says_so(start, tmp_path):
     path = tmp_path / "template.sock"
-    command = [sys.executable, "-m", server.__name__, str(path), PROGRAM]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, cwd=ROOT) as template:
-        while not path.exists():
-            pass
+    with serving(path) as template:
         process = start(path, "wait")
         assert process.stdout.readline()
         template.kill()
@@ -188,5 +201,104 @@ def test_a_client_that_sends_nonsense_costs_only_itself(start, template, bad):
         with suppress(ConnectionResetError):  # what was sent behind the request is not read
             while more := client.recv(64):
                 answers += more
-    assert len(answers) == 8  # the pid of the fork, and how it ended
+    assert answers == struct.pack(thin.ANSWER, thin.ENDED, program.FAILED)
     assert start(template, "exit", "2").wait(LIMIT_S) == 2
+
+
+# --- which clients get a fork ----------------------------------------------------------------------------------------
+
+
+def is_fork(pid):
+    return server.__name__.encode() in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
+def ran_warm(process):
+    """Whether the program of `start(…, "wait")` was forked, and not started cold."""
+    return is_fork(int(process.stdout.readline()))
+
+
+def test_a_program_is_a_fork_under_its_own_name(start, template):
+    process = start(template, "wait")
+    pid = int(process.stdout.readline())
+    assert is_fork(pid)
+    assert Path(f"/proc/{pid}/comm").read_text() == "tests\n"
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "variables", "is_warm"),
+    [
+        ([], {"PYTHONUNBUFFERED": "1"}, True),
+        ([], {"PYTHONPATH": f"{ROOT}:{ROOT}"}, True),
+        ([], {"PYTHONPATH": f"{ROOT}:/elsewhere"}, False),
+        ([], {"PYTHONDEVMODE": "1"}, False),
+        ([], {"LD_BIND_NOW": "1"}, False),
+        ([], {"ZOT_STARTED_BY": "0123456789abcdef"}, False),
+        (["setpriv", "--no-new-privs"], {}, False),
+        (["unshare", "--uts", "--map-root-user"], {}, False),
+    ],
+)
+def test_only_a_program_that_could_be_a_fork_is_one(start, template, wrapper, variables, is_warm):
+    if wrapper and subprocess.run([*wrapper, "true"], check=False, capture_output=True).returncode:
+        pytest.skip(f"{wrapper[0]} does not work here")
+    process = start(template, "wait", wrapper=wrapper, env=ENVIRONMENT | variables)
+    assert ran_warm(process) is is_warm
+
+
+def test_a_descendant_of_a_daemon_gets_no_fork(start, template, tmp_path):
+    """A fork has lost the parent chain that keeps it from approving its own calls."""
+    daemon = tmp_path / "zotd"
+    daemon.write_text('import subprocess, sys\nsubprocess.run(["env", "-i", *sys.argv[1:]])\n')
+    environment = [f"{name}={value}" for name, value in ENVIRONMENT.items()]
+    process = start(template, "wait", wrapper=[sys.executable, daemon, *environment])
+    assert not ran_warm(process)
+
+
+def test_a_program_has_the_limits_and_the_processors_of_its_client(start, template):
+    limits = ["prlimit", "--nofile=77:99", "--core=0", "nice", "-n", "7", "taskset", "-c", "0"]
+    if any(shutil.which(word) is None for word in ("prlimit", "taskset")):
+        pytest.skip("prlimit or taskset is missing")
+    process = start(template, "wait", wrapper=limits)
+    pid = int(process.stdout.readline())
+    assert is_fork(pid)
+    assert resource.prlimit(pid, resource.RLIMIT_NOFILE) == (77, 99)
+    assert os.getpriority(os.PRIO_PROCESS, pid) == os.getpriority(os.PRIO_PROCESS, process.pid) >= 7
+    assert os.sched_getaffinity(pid) == {0}
+
+
+# --- a template process that is not well -----------------------------------------------------------------------------
+
+
+def test_a_stopped_template_process_delays_a_program_and_does_not_run_it_twice(start, tmp_path):
+    path, ran = tmp_path / "template.sock", tmp_path / "ran"
+    with serving(path) as process:
+        process.send_signal(signal.SIGSTOP)
+        program = start(path, "append", str(ran))
+        assert program.wait(LIMIT_S) == 0
+        process.send_signal(signal.SIGCONT)
+        assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
+        assert ran.read_text() == "cold\nwarm\n"
+
+
+def test_a_template_process_retires_when_its_code_has_changed(start, tmp_path, ended):
+    path, copy = tmp_path / "template.sock", tmp_path / "copy"
+    shutil.copytree(ROOT / "zotd", copy / "zotd", ignore=shutil.ignore_patterns("__pycache__", "page"))
+    shutil.copytree(ROOT / "tests/template", copy / "tests/template")
+    with serving(path, cwd=copy, env=ENVIRONMENT | {"PYTHONPATH": str(copy)}) as process:
+        first = start(path, "wait", env=ENVIRONMENT | {"PYTHONPATH": str(copy)})
+        assert ran_warm(first)
+        (copy / "zotd/template/program.py").write_text("changed")
+        assert not ran_warm(start(path, "wait"))
+        assert not path.exists()
+        assert process.poll() is None  # it has a program
+        first.send_signal(signal.SIGTERM)
+        assert first.wait(LIMIT_S) == 7
+        assert process.wait(LIMIT_S) == 0
+
+
+def test_an_idle_template_process_ends_and_a_second_one_does_not_begin(tmp_path):
+    path = tmp_path / "template.sock"
+    with serving(path, "--idle", "0.5", stdin=subprocess.DEVNULL) as process:
+        with subprocess.Popen(command(path), stdin=subprocess.DEVNULL, cwd=ROOT) as second:
+            assert second.wait(LIMIT_S) == 0
+        assert process.wait(LIMIT_S) == 0
+    assert not path.exists()

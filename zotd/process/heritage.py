@@ -20,6 +20,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Self
 
 import msgspec
 
@@ -63,6 +64,31 @@ def origin_of(home: Path) -> str:
     return hashlib.sha256(os.fsencode(os.path.realpath(home))).hexdigest()[:16]
 
 
+class Descendants:
+    """The processes on the stored list of a home, and the members of their sessions."""
+
+    def __init__(self, started: dict[int, int], kernel: Kernel = KERNEL) -> None:
+        """Start with start times by pid, oldest first; the caller may add more."""
+        self._started = started
+        self._kernel = kernel
+
+    @classmethod
+    def read(cls, home: Path) -> Self:
+        """Return the list as stored; empty if there is none or if it is not readable. Blocks."""
+        return cls({one.pid: one.started for one in _stored(home / FILE)})
+
+    def has(self, pid: int, status: ProcessStatus) -> bool:
+        """Return whether the process with this status is on the list, or in the session of one that is."""
+        if self._started.get(pid) == status.started:
+            return True
+        # A member of a remembered session, unless another process has the pid of its leader by now.
+        began = self._started.get(status.session)
+        if began is None or began > status.started:
+            return False
+        leader = self._kernel.status(status.session)
+        return leader is None or leader.started == began
+
+
 class Heritage:
     """Knows the processes that earlier daemons of this home started. Used on one event loop."""
 
@@ -73,20 +99,12 @@ class Heritage:
         self._kernel = kernel
         self._remembered: dict[int, int] = {}
         """Pid to start time, oldest first."""
+        self._descendants = Descendants(self._remembered, kernel)
         self._ended = asyncio.Event()
 
     def load(self, running: Iterable[Identity] = ()) -> None:
         """Read the list, and add the commands that were `running` when a daemon was killed. Blocks."""
-        try:
-            entries = msgspec.json.decode(self._path.read_bytes(), type=list[_Entry])
-        except FileNotFoundError:
-            entries = []
-        except (OSError, msgspec.DecodeError) as error:
-            log.warning(
-                "%s cannot be read; processes of earlier daemons are recognised by other means: %s", FILE, error
-            )
-            entries = []
-        found = [Identity(entry.pid, entry.started) for entry in entries if entry.world == world()]
+        found = _stored(self._path)
         sessions = {status.session for pid in self._kernel.pids() if (status := self._kernel.status(pid))}
         for one in (*found, *running):
             status = self._kernel.status(one.pid)
@@ -109,7 +127,7 @@ class Heritage:
             status = self._kernel.status(at)
             if status is None:
                 return False
-            if self._is_remembered(at, status) or self._origin in _origins(at):
+            if self._descendants.has(at, status) or self._origin in origins(at):
                 return True
             at = status.parent
             # The top of the process tree, or this daemon, whose own children are found by `descent`.
@@ -170,21 +188,22 @@ class Heritage:
         except OSError as error:
             log.warning("processes of this daemon cannot be recorded in %s: %s", self._path, error.strerror)
 
-    def _is_remembered(self, pid: int, status: ProcessStatus) -> bool:
-        if self._remembered.get(pid) == status.started:
-            return True
-        # A member of a remembered session, unless another process has the pid of its leader by now.
-        began = self._remembered.get(status.session)
-        if began is None or began > status.started:
-            return False
-        leader = self._kernel.status(status.session)
-        return leader is None or leader.started == began
+
+def _stored(path: Path) -> list[Identity]:
+    try:
+        entries = msgspec.json.decode(path.read_bytes(), type=list[_Entry])
+    except FileNotFoundError:
+        return []
+    except (OSError, msgspec.DecodeError) as error:
+        log.warning("%s cannot be read; processes of earlier daemons are recognised by other means: %s", FILE, error)
+        return []
+    return [Identity(entry.pid, entry.started) for entry in entries if entry.world == world()]
 
 
-def _origins(pid: int) -> list[str]:
-    """Return the values of `ORIGIN` in a process's environment; empty if it is not readable."""
+def origins(pid: int) -> list[str]:
+    """Return the values of `ORIGIN` in the environment with which a process was started; empty if it is not readable."""
     if sys.platform != "linux":
-        return _portable_origins(pid)
+        return _portableorigins(pid)
     try:
         data = Path("/proc", str(pid), "environ").read_bytes()
     except HIDDEN:
@@ -193,7 +212,7 @@ def _origins(pid: int) -> list[str]:
     return os.fsdecode(rest.partition(b"\0")[0]).split()
 
 
-def _portable_origins(pid: int) -> list[str]:
+def _portableorigins(pid: int) -> list[str]:
     import psutil  # noqa: PLC0415  (37 ms that Linux does not pay)
 
     with suppress(psutil.Error, *HIDDEN):

@@ -15,15 +15,19 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Protocol, cast
 
-from zotd.template import thin
+from zotd.template import foreground, thin
 
 REQUEST_S = 5.0
 """Longest wait for a client's request, which it sends at once."""
 
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """Arguments and environment; the kernel accepts at most 6 MB of them for a new program."""
+
+_CLIENT = -3
+"""Key of the client's connection among the descriptors of a request."""
 
 FAILED = 1
 IGNORED = (signal.SIGPIPE, signal.SIGXFSZ)
@@ -43,7 +47,7 @@ class ProgramRequest:
     environment: dict[bytes, bytes]
     umask: int
     descriptors: dict[int, int]
-    """Descriptor by the number that it gets in the program; -1 is the directory."""
+    """Descriptor by the number that it gets in the program, or by `thin.DIRECTORY` or `thin.TERMINAL`."""
 
 
 class RequestError(Exception):
@@ -51,7 +55,12 @@ class RequestError(Exception):
 
 
 def receive(connection: socket.socket) -> ProgramRequest:
-    """Read a client's request. Raises RequestError, struct.error for a cut one, and OSError from the connection."""
+    """Read a client's request within `REQUEST_S`.
+
+    Raises:
+        RequestError, struct.error: it is incomplete or invalid.
+        OSError: from the connection.
+    """
     connection.settimeout(REQUEST_S)
     head, descriptors, _, _ = socket.recv_fds(connection, struct.calcsize(thin.REQUEST), thin.MAX_DESCRIPTORS)
     argument_bytes, environment_bytes, umask, count = struct.unpack(thin.REQUEST, head)
@@ -60,6 +69,8 @@ def receive(connection: socket.socket) -> ProgramRequest:
     numbers = struct.unpack(thin.BATCH % count, _read(connection, struct.calcsize(thin.BATCH % count)))
     module, *arguments = _read(connection, argument_bytes).decode("utf-8", "surrogateescape").split("\0")
     environment = _variables(_read(connection, environment_bytes))
+    if thin.DIRECTORY not in numbers:
+        raise RequestError("no directory was passed")
     return ProgramRequest(module, arguments, environment, umask, dict(zip(numbers, descriptors, strict=True)))
 
 
@@ -68,9 +79,9 @@ def _variables(packed: bytes) -> dict[bytes, bytes]:
     return {name: value for name, _, value in pairs}
 
 
-def run(request: ProgramRequest) -> int:
-    """Become the program and run it to its end; returns the exit code."""
-    _take_place(request)
+def run(request: ProgramRequest, client: socket.socket) -> int:
+    """Become the program and run it to its end; returns the exit code. The client serves `zotd.template.foreground`."""
+    _take_place(request, client)
     module = import_module(request.module)
     if hasattr(module, "__path__"):  # a package, as with `python -m`
         module = import_module(f"{request.module}.__main__")
@@ -86,18 +97,20 @@ def run(request: ProgramRequest) -> int:
     return code
 
 
-def _take_place(request: ProgramRequest) -> None:
+def _take_place(request: ProgramRequest, client: socket.socket) -> None:
     os.setsid()
+    Path("/proc/self/comm").write_text(request.module.split(".", 1)[0], encoding="utf-8")  # what `ps` and `top` show
     for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
         signal.signal(number, signal.SIG_IGN if number in IGNORED else signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
     descriptors = dict(request.descriptors)
-    directory = descriptors.pop(-1, None)
-    if directory is not None:
-        os.fchdir(directory)
-        os.close(directory)
-    _place(descriptors)
+    directory = descriptors.pop(thin.DIRECTORY)
+    os.fchdir(directory)
+    os.close(directory)
+    client.setblocking(True)
+    kept = _place({_CLIENT: client.detach(), **descriptors})
+    foreground.attach(socket.socket(fileno=kept[_CLIENT]), kept.get(thin.TERMINAL))
     os.umask(request.umask)
     os.environ.clear()
     os.environb.update(request.environment)
@@ -109,8 +122,8 @@ def _take_place(request: ProgramRequest) -> None:
     gc.enable()
 
 
-def _place(descriptors: dict[int, int]) -> None:
-    """Give each descriptor the number that it had in the client."""
+def _place(descriptors: dict[int, int]) -> dict[int, int]:
+    """Give each descriptor the number that it had in the client; return those with a negative one, above all others."""
     above = max([2, *descriptors, *descriptors.values()]) + 1
     moved = {
         number: fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, above) for number, descriptor in descriptors.items()
@@ -121,8 +134,10 @@ def _place(descriptors: dict[int, int]) -> None:
         if number not in descriptors:  # the client had closed it, so it is closed here too
             os.close(number)
     for number, descriptor in moved.items():
-        os.dup2(descriptor, number)
-        os.close(descriptor)
+        if number >= 0:
+            os.dup2(descriptor, number)
+            os.close(descriptor)
+    return {number: descriptor for number, descriptor in moved.items() if number < 0}
 
 
 def _input(descriptors: dict[int, int]) -> io.TextIOWrapper | None:

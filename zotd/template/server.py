@@ -1,10 +1,14 @@
 """The template process: imports the modules of programs, and forks one for each client of `thin`.
 
-Run as `python -m zotd.template.server SOCKET MODULE...`. It has one thread, because a fork copies no other, and ends
-when its standard input ends: its parent holds the other end.
+Run as `python -m zotd.template.server SOCKET MODULE...`. It has one thread, because a fork copies no other. It ends when
+its standard input ends, whose other end its parent holds; with `--idle`, when there was no program for that time.
+
+When the code on disk has changed, a fork notices it and the process retires: it removes its socket, and ends with the
+last of its programs.
 """
 
 import argparse
+import fcntl
 import gc
 import os
 import select
@@ -17,7 +21,8 @@ from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
-from zotd.template import program, thin
+from zotd.template import program, thin, vetting
+from zotd.template.code_on_disk import CodeOnDisk
 
 MAX_PROGRAMS = 256
 """Programs at the same time; further clients start theirs without this process."""
@@ -26,46 +31,65 @@ BACKLOG = 256
 
 _UCRED = struct.Struct("3i")
 
-_ANSWER = struct.Struct(thin.ANSWER)
+
+class OtherServerError(Exception):
+    """Another template process serves this socket."""
 
 
 class Template:
-    """Accepts clients and forks; `run` returns in the server at its end, and in each fork with a request."""
+    """Accepts clients and forks; `run` returns in the server at its end, and in each fork with a connection."""
 
-    def __init__(self, path: Path) -> None:
-        """Listen at `path`, in a private directory."""
+    def __init__(self, path: Path, *, idle_s: float | None = None) -> None:
+        """Listen at `path`, in a private directory. End with standard input, or after `idle_s` without a program.
+
+        Raises:
+            OtherServerError: another one does.
+        """
         self._path = path
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        mask = os.umask(0o177)
-        try:
-            self._listener.bind(str(path))
-        finally:
-            os.umask(mask)
-        self._listener.listen(BACKLOG)
-        self._listener.setblocking(False)
-        self._wakeup, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        self._wakeup_write = write
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(write, warn_on_full_buffer=False)
+        self._idle_s = idle_s
+        self._lock = _lock(path)
+        self._listener = _listen(path)
+        self._inode = path.stat().st_ino
+        self._is_retired = False
+        self._wakeup, self._wakeup_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        for number in (signal.SIGCHLD, signal.SIGTERM):
+            signal.signal(number, lambda *_: None)
+        signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
         self._poll = select.poll()
-        for descriptor in (0, self._wakeup, self._listener.fileno()):
-            self._poll.register(descriptor, select.POLLIN)
+        self._poll.register(self._wakeup, select.POLLIN)
+        self._poll.register(self._listener, select.POLLIN)
+        if idle_s is None:
+            self._poll.register(0, select.POLLIN)
         self._clients: dict[int, tuple[int, socket.socket]] = {}
         """Program's pid and connection, by the connection's descriptor."""
 
     def run(self) -> socket.socket | None:
-        """Serve until standard input ends; then None. In a fork, the client's connection."""
-        while True:
-            ready = {descriptor for descriptor, _ in self._poll.poll()}
-            if 0 in ready:
-                self._path.unlink(missing_ok=True)
-                return None
+        """Serve until the end; then None. In a fork, the client's connection."""
+        while not self._is_retired or self._clients:
+            waits = None if self._idle_s is None or self._clients else self._idle_s * 1000
+            found = self._poll.poll(waits)
+            ready = {descriptor for descriptor, _ in found}
+            if not found or 0 in ready:
+                break
             if self._wakeup in ready:
                 self._reap()  # before lost clients: a program that has ended is not killed
             for descriptor in ready & self._clients.keys():
                 self._lost(descriptor)
-            if self._listener.fileno() in ready and (connection := self._fork()) is not None:
+            if not self._is_retired and self._listener.fileno() in ready and (connection := self._fork()) is not None:
                 return connection
+        if not self._is_retired:
+            self._retire()
+        return None
+
+    def _retire(self) -> None:
+        """Accept no more clients, and let another template process take this place."""
+        self._is_retired = True
+        with suppress(OSError):
+            if self._path.stat().st_ino == self._inode:
+                self._path.unlink()
+        self._poll.unregister(self._listener)
+        self._listener.close()
+        os.close(self._lock)
 
     def _fork(self) -> socket.socket | None:
         """Accept a client. In the fork return its connection, in the server None."""
@@ -73,7 +97,7 @@ class Template:
             connection, _ = self._listener.accept()
         except OSError:  # it has left, or descriptors are exhausted: then it starts without this process
             return None
-        if len(self._clients) >= MAX_PROGRAMS or _uid(connection) != os.geteuid():
+        if len(self._clients) >= MAX_PROGRAMS or _peer(connection)[1] != os.geteuid():
             connection.close()
             return None
         try:
@@ -86,21 +110,21 @@ class Template:
             return connection
         self._clients[connection.fileno()] = pid, connection
         self._poll.register(connection, 0)  # only its end: what it sends is for the fork
-        self._send(connection, pid)
         return None
 
     def _leave(self) -> None:
         """Close everything of the server in a fork."""
         signal.set_wakeup_fd(-1)
         self._listener.close()
-        os.close(self._wakeup)
-        os.close(self._wakeup_write)
+        for descriptor in (self._lock, self._wakeup, self._wakeup_write):
+            os.close(descriptor)
         for _, other in self._clients.values():
             other.close()
 
     def _reap(self) -> None:
         with suppress(BlockingIOError):
-            os.read(self._wakeup, 4096)
+            if signal.SIGTERM in os.read(self._wakeup, 4096) and not self._is_retired:
+                self._retire()
         by_pid = {pid: descriptor for descriptor, (pid, _) in self._clients.items()}
         with suppress(ChildProcessError):
             while True:
@@ -109,7 +133,7 @@ class Template:
                     return
                 if (descriptor := by_pid.get(pid)) is not None:
                     _, connection = self._clients[descriptor]
-                    self._send(connection, os.waitstatus_to_exitcode(status))
+                    _send(connection, thin.ENDED, os.waitstatus_to_exitcode(status))
                     self._forget(descriptor)
 
     def _lost(self, descriptor: int) -> None:
@@ -124,44 +148,93 @@ class Template:
         self._poll.unregister(descriptor)
         connection.close()
 
-    def _send(self, connection: socket.socket, value: int) -> None:
-        with suppress(OSError):  # the client has ended; its connection says so as well
-            connection.send(_ANSWER.pack(value))
-
 
 def main(argv: Sequence[str]) -> int:
     """Serve at a socket with modules imported, as the command line says; in a fork, return the program's exit code."""
     parser = argparse.ArgumentParser(prog="python -m zotd.template.server", description=__doc__)
-    parser.add_argument(
-        "--detach", action="store_true", help="serve in a new session, and return as soon as it listens"
-    )
+    parser.add_argument("--detach", action="store_true", help="serve in a new session; return when it listens")
+    parser.add_argument("--idle", type=float, metavar="S", help="end after this time in seconds without a program")
     parser.add_argument("socket", type=Path)
     parser.add_argument("modules", nargs="+", metavar="MODULE")
     options = parser.parse_args(argv)
-    template = Template(options.socket)
+    for module in options.modules:
+        import_module(module)
+    code = CodeOnDisk.of_loaded_modules()
+    try:
+        template = Template(options.socket, idle_s=options.idle)
+    except OtherServerError:
+        return 0
     if options.detach:
         if os.fork():
             return 0
         os.setsid()
-    for module in options.modules:
-        import_module(module)
     gc.collect()
     gc.disable()
     gc.freeze()  # a collection in a fork would write to all pages that it shares with this process
     connection = template.run()
-    if connection is None:
-        return 0
+    return 0 if connection is None else _become(connection, code)
+
+
+def _become(connection: socket.socket, code: CodeOnDisk) -> int:
+    """In a fork: examine the request, and run the program that it wants; returns the exit code."""
     try:
         request = program.receive(connection)
+        _check(connection, request, code)
+        _send(connection, thin.STARTED, os.getpid())
+        if connection.recv(len(thin.GO)) != thin.GO:
+            return program.FAILED
+    except vetting.NotForkedError:
+        _send(connection, thin.REFUSED, 0)
+        return program.FAILED
     except (OSError, struct.error, program.RequestError):
         return program.FAILED
-    connection.close()
-    return program.run(request)
+    return program.run(request, connection)
 
 
-def _uid(connection: socket.socket) -> int:
-    _, uid, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
-    return int(uid)
+def _check(connection: socket.socket, request: program.ProgramRequest, code: CodeOnDisk) -> None:
+    """Raise `NotForkedError` if the client must start its program cold."""
+    if code.has_changed():
+        os.kill(os.getppid(), signal.SIGTERM)
+        raise vetting.NotForkedError("the code on disk has changed")
+    vetting.check(_peer(connection)[0], request.environment)
+
+
+def _lock(path: Path) -> int:
+    """Return a descriptor that holds the lock of this socket's server. Raises OtherServerError."""
+    lock = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise OtherServerError(f"{path} is served by another template process") from error
+    return lock
+
+
+def _listen(path: Path) -> socket.socket:
+    """Return a listener at `path`, which replaces one that a killed server has left."""
+    draft = path.with_name(f"{path.name}.new")
+    draft.unlink(missing_ok=True)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    mask = os.umask(0o177)
+    try:
+        listener.bind(str(draft))
+    finally:
+        os.umask(mask)
+    listener.listen(BACKLOG)
+    listener.setblocking(False)
+    draft.replace(path)  # only now: a client that finds it can connect
+    return listener
+
+
+def _send(connection: socket.socket, kind: bytes, value: int) -> None:
+    with suppress(OSError):  # the client has ended; its connection says so as well
+        connection.send(struct.pack(thin.ANSWER, kind, value))
+
+
+def _peer(connection: socket.socket) -> tuple[int, int]:
+    """Return pid and uid of the process that has connected."""
+    pid, uid, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+    return pid, uid
 
 
 if __name__ == "__main__":
