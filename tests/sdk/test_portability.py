@@ -57,17 +57,18 @@ def test_a_copy_beside_an_extension_serves_it(tmp_path, interpreter):
 
     def run(*command, tool, **args):
         frames = [{"type": "hello_ack"}, {"type": "tool_call", "id": "1", "name": tool, "args": args}]
-        ended = subprocess.run(
-            [interpreter, "-W", "error", *command],
-            input="\n".join(map(json.dumps, frames)),
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            timeout=40,
-            check=False,
-        )
-        assert (ended.returncode, ended.stderr) == (0, "")
-        return json.loads(ended.stdout.splitlines()[-1])["content"][0]["text"]
+        line = [interpreter, "-W", "error", *command]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(line, stdin=pipe, stdout=pipe, stderr=pipe, cwd=tmp_path, text=True) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write("".join(f"{json.dumps(frame)}\n" for frame in frames))
+            process.stdin.flush()
+            # The end of the input would be a stop, after which the call has 1.5 s.
+            answer = next(line for line in process.stdout if '"tool_result"' in line)
+            _, errors = process.communicate(timeout=40)
+        assert (process.returncode, errors) == (0, "")
+        return json.loads(answer)["content"][0]["text"]
 
     assert run("copied.py", tool="weather", city="Köln", days=None) == "Köln"
     assert run("copied.py", tool="plain", city="Köln") == "Köln"
