@@ -8,7 +8,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 BASE_S = 0.5
-"""The first pause in seconds; it doubles with each failure."""
+"""The first pause in seconds; it doubles with each failure. Also stated in `config.sections` and `docs/durability.md`."""
 
 PAUSE_S = 60.0
 """The longest pause by default. Vendors recover within minutes; to wait longer only delays the run."""

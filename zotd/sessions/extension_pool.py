@@ -36,7 +36,9 @@ from zotd.workspace.environment import Environment
 log = logging.getLogger(__name__)
 
 LINGER_S = 60.0
-"""How long a workspace's processes stay after its last session: a client that comes back finds them warm."""
+"""How long a workspace's processes stay after its last session: a client that comes back finds them warm.
+
+The manager waits as long before it ends the extensions of one session (`--ext`)."""
 
 FEATURES = ("session_id", "tool_progress", "set_status", "unregister")
 """What `hello_ack` says that this host knows beyond the original."""

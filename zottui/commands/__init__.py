@@ -1,6 +1,7 @@
 """The slash commands of the terminal client, for `/help`, completion and dispatch.
 
-Each module of this package has a table of its commands. To add one, add a row to the table.
+Each module of this package has a table of its commands. To add one, add a row to the table, and its
+name to `OF_CLIENTS` in `zotd/sessions/slash_commands.py`, so that no extension can take it.
 """
 
 from zottui.commands import accounts, conversation, display, looking, sessions, settings
