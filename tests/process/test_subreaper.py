@@ -67,6 +67,27 @@ async def test_children_of_other_code_are_not_reaped():
         assert child.wait() == 7
 
 
+async def test_a_child_that_other_code_reaps_meanwhile_does_not_hide_an_orphan(run, monkeypatch):
+    with orphans_adopted(), started("exit 7") as child:
+        orphan = int(await run(AWAY % "echo $$; exec sleep 1000 >&2"))
+        zombie(child.pid)
+        look = os.waitid
+
+        def look_and_reap(*arguments):
+            found = look(*arguments)
+            if found is not None and found.si_pid == child.pid and arguments[0] == os.P_ALL:
+                child.wait()
+                os.kill(orphan, 9)
+                zombie(orphan)
+            return found
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "waitid", look_and_reap)
+            reap_orphans()
+        assert child.returncode == 7
+        assert is_freed(orphan)
+
+
 async def test_an_orphan_behind_a_watched_zombie_is_reaped_after_it():
     with orphans_adopted():
         exited = asyncio.Event()

@@ -60,7 +60,11 @@ def reap_orphans() -> None:
         if pid in _watched:
             _watched[pid] = True  # the kernel reports no other child until this one is reaped
             return
-        if os.getsid(pid) == os.getsid(0):
+        try:
+            session = os.getsid(pid)
+        except ProcessLookupError:  # a thread of other code has reaped it since
+            continue
+        if session == os.getsid(0):
             return  # the same; the next SIGCHLD comes here again
         _collect(pid)
 
