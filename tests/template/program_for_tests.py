@@ -55,7 +55,9 @@ def describe():
     }
 
 
-SIGNALS = {name: getattr(signal, name) for name in ("SIGCHLD", "SIGHUP", "SIGPIPE", "SIGTERM", "SIGWINCH")}
+SIGNALS = {
+    name: getattr(signal, name) for name in ("SIGCHLD", "SIGHUP", "SIGINT", "SIGPIPE", "SIGTERM", "SIGTSTP", "SIGWINCH")
+}
 
 
 if __name__ == "__main__":

@@ -92,6 +92,23 @@ def test_a_program_sees_the_same_arguments_environment_directory_and_signals(bot
     assert cold[0] == 0
 
 
+@pytest.mark.parametrize("signals", ["--ignore-signal=HUP,INT,TSTP", "--block-signal=TERM,RTMAX", "--block-signal"])
+def test_a_program_ignores_and_blocks_the_signals_that_its_parent_has_left_it(both, signals):
+    if subprocess.run(["env", signals, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("env cannot ignore and block signals here")
+    warm, cold = both("describe", wrapper=["env", signals])
+    assert warm == cold
+    assert cold[0] == 0
+
+
+def test_a_program_of_nohup_outlives_the_terminal(start, template):
+    process = start(template, "wait", wrapper=["env", "--ignore-signal=HUP"])
+    assert process.stdout.readline()
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(LIMIT_S) == 7
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -190,7 +207,7 @@ def test_a_hundred_programs_at_once_all_end_and_leave_no_zombie(start, template)
         assert process.returncode == number
 
 
-@pytest.mark.parametrize("bad", [b"", b"\0", b"\xff" * 16, b"\0\0\0\x01" * 4 + b"rest"])
+@pytest.mark.parametrize("bad", [b"", b"\0", b"\xff" * 16, b"\0\0\0\x01" * 8 + b"rest"])
 def test_a_client_that_sends_nonsense_costs_only_itself(start, template, bad):
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(template))

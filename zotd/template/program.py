@@ -46,6 +46,9 @@ class ProgramRequest:
     arguments: Sequence[str]
     environment: dict[bytes, bytes]
     umask: int
+    ignored: frozenset[int]
+    blocked: frozenset[int]
+    """Signals, as the client's parent has left them."""
     descriptors: dict[int, int]
     """Descriptor by the number that it gets in the program, or by `thin.DIRECTORY` or `thin.TERMINAL`."""
 
@@ -63,7 +66,7 @@ def receive(connection: socket.socket) -> ProgramRequest:
     """
     connection.settimeout(REQUEST_S)
     head, descriptors, _, _ = socket.recv_fds(connection, struct.calcsize(thin.REQUEST), thin.MAX_DESCRIPTORS)
-    argument_bytes, environment_bytes, umask, count = struct.unpack(thin.REQUEST, head)
+    argument_bytes, environment_bytes, umask, count, *signals = struct.unpack(thin.REQUEST, head)
     if count != len(descriptors) or argument_bytes + environment_bytes > MAX_REQUEST_BYTES:
         raise RequestError(f"{count} descriptors announced, {len(descriptors)} passed")
     numbers = struct.unpack(thin.BATCH % count, _read(connection, struct.calcsize(thin.BATCH % count)))
@@ -71,7 +74,19 @@ def receive(connection: socket.socket) -> ProgramRequest:
     environment = _variables(_read(connection, environment_bytes))
     if thin.DIRECTORY not in numbers:
         raise RequestError("no directory was passed")
-    return ProgramRequest(module, arguments, environment, umask, dict(zip(numbers, descriptors, strict=True)))
+    return ProgramRequest(
+        module=module,
+        arguments=arguments,
+        environment=environment,
+        umask=umask,
+        ignored=_signals(signals[0]),
+        blocked=_signals(signals[1]),
+        descriptors=dict(zip(numbers, descriptors, strict=True)),
+    )
+
+
+def _signals(bits: int) -> frozenset[int]:
+    return frozenset(number for number in signal.valid_signals() if bits >> (number - 1) & 1)
 
 
 def _variables(packed: bytes) -> dict[bytes, bytes]:
@@ -100,10 +115,7 @@ def run(request: ProgramRequest, client: socket.socket) -> int:
 def _take_place(request: ProgramRequest, client: socket.socket) -> None:
     os.setsid()
     Path("/proc/self/comm").write_text(request.module.split(".", 1)[0], encoding="utf-8")  # what `ps` and `top` show
-    for number in set(signal.Signals) - {signal.SIGKILL, signal.SIGSTOP}:
-        signal.signal(number, signal.SIG_IGN if number in IGNORED else signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    _set_signals(request)
     descriptors = dict(request.descriptors)
     directory = descriptors.pop(thin.DIRECTORY)
     os.fchdir(directory)
@@ -120,6 +132,16 @@ def _take_place(request: ProgramRequest, client: socket.socket) -> None:
     sys.stdout = _output(1, descriptors)
     sys.stderr = _output(2, descriptors)
     gc.enable()
+
+
+def _set_signals(request: ProgramRequest) -> None:
+    """Handle signals as the interpreter would, had the client's parent started it."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        is_ignored = number in IGNORED or number in request.ignored
+        signal.signal(number, signal.SIG_IGN if is_ignored else signal.SIG_DFL)
+    if signal.SIGINT not in request.ignored:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.pthread_sigmask(signal.SIG_SETMASK, request.blocked)
 
 
 def _place(descriptors: dict[int, int]) -> dict[int, int]:

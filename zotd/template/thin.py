@@ -15,12 +15,14 @@ import sys
 
 TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than everything else here
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from typing import NoReturn
 
 FORWARDED = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGCONT")
 
-REQUEST = "!4I"
-"""Lengths of the arguments and of the environment, the umask, and the number of descriptors that are passed."""
+REQUEST = "!4I2Q"
+"""Lengths of the arguments and of the environment, the umask, the number of descriptors that are passed, and the signals
+that are ignored and that are blocked: bit N - 1 for signal N."""
 
 ANSWER = "!ci"
 """One of the kinds below, and its value."""
@@ -63,10 +65,11 @@ def run(path: str, command: "list[str]") -> "int | None":
     """
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.settimeout(START_S)
+    signals = _ignored_signals(), _bits(_signal.pthread_sigmask(_signal.SIG_BLOCK, ()))
     interrupt = _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # no traceback before there is a program to pass it to
     try:
         connection.connect(path)
-        _request(connection, command)
+        _request(connection, command, signals)
         kind, pid = _answer(connection)
     except OSError:  # also a timeout
         kind, pid = REFUSED, 0
@@ -106,7 +109,21 @@ def _forward_signals(pid: int) -> "dict[int, object]":
         _stop(os.getpid())
         _signal.signal(_signal.SIGTSTP, stop)
 
-    return {**handlers, _signal.SIGTSTP: _signal.signal(_signal.SIGTSTP, stop)}
+    if _signal.getsignal(_signal.SIGTSTP) != _signal.SIG_IGN:
+        handlers[_signal.SIGTSTP] = _signal.signal(_signal.SIGTSTP, stop)
+    return handlers
+
+
+def _ignored_signals() -> int:
+    """Return a bit for each signal that is ignored, as by `nohup` or in the background job of a script."""
+    return _bits([number for number in _signal.valid_signals() if _signal.getsignal(number) == _signal.SIG_IGN])
+
+
+def _bits(signals: "Iterable[int]") -> int:
+    found = 0
+    for number in signals:
+        found |= 1 << (number - 1)
+    return found
 
 
 def _stop(target: int) -> None:
@@ -152,7 +169,7 @@ def _wait_for_foreground() -> None:
         os.close(terminal)
 
 
-def _request(connection: _socket.socket, command: "list[str]") -> None:
+def _request(connection: _socket.socket, command: "list[str]", signals: "tuple[int, int]") -> None:
     opened = [(DIRECTORY, os.open(".", os.O_RDONLY | os.O_DIRECTORY))]
     try:
         own = {connection.fileno(), opened[0][1]}
@@ -166,7 +183,7 @@ def _request(connection: _socket.socket, command: "list[str]") -> None:
         environment = b"\0".join(name + b"=" + value for name, value in os.environb.items())
         umask = os.umask(0)
         os.umask(umask)
-        head = _struct.pack(REQUEST, len(arguments), len(environment), umask, len(passed))
+        head = _struct.pack(REQUEST, len(arguments), len(environment), umask, len(passed), *signals)
         rights = _struct.pack(f"{len(passed)}i", *(descriptor for _, descriptor in passed))
         connection.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
         connection.sendall(numbers + arguments + environment)
