@@ -2,15 +2,19 @@
 
 import asyncio
 import gc
+import shutil
+import threading
 import weakref
 
 import pytest
+import trustme
 
 from tests.providers.conftest import VENDORS, asking, parts_of, user
 from zotd.core.reply import Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.providers import connect
 from zotd.providers.connect import ModelChoice
+from zotd.providers.shared import http
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 from zotd.wire.content import Tokens
@@ -98,9 +102,51 @@ async def test_a_model_knows_its_price_and_its_window(providers):
     assert model.price(Tokens(1000, 10)).cost_usd > 0
 
 
-async def test_warming_an_unknown_provider_does_nothing(providers):
-    await providers.warm("nobody")
-    await providers.warm("openai")
+def warmed(providers, vendor):
+    """Warm a vendor and wait for the thread that does it."""
+    before = set(threading.enumerate())
+    providers.warm(vendor)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(20)
+
+
+def test_warming_an_unknown_provider_does_nothing(providers):
+    before = threading.enumerate()
+    providers.warm("nobody")
+    assert threading.enumerate() == before
+
+
+@pytest.mark.parametrize("vendor", VENDORS)
+async def test_a_client_is_made_at_once_when_its_sdk_is_loaded(providers, vendor, monkeypatch):
+    warmed(providers, vendor)
+
+    async def refuse(*_):
+        raise AssertionError("a thread")
+
+    monkeypatch.setattr(asyncio, "to_thread", refuse)
+    client = await providers.client(vendor, "https://example.org", "key")
+    await client.close()
+
+
+def test_clients_share_one_tls_context_until_the_certificates_change(tmp_path, monkeypatch):
+    file = tmp_path / "certificates.pem"
+    shutil.copy(trustme_file(tmp_path), file)
+    monkeypatch.setenv("SSL_CERT_FILE", str(file))
+    first = http.tls_context()
+    assert http.tls_context() is first
+    shutil.copy(trustme_file(tmp_path), tmp_path / "new.pem")
+    (tmp_path / "new.pem").replace(file)
+    second = http.tls_context()
+    assert second is not first
+    monkeypatch.delenv("SSL_CERT_FILE")
+    assert http.tls_context() is not second
+
+
+def trustme_file(folder):
+    """The certificate of a new authority."""
+    path = folder / "authority.pem"
+    trustme.CA().cert_pem.write_to_path(path)
+    return path
 
 
 async def test_an_early_import_that_fails_prints_nothing(providers, monkeypatch, capfd):
@@ -109,8 +155,9 @@ async def test_an_early_import_that_fails_prints_nothing(providers, monkeypatch,
     def fail(api):
         raise RuntimeError(f"cannot import {api} after shutdown")
 
-    monkeypatch.setattr(connect, "_load", fail)
-    await providers.warm("openai")
+    monkeypatch.setattr(connect, "load", fail)
+    monkeypatch.setattr(connect, "_loaded", set())
+    warmed(providers, "openai")
     assert capfd.readouterr() == ("", "")
 
 
@@ -119,10 +166,10 @@ async def test_garbage_is_collected_when_a_later_session_warms_up(providers):
         def __init__(self):
             self.itself = self
 
-    await providers.warm("openai")
+    warmed(providers, "openai")
     circle = Circle()
     gone = weakref.ref(circle)
     del circle
-    await providers.warm("openai")
+    warmed(providers, "openai")
     gc.collect()
     assert gone() is None

@@ -4,11 +4,11 @@ import asyncio
 import gc
 import importlib
 import logging
-import threading
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import cache, cached_property, partial
+from functools import cached_property
+from threading import Lock, Thread
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -94,7 +94,8 @@ class Providers:
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider} whose keys can be checked")
         url, key = _url(vendor, choice) or "", _key(vendor, choice)
         # Not one of the shared: a key that was refused is not kept.
-        client = await asyncio.to_thread(_make_client, vendor.api, url, key)
+        await asyncio.to_thread(load, vendor.api)
+        client = _make_client(vendor.api, url, key)
         try:
             async with asyncio.timeout(CHECK_S):
                 return await client.status()
@@ -103,11 +104,12 @@ class Providers:
         finally:
             await client.close()
 
-    async def warm(self, provider: str) -> None:
+    def warm(self, provider: str) -> None:
         """Load what the provider's first request will need, in a thread: up to 2 s, worth having before the prompt."""
         vendor = self._catalog.by_name.get(provider)
-        if vendor is not None and vendor.api in APIS:
-            await _aside(partial(_load, vendor.api))
+        if vendor is not None and vendor.api in APIS and vendor.api not in _loaded:
+            # Not `asyncio.to_thread`: a program that ends does not wait for a daemon thread.
+            Thread(target=_load_early, args=(vendor.api,), name=f"load-{vendor.api}", daemon=True).start()
 
     async def close(self) -> None:
         """Close all connections and stop the local server; requests that still run fail."""
@@ -123,10 +125,10 @@ class Providers:
         """The SDK's client for that URL and key."""
         key = (api, base_url, api_key)
         if key not in self._clients:
-            # Both the import (seconds) and the client (its TLS context, 20 ms) would stop every session.
-            made = await asyncio.to_thread(_make_client, *key)
-            # Another session may have been faster; a client that was never used has nothing to close.
-            self._clients.setdefault(key, made)
+            if api not in _loaded:
+                await asyncio.to_thread(load, api)  # would hold up every session for up to 2 s
+            if key not in self._clients:  # another session may have been faster
+                self._clients[key] = _make_client(*key)
         return self._clients[key]
 
     async def local(self, model: str) -> tuple[str, str]:
@@ -193,36 +195,34 @@ class ModelConnection:
         return self._conversation
 
 
-async def _aside(work: Callable[[], object]) -> None:
-    """Do `work` in a daemon thread: unlike `asyncio.to_thread`, a program that ends does not wait for it."""
-    loop = asyncio.get_running_loop()
-    done = asyncio.Event()
+_loaded: set[str] = set()
+"""APIs whose modules are loaded. Module state, as modules are."""
 
-    def run() -> None:
-        try:
-            work()
-        except Exception as error:  # noqa: BLE001  (any import can fail while the interpreter ends)
-            log.debug("early import failed: %s", error)  # the first request imports again, and reports it
-        finally:
-            with suppress(RuntimeError):  # the loop is closed, so there is no waiter
-                loop.call_soon_threadsafe(done.set)
-
-    threading.Thread(target=run, name="warm", daemon=True).start()
-    await done.wait()
+_loading = Lock()
 
 
-@cache
-def _load(api: str) -> None:
-    """Import it once: each freeze keeps for good also what is garbage at that moment, and sessions come often."""
-    Catalog.preload()
-    importlib.import_module(APIS[api])
-    # What an SDK defines stays for good. Looked through again and again, it makes each full collection hold the event
-    # loop for 100 to 130 ms.
-    gc.freeze()
+def load(api: str) -> None:
+    """Load the SDK of an API and what its requests share; takes up to 2 s the first time. Call it in a thread."""
+    with _loading:
+        if api in _loaded:
+            return
+        Catalog.preload()
+        importlib.import_module(APIS[api])
+        importlib.import_module("zotd.providers.shared.http").tls_context()
+        # What an SDK defines stays for good. Looked through again and again, it makes each full collection hold the
+        # event loop for 100 to 130 ms. Once only: a freeze also keeps for good what is garbage at that moment.
+        gc.freeze()
+        _loaded.add(api)
+
+
+def _load_early(api: str) -> None:
+    try:
+        load(api)
+    except Exception as error:  # noqa: BLE001  (any import can fail while the interpreter ends)
+        log.debug("early import failed: %s", error)  # the first request imports again, and reports it
 
 
 def _make_client(api: str, base_url: str, api_key: str) -> VendorClient:
-    Catalog.preload()
     module = importlib.import_module(APIS[api])
     use_proxy = urlsplit(base_url).hostname not in LOOPBACK
     client: VendorClient = module.make_client(base_url=base_url, api_key=api_key, use_proxy=use_proxy)

@@ -5,7 +5,7 @@ daemon's environment. Those from the environment and from `auth.json` go only to
 URL from the configuration: a URL that came with a request could be anybody's.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from http import HTTPStatus
 
@@ -112,9 +112,9 @@ class ModelChooser:
         except CommandError as error:
             return Unavailable(ModelError(Failure.NO_KEY, error.sentence))
 
-    def warm(self, provider: str) -> Coroutine[object, object, None]:
-        """Load what the vendor's requests need, so that the first prompt does not wait for it."""
-        return self._providers.warm(provider)
+    def warm(self, provider: str) -> None:
+        """Begin to load what the vendor's requests need, so that the first prompt does not wait for it."""
+        self._providers.warm(provider)
 
     # --- logging in -----------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ import httpx2
 from zotd.providers.anthropic.reply import ReplyReader
 from zotd.providers.anthropic.request import RequestWriter
 from zotd.providers.shared import CONNECT_S, SILENCE_S, Target
-from zotd.providers.shared.http import bounded
+from zotd.providers.shared.http import bounded, tls_context
 from zotd.providers.shared.sdk_client import SdkClient, SdkErrors, StatusError
 
 
@@ -36,9 +36,9 @@ class AnthropicSdk:
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
             # The SDK's own client would use the environment's proxies even with `trust_env=False`.
             http_client=bounded(
-                anthropic.DefaultAsyncHttpxClient(base_url=base_url)
+                anthropic.DefaultAsyncHttpxClient(base_url=base_url, verify=tls_context())
                 if use_proxy
-                else httpx2.AsyncClient(base_url=base_url, trust_env=False)
+                else httpx2.AsyncClient(base_url=base_url, verify=tls_context(), trust_env=False)
             ),
         )
 
@@ -72,5 +72,5 @@ class AnthropicSdk:
 
 
 def make_client(*, base_url: str, api_key: str, use_proxy: bool) -> SdkClient:
-    """Return a client for one URL and key, with its own connections. Takes 20 ms; the caller closes it."""
+    """Return a client for one URL and key, with its own connections; the caller closes it."""
     return SdkClient(AnthropicSdk(base_url=base_url, api_key=api_key, use_proxy=use_proxy))

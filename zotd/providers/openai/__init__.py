@@ -12,7 +12,7 @@ import openai
 from zotd.providers.openai.reply import ReplyReader
 from zotd.providers.openai.request import RequestWriter
 from zotd.providers.shared import CONNECT_S, SILENCE_S, Target
-from zotd.providers.shared.http import bounded
+from zotd.providers.shared.http import bounded, tls_context
 from zotd.providers.shared.sdk_client import SdkClient, SdkErrors, StatusError
 
 _OWN_HOST = "api.openai.com"
@@ -38,9 +38,9 @@ class OpenAiSdk:
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
             # The SDK's own client would use the environment's proxies even with `trust_env=False`.
             http_client=bounded(
-                openai.DefaultAsyncHttpxClient(base_url=base_url)
+                openai.DefaultAsyncHttpxClient(base_url=base_url, verify=tls_context())
                 if use_proxy
-                else httpx2.AsyncClient(base_url=base_url, trust_env=False)
+                else httpx2.AsyncClient(base_url=base_url, verify=tls_context(), trust_env=False)
             ),
         )
         if self._client.base_url.host != _OWN_HOST:
@@ -78,5 +78,5 @@ class OpenAiSdk:
 
 
 def make_client(*, base_url: str, api_key: str, use_proxy: bool) -> SdkClient:
-    """Return a client for one URL and key, with its own connections. Takes 20 ms; the caller closes it."""
+    """Return a client for one URL and key, with its own connections; the caller closes it."""
     return SdkClient(OpenAiSdk(base_url=base_url, api_key=api_key, use_proxy=use_proxy))
