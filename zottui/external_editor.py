@@ -3,10 +3,10 @@
 import os
 import shlex
 import tempfile
-from asyncio import create_subprocess_exec
 from collections.abc import Mapping
 from pathlib import Path
 
+from zotd.template import foreground
 from zottui.ui_context import TerminalLender
 
 EDITORS = ("VISUAL", "EDITOR")
@@ -28,8 +28,7 @@ async def edited(ui: TerminalLender, text: str, *, suffix: str = ".txt") -> str:
         with open(descriptor, "w", encoding="utf-8") as file:  # noqa: ASYNC230  (short)
             file.write(text)
         async with ui.suspended():
-            editor = await create_subprocess_exec(*command(ui.env), name, env=dict(ui.env))
-            failed = await editor.wait()
+            failed = await foreground.run([*command(ui.env), name], ui.env)
         # Read by name and not by descriptor: editors replace the file when they save.
         return text if failed else Path(name).read_text(encoding="utf-8", errors="replace")  # noqa: ASYNC240  (short)
     finally:

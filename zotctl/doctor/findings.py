@@ -110,6 +110,12 @@ STATES = (
         "chmod 600 {file} if the mode is wrong, otherwise mv {file} {file}.old",
     ),
     ProblemKind(
+        "cold-start",
+        "every command takes 0.1 to 2 s to import its modules",
+        "the template process, from which commands are forked, refuses the ones that are started here",
+        "end what the sentence names, or set ZOT_TEMPLATE=off if it must be so",
+    ),
+    ProblemKind(
         "no-key",
         "no API key is set, so no model can be used",
         "there is none in the environment, in `auth.json`, from `api_key_command` or in the daemon",

@@ -7,6 +7,7 @@ import errno
 import os
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,7 @@ from zotctl import service_lookup
 from zotctl.doctor.findings import Finding, found
 from zotd import config, paths
 from zotd.client.humanize import size
+from zotd.template import client, thin
 
 PROBE_BYTES = 64 * 1024
 """Size of a test write to the home; too large for a file system to store inside the inode."""
@@ -96,6 +98,18 @@ def configuration(scene: Scene) -> Iterator[Finding]:
         config.load(scene.home / "config.toml", scene.env)
     except config.ConfigError as error:
         yield found("config-invalid", str(error))
+
+
+def template(scene: Scene) -> Iterator[Finding]:
+    """Check that the template process, if there is one, would serve a command that is started like this one."""
+    if scene.env.get(client.SWITCH) == "off" or not sys.platform.startswith("linux"):
+        return
+    try:
+        reason = thin.refusal(client.socket_path())
+    except (paths.UnsafePathError, thin.NoServerError):
+        return  # `socket_directory` reports the former; the next command starts the process
+    if reason:
+        yield found("cold-start", f"commands start without the template process: {reason}")
 
 
 def linger(scene: Scene) -> Iterator[Finding]:

@@ -33,6 +33,7 @@ WITHOUT_DAEMON: Mapping[str, Callable[[Scene], Iterator[Finding]]] = {
     "the vendors": store_checks.keys,
     "the database": store_checks.database,
     "the linger setting": host_checks.linger,
+    "the template process": host_checks.template,
 }
 """Checks that need no daemon, by what they check."""
 

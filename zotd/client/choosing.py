@@ -1,6 +1,5 @@
 """Selects stored sessions for command line programs, over a `blocking.Connection`."""
 
-import os
 import sys
 from collections.abc import Iterator
 from itertools import islice
@@ -9,6 +8,7 @@ from zotd.client.blocking import Connection, Json
 from zotd.client.errors import CallError, ClientError
 from zotd.client.fields import amount, child, children, maybe_text, text
 from zotd.sanitize import one_line
+from zotd.template import foreground
 
 PAGE = 100
 """Number of sessions requested at a time."""
@@ -99,7 +99,7 @@ def choose(connection: Connection, cwd: str | None) -> Json:
 def _terminal_line() -> str:
     # Read from the terminal and not from standard input, which may contain the prompt.
     try:
-        terminal = os.open("/dev/tty", os.O_RDONLY)
+        terminal = foreground.open_terminal()
     except OSError as error:
         raise ClientError("there is no terminal to choose a session on; use --resume ID") from error
     with open(terminal, encoding="utf-8", errors="replace") as file:

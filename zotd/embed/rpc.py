@@ -34,7 +34,7 @@ FLUSH_S = 5.0
 
 def main(argv: Sequence[str]) -> int:
     """Run `zot rpc`; `argv` does not contain the word `rpc`. Returns the exit code."""
-    options = vars(_parser().parse_args(argv))
+    options = vars(parser().parse_args(argv))
     malloc_tuning.tune_malloc()
     env = {**os.environ, TRUST: "1"} if options.pop("trust") else dict(os.environ)
     try:
@@ -84,7 +84,8 @@ async def _run(options: Mapping[str, object], env: Mapping[str, str]) -> int:
         return FAILED if door.refused else 0
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(
         prog="zot rpc",
         description="Run one session that is not stored, over standard input and output: one JSON object per line.",

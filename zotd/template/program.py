@@ -42,6 +42,8 @@ class _Program(Protocol):
 class ProgramRequest:
     """What a client wants to run."""
 
+    name: bytes
+    """The client's own, as `ps` shows it."""
     module: str
     arguments: Sequence[str]
     environment: dict[bytes, bytes]
@@ -57,8 +59,8 @@ class RequestError(Exception):
     """The client sent no request, an incomplete or an invalid one."""
 
 
-def receive(connection: socket.socket) -> ProgramRequest:
-    """Read a client's request within `REQUEST_S`.
+def receive(connection: socket.socket, client: int) -> ProgramRequest:
+    """Read the request of the process `client` within `REQUEST_S`.
 
     Raises:
         RequestError, struct.error: it is incomplete or invalid.
@@ -75,6 +77,7 @@ def receive(connection: socket.socket) -> ProgramRequest:
     if thin.DIRECTORY not in numbers:
         raise RequestError("no directory was passed")
     return ProgramRequest(
+        name=Path(f"/proc/{client}/comm").read_bytes().removesuffix(b"\n"),
         module=module,
         arguments=arguments,
         environment=environment,
@@ -114,7 +117,7 @@ def run(request: ProgramRequest, client: socket.socket) -> int:
 
 def _take_place(request: ProgramRequest, client: socket.socket) -> None:
     os.setsid()
-    Path("/proc/self/comm").write_text(request.module.split(".", 1)[0], encoding="utf-8")  # what `ps` and `top` show
+    Path("/proc/self/comm").write_bytes(request.name)  # what `ps`, `top` and `pkill` see
     _set_signals(request)
     descriptors = dict(request.descriptors)
     directory = descriptors.pop(thin.DIRECTORY)

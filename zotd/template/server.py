@@ -1,7 +1,8 @@
 """The template process: imports the modules of programs, and forks one for each client of `thin`.
 
 Run as `python -m zotd.template.server SOCKET MODULE...`. It has one thread, because a fork copies no other. It ends when
-its standard input ends, whose other end its parent holds; with `--idle`, when there was no program for that time.
+its standard input ends, whose other end its parent holds; with `--idle`, when there was no program for that time. Of
+several that are started for one socket at the same time, one imports anything.
 
 When the code on disk has changed, a fork notices it and the process retires: it removes its socket, and ends with the
 last of its programs.
@@ -11,16 +12,19 @@ import argparse
 import fcntl
 import gc
 import os
+import pkgutil
 import select
 import signal
 import socket
 import struct
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
+from zotd.paths import zot_home
 from zotd.template import program, thin, vetting
 from zotd.template.code_on_disk import CodeOnDisk
 
@@ -39,22 +43,21 @@ class OtherServerError(Exception):
 class Template:
     """Accepts clients and forks; `run` returns in the server at its end, and in each fork with a connection."""
 
-    def __init__(self, path: Path, *, idle_s: float | None = None) -> None:
+    def __init__(self, path: Path, lock: int, *, idle_s: float | None = None) -> None:
         """Listen at `path`, in a private directory. End with standard input, or after `idle_s` without a program.
 
-        Raises:
-            OtherServerError: another one does.
+        `lock`: the descriptor that holds the lock of this socket's server, closed at the end.
         """
         self._path = path
         self._idle_s = idle_s
-        self._lock = _lock(path)
-        self._listener = _listen(path)
-        self._inode = path.stat().st_ino
+        self._lock = lock
         self._is_retired = False
         self._wakeup, self._wakeup_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM):
             signal.signal(number, lambda *_: None)
-        signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
+        self._listener = _listen(path)  # now: who finds it may send a signal
+        self._inode = path.stat().st_ino
         self._poll = select.poll()
         self._poll.register(self._wakeup, select.POLLIN)
         self._poll.register(self._listener, select.POLLIN)
@@ -69,12 +72,12 @@ class Template:
             waits = None if self._idle_s is None or self._clients else self._idle_s * 1000
             found = self._poll.poll(waits)
             ready = {descriptor for descriptor, _ in found}
-            if not found or 0 in ready:
-                break
             if self._wakeup in ready:
                 self._reap()  # before lost clients: a program that has ended is not killed
             for descriptor in ready & self._clients.keys():
                 self._lost(descriptor)
+            if not found or 0 in ready:
+                break
             if not self._is_retired and self._listener.fileno() in ready and (connection := self._fork()) is not None:
                 return connection
         if not self._is_retired:
@@ -151,19 +154,20 @@ class Template:
 
 def main(argv: Sequence[str]) -> int:
     """Serve at a socket with modules imported, as the command line says; in a fork, return the program's exit code."""
-    parser = argparse.ArgumentParser(prog="python -m zotd.template.server", description=__doc__)
-    parser.add_argument("--detach", action="store_true", help="serve in a new session; return when it listens")
-    parser.add_argument("--idle", type=float, metavar="S", help="end after this time in seconds without a program")
-    parser.add_argument("socket", type=Path)
-    parser.add_argument("modules", nargs="+", metavar="MODULE")
-    options = parser.parse_args(argv)
-    for module in options.modules:
-        import_module(module)
-    code = CodeOnDisk.of_loaded_modules()
+    options = _parser().parse_args(argv)
     try:
-        template = Template(options.socket, idle_s=options.idle)
+        lock = _lock(options.socket)
     except OtherServerError:
         return 0
+    if vetting.is_descendant([os.getpid(), *options.ancestors], Path(zot_home(os.environ))):
+        return 1  # its forks would seem to be the user's own programs, which may approve
+    began_ns = time.time_ns()
+    for module in (*options.modules, *_modules_of(options.all_of)):
+        import_module(module)
+    if options.rehearse is not None:
+        import_module(options.rehearse).rehearse()
+    code = CodeOnDisk.of_loaded_modules(began_ns)
+    template = Template(options.socket, lock, idle_s=options.idle)
     if options.detach:
         if os.fork():
             return 0
@@ -175,28 +179,59 @@ def main(argv: Sequence[str]) -> int:
     return 0 if connection is None else _become(connection, code)
 
 
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m zotd.template.server", description=__doc__)
+    parser.add_argument("--detach", action="store_true", help="serve in a new session; return when it listens")
+    parser.add_argument("--idle", type=float, metavar="S", help="end after this time in seconds without a program")
+    parser.add_argument(
+        "--all-of", action="append", default=[], metavar="PACKAGE", help="also import every module of this package"
+    )
+    parser.add_argument("--rehearse", metavar="MODULE", help="also call its function `rehearse`")
+    parser.add_argument(
+        "--ancestors",
+        type=_pids,
+        default=(),
+        metavar="PID,...",
+        help="processes that are above the client; serve nobody if a daemon is among them, or one has ended",
+    )
+    parser.add_argument("socket", type=Path)
+    parser.add_argument("modules", nargs="+", metavar="MODULE")
+    return parser
+
+
+def _pids(text: str) -> Sequence[int]:
+    return [int(pid) for pid in text.split(",")]
+
+
+def _modules_of(packages: Iterable[str]) -> Sequence[str]:
+    paths = {package: import_module(package).__path__ for package in packages}
+    return [module.name for name, path in paths.items() for module in pkgutil.walk_packages(path, f"{name}.")]
+
+
 def _become(connection: socket.socket, code: CodeOnDisk) -> int:
     """In a fork: examine the request, and run the program that it wants; returns the exit code."""
+    client, _ = _peer(connection)
     try:
-        request = program.receive(connection)
-        _check(connection, request, code)
+        _send(connection, thin.READY)
+        request = program.receive(connection, client)
+        _check(client, request, code)
         _send(connection, thin.STARTED, os.getpid())
         if connection.recv(len(thin.GO)) != thin.GO:
             return program.FAILED
-    except vetting.NotForkedError:
-        _send(connection, thin.REFUSED, 0)
+    except vetting.NotForkedError as error:
+        _send(connection, thin.REFUSED, reason=str(error))
         return program.FAILED
     except (OSError, struct.error, program.RequestError):
         return program.FAILED
     return program.run(request, connection)
 
 
-def _check(connection: socket.socket, request: program.ProgramRequest, code: CodeOnDisk) -> None:
+def _check(client: int, request: program.ProgramRequest, code: CodeOnDisk) -> None:
     """Raise `NotForkedError` if the client must start its program cold."""
     if code.has_changed():
         os.kill(os.getppid(), signal.SIGTERM)
         raise vetting.NotForkedError("the code on disk has changed")
-    vetting.check(_peer(connection)[0], request.environment)
+    vetting.check(client, request.environment)
 
 
 def _lock(path: Path) -> int:
@@ -226,9 +261,10 @@ def _listen(path: Path) -> socket.socket:
     return listener
 
 
-def _send(connection: socket.socket, kind: bytes, value: int) -> None:
+def _send(connection: socket.socket, kind: bytes, value: int = 0, reason: str = "") -> None:
+    text = reason.encode(errors="replace")
     with suppress(OSError):  # the client has ended; its connection says so as well
-        connection.send(struct.pack(thin.ANSWER, kind, value))
+        connection.send(struct.pack(thin.ANSWER, kind, value or len(text)) + text)
 
 
 def _peer(connection: socket.socket) -> tuple[int, int]:

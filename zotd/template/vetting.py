@@ -8,12 +8,13 @@ with no more rights than its ancestors give it. A descendant of a daemon may not
 import os
 import resource
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from zotd.paths import zot_home
 from zotd.process.census import HIDDEN, KERNEL
 from zotd.process.heritage import MAX_STEPS, Descendants, origins
+from zotd.template import thin
 
 RESTRICTIONS = frozenset(
     ["Uid", "Gid", "Groups", "NoNewPrivs", "Seccomp", "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"]
@@ -24,11 +25,6 @@ NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
 
 DAEMONS = frozenset([b"zotd", b"zotd.__main__"])
 """Words in the command line of a daemon."""
-
-HARMLESS = frozenset([b"PYTHONUNBUFFERED", b"PYTHONDONTWRITEBYTECODE", b"PYTHONHASHSEED", b"PYTHONFAULTHANDLER"])
-"""Variables of the interpreter (`python --help-env`) without effect on what programs do; others need a cold start."""
-
-INTERPRETER = (b"PYTHON", b"LD_", b"GLIBC_TUNABLES", b"MALLOC_")
 
 _LIMITS = [value for name, value in vars(resource).items() if name.startswith("RLIMIT_")]
 
@@ -52,18 +48,19 @@ def check(client: int, environment: Mapping[bytes, bytes]) -> None:
     except ValueError as error:
         raise NotForkedError(f"the resource limits of process {client} cannot be set: {error}") from error
     home = zot_home({os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()})
-    if _is_descendant(client, Path(home)):
+    if is_descendant(ancestors(client), Path(home)):
         raise NotForkedError(f"process {client} was started by a daemon")
 
 
 def _check_interpreter(environment: Mapping[bytes, bytes]) -> None:
-    for name in {**environment, **os.environb}:
-        theirs, ours = environment.get(name, b""), os.environb.get(name, b"")
-        if theirs == ours or name in HARMLESS or not name.startswith(INTERPRETER):
+    for raw in {**environment, **os.environb}:
+        name = os.fsdecode(raw)
+        theirs, ours = environment.get(raw, b""), os.environb.get(raw, b"")
+        if theirs == ours or name in thin.HARMLESS or not name.startswith(thin.INTERPRETER):
             continue
-        if name == b"PYTHONPATH" and set(os.fsdecode(theirs).split(os.pathsep)) - {""} <= set(sys.path):
+        if name == "PYTHONPATH" and set(os.fsdecode(theirs).split(os.pathsep)) - {""} <= set(sys.path):
             continue
-        raise NotForkedError(f"{os.fsdecode(name)}, which the interpreter reads when it starts, has another value")
+        raise NotForkedError(f"{name}, which the interpreter reads when it starts, has another value")
 
 
 def _check_restrictions(client: int) -> None:
@@ -95,18 +92,28 @@ def _take_limits(client: int) -> None:
         os.sched_setaffinity(0, processors)
 
 
-def _is_descendant(client: int, home: Path) -> bool:
-    """Return whether any daemon of this user has started the process or one above it, as far as can be known."""
-    known = Descendants.read(home)
+def ancestors(client: int) -> Iterator[int]:
+    """Yield the process and those above it, as far as they can be seen; a hidden process is another user's."""
     at = client
     for _ in range(MAX_STEPS):
         status = KERNEL.status(at)
-        if status is None or status.parent == 0:  # the top; a hidden process is another user's
-            return False
-        if known.has(at, status) or origins(at) or (at != client and _is_daemon(at)):
-            return True
+        if status is None or status.parent == 0:
+            return
+        yield at
         at = status.parent
-    return True
+
+
+def is_descendant(pids: Iterable[int], home: Path) -> bool:
+    """Return whether any daemon of this user has started the first of these `ancestors`, as far as can be known.
+
+    Also True if one of them has ended meanwhile: what it was cannot be known any more.
+    """
+    known = Descendants.read(home)
+    for number, at in enumerate(pids):
+        status = KERNEL.status(at)
+        if status is None or known.has(at, status) or origins(at) or (number > 0 and _is_daemon(at)):
+            return True
+    return False
 
 
 def _is_daemon(pid: int) -> bool:

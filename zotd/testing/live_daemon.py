@@ -20,6 +20,7 @@ from typing import Self
 import zotd
 from zotd import paths
 from zotd.app import Daemon, prepare
+from zotd.template.client import SWITCH
 from zotd.testing import warm
 
 ROOT = Path(zotd.__file__).parent.parent
@@ -64,6 +65,7 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
         path.mkdir(exist_ok=True)
     passed = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith(COVERAGE)}
     ours = {"HOME": str(user), "ZOT_HOME": str(folder / "zot"), "PYTHONPATH": str(ROOT)}
+    ours[SWITCH] = "off"  # a template process would outlive the test; `zotd.testing.warm` has one for all of them
     # A signal stops it at once, unless a test is about draining: most of those that send one mean to cut a run.
     # A script that has come to its end answers 500: a test that gets there ends after half a minute, and not after hours.
     bounds = {"ZOT_LIMITS_DRAIN_S": "0", "ZOT_LIMITS_RETRY_PATIENCE_S": "30"}

@@ -7,20 +7,18 @@ import atexit
 import ctypes
 import fcntl
 import os
-import pkgutil
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import TextIO
 
-import zotctl
-import zotd.providers
-import zottui
+import psutil
+
 from zotd.process.subreaper import PR_SET_CHILD_SUBREAPER
 from zotd.template import server, thin
 
@@ -36,11 +34,14 @@ PROGRAMS = (
     "openai",
 )
 
-LAZY = (zotctl, zotd.providers, zottui)
+LAZY = ("zotctl", "zotd.providers", "zottui")
 """Packages whose modules are imported when they are needed; here all of them are."""
 
 PR_GET_CHILD_SUBREAPER = 37
 """`linux/prctl.h`."""
+
+END_S = 20.0
+"""Longest wait for the end of a process that was killed."""
 
 COVERAGE = "COVERAGE_PROCESS_START"
 """Coverage measures programs that it starts itself, so with it they start cold."""
@@ -51,6 +52,26 @@ def command(module: str, *arguments: str | bytes | Path) -> list[str | bytes | P
     if COVERAGE in os.environ:
         return [sys.executable, "-m", module, *arguments]
     return [sys.executable, "-I", "-S", thin.__file__, _socket(), module, *arguments]
+
+
+def serving(folder: Path) -> list[psutil.Process]:
+    """The template processes with a socket below `folder`, also those that do not listen yet."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            words = process.cmdline()
+            if server.__name__ in words and any(word.startswith(f"{folder}/") for word in words):
+                found.append(process)
+    return found
+
+
+def end_serving(folder: Path) -> None:
+    """Kill them, and wait for their end."""
+    found = serving(folder)
+    for process in found:
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(found, timeout=END_S)
 
 
 @cache
@@ -68,7 +89,8 @@ def _socket() -> str:
         read = os.open(alive, os.O_RDONLY | os.O_NONBLOCK)
         write = os.open(alive, os.O_WRONLY)
         if not (folder / "sock").exists():
-            arguments = [str(folder / "sock"), *PROGRAMS, *_lazy_modules()]
+            lazy = [word for package in LAZY for word in ("--all-of", package)]
+            arguments = [*lazy, str(folder / "sock"), *PROGRAMS]
             # Detached, it is no child of this process, so tests that look for children left behind do not find it.
             with _orphans_not_adopted():
                 subprocess.run(  # noqa: S603  (our own program)
@@ -111,8 +133,3 @@ def _leave(folder: Path, users: TextIO, write: int) -> None:
         fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         shutil.rmtree(folder, ignore_errors=True)
     users.close()
-
-
-def _lazy_modules() -> Sequence[str]:
-    found = (pkgutil.walk_packages(package.__path__, f"{package.__name__}.") for package in LAZY)
-    return [module.name for modules in found for module in modules]

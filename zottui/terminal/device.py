@@ -1,7 +1,6 @@
 """Terminal modes beyond those of prompt_toolkit: title, focus reports, lending to other programs, restoring."""
 
 import asyncio
-import os
 import signal
 import termios
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
@@ -11,6 +10,7 @@ from prompt_toolkit.application import in_terminal
 from prompt_toolkit.input.vt100 import raw_mode
 from prompt_toolkit.output import Output
 
+from zotd.template import foreground
 from zottui.terminal import sequences
 from zottui.terminal.early import KEYBOARD
 from zottui.terminal.environment import understands_osc
@@ -102,7 +102,7 @@ class Terminal:
         """Suspend this process group (Ctrl-Z) until it is continued; without job control, only a short pause."""
         async with self.lent():
             self._continued.clear()
-            os.kill(0, signal.SIGTSTP)
+            foreground.stop_job()
             # The loop handles SIGCONT a turn later. If the terminal were taken back before that, the handler would take
             # the area drawn meanwhile for output of others, and draw it once more below.
             with suppress(TimeoutError):

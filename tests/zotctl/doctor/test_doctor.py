@@ -8,6 +8,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -17,7 +18,9 @@ from zotctl.doctor import daemon_checks, runner
 from zotctl.doctor.findings import STATES
 from zotd.client.blocking import connect
 from zotd.client.fields import children
+from zotd.template.client import SWITCH
 from zotd.testing.live_daemon import ROOT, DaemonProcess, place
+from zotd.testing.warm import end_serving
 
 KEY = "sk-doctor-0123456789abcdef"
 
@@ -164,6 +167,26 @@ def auth_file(patient):
     return f"chmod 600 {file}"
 
 
+def cold_start(patient):
+    run = patient._stack.enter_context(
+        tempfile.TemporaryDirectory(prefix="zt-", dir="/tmp")
+    )  # a socket's path is short
+    patient._stack.callback(end_serving, Path(run))
+    patient.env |= {SWITCH: "", "XDG_RUNTIME_DIR": run}
+    script = "import sys; from zotd.template.client import zotctl; sys.exit(zotctl())"
+    command = [sys.executable, "-c", script, "completion", "bash"]
+    subprocess.run(command, env=patient.env, check=True, stdout=subprocess.DEVNULL)
+    while not list(Path(run).glob("zot/template-*.sock")):
+        os.sched_yield()
+    # Then a fork would have rights that this program has given up.
+    patient.prefix = [
+        sys.executable,
+        "-c",
+        "import ctypes, os, sys; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])",
+    ]
+    return "end what the sentence names, or set ZOT_TEMPLATE=off if it must be so"
+
+
 def no_key(patient):
     del patient.env["OPENAI_API_KEY"]
     return "zotctl login anthropic"
@@ -247,7 +270,16 @@ MADE = {
     made.__name__.replace("_", "-"): made
     for made in (
         *(stale_socket, listener_lost, wedged, version_mismatch, unmanaged, unreachable, gave_up),
-        *(socket_directory, home_not_writable, disk_full, log_not_writable, config_invalid, auth_file, no_key),
+        *(
+            socket_directory,
+            home_not_writable,
+            disk_full,
+            log_not_writable,
+            config_invalid,
+            auth_file,
+            cold_start,
+            no_key,
+        ),
         *(
             database_damaged,
             database_newer,
