@@ -42,7 +42,7 @@ ATTACKS = (
         "the directory belongs to another user or is open to others: refused, and not changed",
         (
             "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_not_changed[open_to_others]",
-            "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_not_changed[somebody_elses]",
+            "api/test_unix.py::test_a_directory_that_is_not_private_is_refused_and_not_changed[owned_by_another_user]",
         ),
     ),
     Attack(

@@ -1,6 +1,8 @@
 """The table of attacks says what is there."""
 
 import ast
+import subprocess
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -33,6 +35,21 @@ def test_every_test_that_is_named_exists():
             name, bracket, _ = case.partition("[")
             assert name in functions(file), f"{attack.id}: {test}"
             assert functions(file)[name] or not bracket, f"{attack.id}: {test}"
+
+
+def test_every_case_that_is_named_exists():
+    """Only pytest knows the cases of a test; without one of them it runs no test at all."""
+    cases = sorted({test for attack in ATTACKS for test in attack.tests if "[" in test})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *(f"tests/{case}" for case in cases)],
+        cwd=TESTS.parent,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
 
 
 def test_what_has_no_test_has_a_reason():

@@ -56,6 +56,13 @@ def pid(manager):
     return json.loads(said)
 
 
+def next_pid(manager, before):
+    """The pid of the daemon after `before`, which may have an answer under way when it is stopped."""
+    while (found := pid(manager)) == before:
+        pass
+    return found
+
+
 def kill(manager, number, daemon):
     manager.run("kill", f"-{number.value}", str(daemon))
 
@@ -139,7 +146,7 @@ def test_a_daemon_that_hangs_is_ended_by_the_watchdog_and_started_again(service)
     service.order("restart", "zotd.service")
     before = pid(service)
     kill(service, signal.SIGSTOP, before)
-    assert pid(service) != before
+    assert next_pid(service, before)
     override.unlink()
     service.order("daemon-reload")
 
