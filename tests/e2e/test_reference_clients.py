@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs
+from zotd.template.client import SWITCH
 from zotd.testing import warm
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import CallPart, Refusal, calls, text
@@ -84,7 +85,13 @@ def run(client, tmp_path, zot):
         process = await asyncio.create_subprocess_exec(
             *command,
             cwd=tmp_path,
-            env={**inherited, "PATH": f"{zot}:{BIN}:{os.environ['PATH']}", "ZOT_HOME": str(tmp_path / "home"), **env},
+            env={
+                **inherited,
+                "PATH": f"{zot}:{BIN}:{os.environ['PATH']}",
+                "ZOT_HOME": str(tmp_path / "home"),
+                SWITCH: "off",
+                **env,
+            },
             stdin=asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

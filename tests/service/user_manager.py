@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from zotd.template.client import SWITCH
 from zotd.testing.live_daemon import ROOT
 
 SCRIPT = Path(__file__).parent / "user-manager.sh"
@@ -56,6 +57,7 @@ class UserManager:
             "PYTHONPATH": str(ROOT),
             "USER": "root",
             "LANG": "C.UTF-8",
+            SWITCH: "off",
         }
         self._cgroup = f"zot-test-{os.getpid()}"
         with (folder / "manager.log").open("w") as log:

@@ -14,6 +14,7 @@ from tests.needs import needs
 from zotd.core.registry import INTERCEPTS
 from zotd.exthost.contributions import BUILTIN_TOOLS
 from zotd.exthost.validation import questions
+from zotd.template.client import SWITCH
 from zotd.testing.ext_driver import ExtensionDriver, text_of
 from zotd.tools.skill import find_skills
 from zotd.wire import ext
@@ -46,7 +47,7 @@ def project(tmp_path):
 
 def run(command, cwd):
     path = os.pathsep.join([str(BIN), os.environ["PATH"]])
-    env = {"PATH": path, "HOME": str(cwd.parent), "PYTHONPATH": str(SKILLS.parent.parent)}
+    env = {"PATH": path, "HOME": str(cwd.parent), "PYTHONPATH": str(SKILLS.parent.parent), SWITCH: "off"}
     ended = subprocess.run(command, shell=True, cwd=cwd, env=env, capture_output=True, check=False, timeout=RUN_S)
     return ended.returncode, ended.stdout.decode() + ended.stderr.decode()
 

@@ -180,6 +180,17 @@ async def test_a_client_that_is_killed_ends_its_program(start, template, ended):
     await ended(pid)
 
 
+async def test_a_client_that_is_killed_after_the_template_process_ends_its_program(start, tmp_path, ended):
+    path = tmp_path / "template.sock"
+    with serving(path) as template:
+        process = start(path, "wait")
+        pid = int(process.stdout.readline())
+        template.kill()
+        template.wait()
+        process.kill()
+        await ended(pid)
+
+
 def test_a_program_outlives_the_template_process_and_its_client_says_so(start, tmp_path):
     path = tmp_path / "template.sock"
     with serving(path) as template:

@@ -9,7 +9,7 @@ from pathlib import Path
 SOURCE = """
 import sys
 from zotd.testing import warm
-warm.PROGRAMS, warm._lazy_modules = ("json.tool",), tuple
+warm.PROGRAMS, warm.LAZY = ("json.tool",), ()
 print(warm.command("json.tool")[4], flush=True)
 sys.stdin.read()
 """
@@ -59,7 +59,7 @@ ADOPTING = """
 import ctypes, os
 import psutil
 from zotd.testing import warm
-warm.PROGRAMS, warm._lazy_modules = ("json.tool",), tuple
+warm.PROGRAMS, warm.LAZY = ("json.tool",), ()
 prctl, is_subreaper = ctypes.CDLL(None).prctl, ctypes.c_int()
 prctl(36, 1, 0, 0, 0)
 warm.command("json.tool")

@@ -13,6 +13,7 @@ from tests.needs import needs
 from tests.zottui.tmux import Tmux
 from zotctl import completion_engine
 from zotd.providers.catalog.vendors import VENDORS
+from zotd.template.client import SWITCH
 
 BIN = Path(sys.executable).parent
 
@@ -121,7 +122,8 @@ def test_without_a_daemon_no_session_is_offered_and_none_is_started(shell):
 @pytest.fixture
 def env(tmp_path):
     """The environment of a shell with our programs in PATH and without the user's configuration."""
-    return {"HOME": str(tmp_path), "ZOT_HOME": str(tmp_path / "zot"), "PATH": f"{BIN}:{os.environ['PATH']}"}
+    path = f"{BIN}:{os.environ['PATH']}"
+    return {"HOME": str(tmp_path), "ZOT_HOME": str(tmp_path / "zot"), "PATH": path, SWITCH: "off"}
 
 
 def test_bash_completes_commands_and_files(env, tmp_path):

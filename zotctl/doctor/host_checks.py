@@ -106,7 +106,7 @@ def template(scene: Scene) -> Iterator[Finding]:
         return
     try:
         reason = thin.refusal(client.socket_path())
-    except (paths.UnsafePathError, thin.NoServerError):
+    except (paths.UnsafePathError, OSError, thin.NoServerError):
         return  # `socket_directory` reports the former; the next command starts the process
     if reason:
         yield found("cold-start", f"commands start without the template process: {reason}")

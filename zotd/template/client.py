@@ -59,6 +59,7 @@ def socket_path() -> str:
 
     Raises:
         UnsafePathError: the directory of the sockets is not private, or its path is too long.
+        OSError: there is no /proc.
     """
     folder = paths.runtime_dir(os.environ)
     paths.check_private_dir(folder)
@@ -93,7 +94,7 @@ def _socket_for(words: "list[str]") -> "str | None":
         return None
     try:
         return socket_path()
-    except paths.UnsafePathError:
+    except (paths.UnsafePathError, OSError):
         return None
 
 
@@ -111,8 +112,9 @@ def _has_shown_version(name: str) -> bool:
 def _digest() -> str:
     """Return what only programs share that one template process can serve: 16 hexadecimal digits."""
     installation = [sys.executable, sys.version, __file__]
+    namespaces = [os.readlink(f"/proc/self/ns/{name}") for name in thin.NAMESPACES]  # of containers with one home
     variables = sorted(f"{name}={value}" for name, value in os.environ.items() if _is_of_interpreter(name))
-    packed = "\0".join([*installation, *variables]).encode("utf-8", "surrogateescape")
+    packed = "\0".join([*installation, *namespaces, *variables]).encode("utf-8", "surrogateescape")
     return _imp.source_hash(0, packed).hex()  # a built-in SipHash; `hashlib` takes longer to import than a fork takes
 
 

@@ -13,6 +13,7 @@ import threading
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -26,7 +27,7 @@ REQUEST_S = 5.0
 MAX_REQUEST_BYTES = 32 * 1024 * 1024
 """Arguments and environment; the kernel accepts at most 6 MB of them for a new program."""
 
-_CLIENT = -3
+_CLIENT = -4
 """Key of the client's connection among the descriptors of a request."""
 
 FAILED = 1
@@ -74,8 +75,8 @@ def receive(connection: socket.socket, client: int) -> ProgramRequest:
     numbers = struct.unpack(thin.BATCH % count, _read(connection, struct.calcsize(thin.BATCH % count)))
     module, *arguments = _read(connection, argument_bytes).decode("utf-8", "surrogateescape").split("\0")
     environment = _variables(_read(connection, environment_bytes))
-    if thin.DIRECTORY not in numbers:
-        raise RequestError("no directory was passed")
+    if not {thin.DIRECTORY, thin.LIFELINE} <= set(numbers):
+        raise RequestError("no directory or no pipe was passed")
     return ProgramRequest(
         name=Path(f"/proc/{client}/comm").read_bytes().removesuffix(b"\n"),
         module=module,
@@ -126,6 +127,7 @@ def _take_place(request: ProgramRequest, client: socket.socket) -> None:
     client.setblocking(True)
     kept = _place({_CLIENT: client.detach(), **descriptors})
     foreground.attach(socket.socket(fileno=kept[_CLIENT]), kept.get(thin.TERMINAL))
+    _end_with(kept[thin.LIFELINE])
     os.umask(request.umask)
     os.environ.clear()
     os.environb.update(request.environment)
@@ -163,6 +165,16 @@ def _place(descriptors: dict[int, int]) -> dict[int, int]:
             os.dup2(descriptor, number)
             os.close(descriptor)
     return {number: descriptor for number, descriptor in moved.items() if number < 0}
+
+
+def _end_with(lifeline: int) -> None:
+    """Have the kernel kill this process when the other end of the pipe is closed, also when the server has ended."""
+    fcntl.fcntl(lifeline, fcntl.F_SETOWN, os.getpid())
+    fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
+    fcntl.fcntl(lifeline, fcntl.F_SETFL, os.O_ASYNC | os.O_NONBLOCK)
+    with suppress(BlockingIOError):
+        os.read(lifeline, 1)  # nothing is ever written, so it was closed before
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _input(descriptors: dict[int, int]) -> io.TextIOWrapper | None:

@@ -73,9 +73,9 @@ class Template:
             found = self._poll.poll(waits)
             ready = {descriptor for descriptor, _ in found}
             if self._wakeup in ready:
-                self._reap()  # before lost clients: a program that has ended is not killed
+                self._reap()
             for descriptor in ready & self._clients.keys():
-                self._lost(descriptor)
+                self._forget(descriptor)  # the client has ended, so the kernel ends the program (`thin.LIFELINE`)
             if not found or 0 in ready:
                 break
             if not self._is_retired and self._listener.fileno() in ready and (connection := self._fork()) is not None:
@@ -138,13 +138,6 @@ class Template:
                     _, connection = self._clients[descriptor]
                     _send(connection, thin.ENDED, os.waitstatus_to_exitcode(status))
                     self._forget(descriptor)
-
-    def _lost(self, descriptor: int) -> None:
-        """The client has ended before its program, by SIGKILL for example: end the program too."""
-        pid, _ = self._clients[descriptor]
-        self._forget(descriptor)
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
 
     def _forget(self, descriptor: int) -> None:
         _, connection = self._clients.pop(descriptor)

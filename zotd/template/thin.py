@@ -28,6 +28,9 @@ INTERPRETER = ("PYTHON", "LD_", "GLIBC_TUNABLES", "MALLOC_")
 HARMLESS = frozenset(["PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONFAULTHANDLER"])
 """Those of them (`python --help-env`) without effect on what programs do."""
 
+NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
+"""Namespaces (namespaces(7)) that a fork shares with its parent."""
+
 REQUEST = "!4I2Q"
 """Lengths of the arguments and of the environment, the umask, the number of descriptors that are passed, and the signals
 that are ignored and that are blocked: bit N - 1 for signal N."""
@@ -80,6 +83,9 @@ BATCH = "!%di"
 DIRECTORY = -1
 TERMINAL = -2
 """The controlling terminal, which the program, in a session of its own, cannot open as /dev/tty."""
+
+LIFELINE = -3
+"""The end of a pipe whose other end is only here, so that the kernel can tell the program when this process ends."""
 
 
 class NotStartedError(Exception):
@@ -274,15 +280,12 @@ def _wait_for_foreground() -> None:
 
 
 def _request(connection: _socket.socket, command: "list[str]", ignored: int) -> None:
-    opened = [(DIRECTORY, os.open(".", os.O_RDONLY | os.O_DIRECTORY))]
+    opened: list[tuple[int, int]] = []
     try:
-        own = {connection.fileno(), opened[0][1]}
-        found = sorted(number for number in map(int, os.listdir("/dev/fd")) if number not in own and _is_open(number))  # noqa: PTH208
-        terminal = _terminal()
-        if terminal is not None:
-            opened.append((TERMINAL, terminal))
-        passed = [*opened, *((number, number) for number in found[: MAX_DESCRIPTORS - len(opened)])]
-        numbers = _struct.pack(BATCH % len(passed), *(number for number, _ in passed))
+        _open_own(opened)
+        passed = [*opened, *_inherited({connection.fileno(), *_lifelines, *(own for _, own in opened)})][
+            :MAX_DESCRIPTORS
+        ]
         arguments = b"\0".join(word.encode("utf-8", "surrogateescape") for word in command)
         environment = b"\0".join(name + b"=" + value for name, value in os.environb.items())
         umask = os.umask(0)
@@ -291,10 +294,32 @@ def _request(connection: _socket.socket, command: "list[str]", ignored: int) -> 
         head = _struct.pack(REQUEST, len(arguments), len(environment), umask, len(passed), ignored, blocked)
         rights = _struct.pack(f"{len(passed)}i", *(descriptor for _, descriptor in passed))
         connection.sendmsg([head], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, rights)])
+        numbers = _struct.pack(BATCH % len(passed), *(number for number, _ in passed))
         connection.sendall(numbers + arguments + environment)
     finally:
         for _, descriptor in opened:
             os.close(descriptor)
+
+
+def _open_own(opened: "list[tuple[int, int]]") -> None:
+    """Add the descriptors that a program gets besides those that are open here, each with its number."""
+    opened.append((DIRECTORY, os.open(".", os.O_RDONLY | os.O_DIRECTORY)))
+    lifeline, kept_open = os.pipe()
+    _lifelines.append(kept_open)
+    opened.append((LIFELINE, lifeline))
+    terminal = _terminal()
+    if terminal is not None:
+        opened.append((TERMINAL, terminal))
+
+
+def _inherited(own: "set[int]") -> "list[tuple[int, int]]":
+    """Return the descriptors that this process was started with, as pairs of number and descriptor."""
+    found = sorted(number for number in map(int, os.listdir("/dev/fd")) if number not in own and _is_open(number))  # noqa: PTH208
+    return [(number, number) for number in found]
+
+
+_lifelines: "list[int]" = []
+"""This process's ends of the pipes; open as long as it runs."""
 
 
 def _terminal() -> "int | None":

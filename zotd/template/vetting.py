@@ -21,8 +21,6 @@ RESTRICTIONS = frozenset(
 )
 """Lines of /proc/PID/status (proc(5)) that must be those of the template process."""
 
-NAMESPACES = ("user", "mnt", "pid", "net", "ipc", "uts")
-
 DAEMONS = frozenset([b"zotd", b"zotd.__main__"])
 """Words in the command line of a daemon."""
 
@@ -64,7 +62,7 @@ def _check_interpreter(environment: Mapping[bytes, bytes]) -> None:
 
 
 def _check_restrictions(client: int) -> None:
-    for name in NAMESPACES:
+    for name in thin.NAMESPACES:
         theirs, ours = Path(f"/proc/{client}/ns/{name}").stat(), Path(f"/proc/self/ns/{name}").stat()
         if (theirs.st_dev, theirs.st_ino) != (ours.st_dev, ours.st_ino):
             raise NotForkedError(f"process {client} is in another {name} namespace")

@@ -12,6 +12,9 @@ from tests.zottui.journeys.world import BIN, PROMPT
 from zotd.template.client import SWITCH
 from zotd.testing.warm import end_serving
 
+SHELL = r"^[#$] ?$"
+"""A shell that waits for a command."""
+
 SMALL = 12 * 1024 * 1024
 """A process that has imported the client's modules has 30 MiB of its own."""
 
@@ -40,6 +43,7 @@ def shell(world):
         env["ZOTD_SOCKET"] = world.daemon.place.socket
         shell = world.shell(**env)
         try:
+            shell.wait(SHELL)
             shell.type("zotctl completion bash > first; echo done")
             shell.key("Enter")
             shell.wait("^done$")
@@ -91,7 +95,7 @@ def test_leaving_a_fork_returns_to_the_shell_with_its_exit_code(shell):
     begin(shell)
     shell.type("/exit")
     shell.key("Enter")
-    shell.until(lambda: "❯" not in shell.screen(), "the shell")
+    shell.wait(SHELL)
     shell.type("echo code $?")
     shell.key("Enter")
-    shell.wait("code 0$")
+    shell.wait("^code 0$")
