@@ -87,8 +87,12 @@ def _of_daemon(scene: Scene, status: Json, *, asks_for_keys: bool) -> dict[str, 
 def _all_of(wanted: Mapping[str, Check], scene: Scene) -> list[Finding]:
     """Run the checks in parallel; one that exceeds the time limit becomes a finding itself."""
     results: SimpleQueue[tuple[str, list[Finding]]] = SimpleQueue()
-    for name, check in wanted.items():
-        Thread(target=_carry_out, args=(name, check, results), name=name, daemon=True).start()
+    threads = {
+        name: Thread(target=_carry_out, args=(name, check, results), name=name, daemon=True)
+        for name, check in wanted.items()
+    }
+    for thread in threads.values():
+        thread.start()
     findings: list[Finding] = []
     missing = set(wanted)
     deadline = time.monotonic() + CHECK_S
@@ -99,6 +103,7 @@ def _all_of(wanted: Mapping[str, Check], scene: Scene) -> list[Finding]:
             slow = "the check of {} timed out: a disk or a program does not answer"
             return [*findings, *(found("slow-check", slow.format(name), home=scene.home) for name in sorted(missing))]
         missing.remove(name)
+        threads[name].join()  # the interpreter can crash if it ends while a thread does
         findings += ended
     return findings
 
