@@ -102,23 +102,30 @@ async def test_a_model_knows_its_price_and_its_window(providers):
     assert model.price(Tokens(1000, 10)).cost_usd > 0
 
 
-def warmed(providers, vendor):
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch):
+    monkeypatch.setattr(connect, "LOAD_DELAY_S", 0)
+
+
+async def warmed(providers, vendor):
     """Warm a vendor and wait for the thread that does it."""
     before = set(threading.enumerate())
     providers.warm(vendor)
+    for _ in range(2):  # the timer has no delay here
+        await asyncio.sleep(0)
     for thread in set(threading.enumerate()) - before:
-        thread.join(20)
+        await asyncio.to_thread(thread.join, 20)
 
 
-def test_warming_an_unknown_provider_does_nothing(providers):
+async def test_warming_an_unknown_provider_does_nothing(providers):
     before = threading.enumerate()
-    providers.warm("nobody")
+    await warmed(providers, "nobody")
     assert threading.enumerate() == before
 
 
 @pytest.mark.parametrize("vendor", VENDORS)
 async def test_a_client_is_made_at_once_when_its_sdk_is_loaded(providers, vendor, monkeypatch):
-    warmed(providers, vendor)
+    await warmed(providers, vendor)
 
     async def refuse(*_):
         raise AssertionError("a thread")
@@ -157,7 +164,7 @@ async def test_an_early_import_that_fails_prints_nothing(providers, monkeypatch,
 
     monkeypatch.setattr(connect, "load", fail)
     monkeypatch.setattr(connect, "_loaded", set())
-    warmed(providers, "openai")
+    await warmed(providers, "openai")
     assert capfd.readouterr() == ("", "")
 
 
@@ -166,10 +173,10 @@ async def test_garbage_is_collected_when_a_later_session_warms_up(providers):
         def __init__(self):
             self.itself = self
 
-    warmed(providers, "openai")
+    await warmed(providers, "openai")
     circle = Circle()
     gone = weakref.ref(circle)
     del circle
-    warmed(providers, "openai")
+    await warmed(providers, "openai")
     gc.collect()
     assert gone() is None

@@ -34,6 +34,10 @@ LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 CHECK_S = 8.0
 """How long a vendor may take to answer about a key; a user waits at a terminal."""
 
+LOAD_DELAY_S = 0.1
+"""From the moment when an SDK is likely to be needed to its import, which slows the event loop down: first the client
+gets what it has asked for. A prompt does not wait for the delay."""
+
 NO_KEY = "none"
 """Sent where no key is needed: the SDKs insist on one."""
 
@@ -105,11 +109,15 @@ class Providers:
             await client.close()
 
     def warm(self, provider: str) -> None:
-        """Load what the provider's first request will need, in a thread: up to 2 s, worth having before the prompt."""
+        """Load what the provider's first request will need, in a thread and after `LOAD_DELAY_S`; takes up to 2 s.
+
+        Needs a running event loop.
+        """
         vendor = self._catalog.by_name.get(provider)
         if vendor is not None and vendor.api in APIS and vendor.api not in _loaded:
             # Not `asyncio.to_thread`: a program that ends does not wait for a daemon thread.
-            Thread(target=_load_early, args=(vendor.api,), name=f"load-{vendor.api}", daemon=True).start()
+            thread = Thread(target=_load_early, args=(vendor.api,), name=f"load-{vendor.api}", daemon=True)
+            asyncio.get_running_loop().call_later(LOAD_DELAY_S, thread.start)
 
     async def close(self) -> None:
         """Close all connections and stop the local server; requests that still run fail."""

@@ -275,7 +275,6 @@ class Manager:
         if self.is_stopping:
             session.work.refuse_jobs()
         self._sessions[row.id] = session
-        self.models.warm(row.settings.provider)  # whoever looks at a session is likely to prompt it
         return session
 
     def _watch(self, session: Session) -> None:
@@ -285,6 +284,7 @@ class Manager:
 
     async def _remember(self, settings: Settings) -> None:
         self.models.remember(settings.provider, settings.model)
+        self.models.warm(settings.provider)
         if self.journal is not None:
             try:
                 await self.journal.settings.set(LAST_USED, f"{settings.provider}/{settings.model}")

@@ -103,6 +103,7 @@ async def attach(call: Invocation, params: api.Attach) -> None:
     if params.env is not None and may_bring_code(call):
         session.use_environment(environment_of(call, session, params.env))
     call.manager.extension_pool.join(session)
+    call.manager.models.warm(session.ledger.row.settings.provider)  # a user who attaches is likely to prompt
     limit = await _holds_to(session, params.after)
     # No await between registering the follower and reading `shown_seq`, or an event could be missed or sent twice.
     follower = connection.follow(session)

@@ -31,17 +31,18 @@ class OpenAiSdk:
 
     def __init__(self, *, base_url: str, api_key: str, use_proxy: bool) -> None:
         """`use_proxy`: take the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, ...)."""
+        # The SDK's own client would use the environment's proxies even with `trust_env=False`.
+        self.http = bounded(
+            openai.DefaultAsyncHttpxClient(base_url=base_url, verify=tls_context())
+            if use_proxy
+            else httpx2.AsyncClient(base_url=base_url, verify=tls_context(), trust_env=False)
+        )
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
             api_key=api_key,
             max_retries=0,  # the session repeats requests itself, and shows that it does
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
-            # The SDK's own client would use the environment's proxies even with `trust_env=False`.
-            http_client=bounded(
-                openai.DefaultAsyncHttpxClient(base_url=base_url, verify=tls_context())
-                if use_proxy
-                else httpx2.AsyncClient(base_url=base_url, verify=tls_context(), trust_env=False)
-            ),
+            http_client=self.http,
         )
         if self._client.base_url.host != _OWN_HOST:
             # The SDK takes both from the environment and would send them to another vendor.

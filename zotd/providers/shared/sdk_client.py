@@ -1,7 +1,8 @@
 """The model client over a vendor's SDK: the part that is the same for all SDKs.
 
-An SDK brings authentication, headers and connections. It gets each request in bytes and hands the answer over unread,
-because its own types cost many times as much. Both SDKs are generated from one template, so their exceptions differ
+An SDK brings authentication, headers and connections. It makes the first request to a URL; the following ones repeat its
+headers, because the SDK computes them anew each time, which takes as long as all of our own work for a step. It gets the
+request in bytes and hands the answer over unread, because its own types cost many times as much. Both SDKs are generated from one template, so their exceptions differ
 only in the module that they come from; an API module lists them in `SdkErrors`.
 
 Imports the HTTP library of the SDKs: only the API modules import this one.
@@ -9,7 +10,8 @@ Imports the HTTP library of the SDKs: only the API modules import this one.
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, Self
 
 import httpx2
 
@@ -51,6 +53,8 @@ class Sdk(Protocol):
     name: str
     """Name of the SDK in messages: `OpenAI's SDK`."""
     errors: SdkErrors
+    http: httpx2.AsyncClient
+    """Its HTTP client, which it closes."""
 
     def writer(self, target: Target) -> RequestBody:
         """A writer for the requests of one run."""
@@ -73,16 +77,39 @@ class Sdk(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """What the model requests to one URL share: everything but the body."""
+
+    url: httpx2.URL
+    headers: httpx2.Headers
+    extensions: dict[str, object]
+    """Its timeouts."""
+
+    @classmethod
+    def of(cls, request: httpx2.Request) -> Self:
+        """Return the head of a request that an SDK has made."""
+        headers = httpx2.Headers(request.headers)
+        del headers["content-length"]
+        return cls(request.url, headers, {"timeout": request.extensions["timeout"]})
+
+    def request(self, body: bytes) -> httpx2.Request:
+        """Return another request."""
+        return httpx2.Request("POST", self.url, headers=self.headers, content=body, extensions=self.extensions)
+
+
 class SdkClient:
     """Satisfies `shared.VendorClient` with a vendor's SDK."""
 
     def __init__(self, sdk: Sdk) -> None:
         """Owns the SDK and closes it."""
         self._sdk = sdk
+        self._heads: dict[str, RequestHead] = {}
+        """By the vendor, which may have headers of its own."""
 
     def open(self, target: Target) -> "SdkConversation":
         """Return a conversation for one run."""
-        return SdkConversation(self._sdk, target)
+        return SdkConversation(self._sdk, target, self._heads)
 
     async def status(self) -> int:
         """Return the HTTP status of a request that costs nothing.
@@ -107,9 +134,11 @@ class SdkClient:
 class SdkConversation:
     """The model calls of one run over a vendor's SDK."""
 
-    def __init__(self, sdk: Sdk, target: Target) -> None:
+    def __init__(self, sdk: Sdk, target: Target, heads: dict[str, RequestHead]) -> None:
+        """`heads`: those of all conversations of one client, by vendor; a conversation adds its own."""
         self._sdk = sdk
         self._target = target
+        self._heads = heads
         self._writer = sdk.writer(target)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
@@ -121,6 +150,27 @@ class SdkConversation:
                 yield chunk
 
     async def _post(self, body: bytes) -> httpx2.Response:
+        head = self._heads.get(self._target.vendor.name)
+        if head is not None:
+            return await self._repeat(head, body)
+        answer = await self._first(body)
+        self._heads[self._target.vendor.name] = RequestHead.of(answer.request)
+        return answer
+
+    async def _repeat(self, head: RequestHead, body: bytes) -> httpx2.Response:
+        try:
+            # A redirect would carry the key to another host.
+            answer = await self._sdk.http.send(head.request(body), stream=True, follow_redirects=False)
+        except httpx2.TimeoutException as error:
+            raise silent(self._target, was_sent=not isinstance(error, httpx2.ConnectTimeout)) from error
+        except httpx2.HTTPError as error:
+            raise unreachable(self._target, error, was_sent=not isinstance(error, httpx2.ConnectError)) from error
+        if not answer.is_success:
+            content = await answer.aread()
+            raise answered(self._target, answer.status_code, answer.headers, content)
+        return answer
+
+    async def _first(self, body: bytes) -> httpx2.Response:
         errors = self._sdk.errors
         try:
             return await self._sdk.post(body, self._target)
