@@ -25,6 +25,7 @@ from benchmarks import (
     slow_client,
     startup,
     steps,
+    template,
     tui,
 )
 from benchmarks.rig import Measure
@@ -42,6 +43,7 @@ MEASURES: Mapping[str, Measure] = {
     "archive": archive.measure,
     "complete": complete.measure,
     "startup": startup.measure,
+    "template": template.measure,
     "tui": tui.measure,
     "slow_client": slow_client.measure,
     "extensions": extensions.measure,

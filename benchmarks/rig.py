@@ -23,6 +23,7 @@ import psutil
 from zotd import paths
 from zotd.client.client import Client
 from zotd.client.session import Session
+from zotd.template.client import SWITCH
 
 WARM_UP = 3
 """Rounds that are thrown away: connections, imports and caches."""
@@ -65,10 +66,12 @@ class Place:
 def place() -> Iterator[Place]:
     """A place, removed at the end."""
     with tempfile.TemporaryDirectory(prefix="zot-") as folder:
-        home, cwd = Path(folder, "home"), Path(folder, "work")
+        home, cwd, run = Path(folder, "home"), Path(folder, "work"), Path(folder, "run")
         cwd.mkdir()
+        run.mkdir(mode=0o700)
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
-        yield Place(home, cwd, {**kept, "HOME": folder, "ZOT_HOME": str(home)})
+        own = {"HOME": folder, "ZOT_HOME": str(home), "XDG_RUNTIME_DIR": str(run)}
+        yield Place(home, cwd, {**kept, **own, SWITCH: "off"})  # but `template`, which switches it on
 
 
 @asynccontextmanager

@@ -1,0 +1,173 @@
+"""Programs that a template process forks, beside the same programs started cold: what people and editors wait for.
+
+The column of the floor is bare Python, `python -c pass`. The figures of the original, in Go, were measured once on the
+machine of `docs/performance.md`.
+"""
+
+import asyncio
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import psutil
+
+from benchmarks import floors, rig
+from benchmarks.rig import Place, Row
+from zotd.template.client import SWITCH
+from zotd.testing import warm
+
+ROUNDS = 15
+
+PLAN = "deltas/1"
+
+READY_S = 20.0
+"""Longest wait for the template process, which takes 2 s."""
+
+LOOK_S = 0.05
+
+PROGRAMS: Mapping[str, tuple[str, float, str]] = {
+    "rpc: start to the first answer": ("`zot rpc`, start to the first answer", 25, "the original: 22 ms"),
+    "rpc: start to the first delta": ("`zot rpc`, start to the first delta", 35, "the original: 24 ms"),
+    "rpc: end of input to exit": ("`zot rpc`, end of input to exit", 5, "the original: 3 ms"),
+    "prompt": ("`zot -p`, daemon warm", 30, "the original: 21 ms"),
+    "ping": ("`zotctl ping`", 20, ""),
+    "version": ("`zot --version`", 0, "the original: 22 ms"),
+}
+"""Name of the row, target in milliseconds (0: 1.3 x bare Python), and the original's figure."""
+
+Samples = dict[str, float]
+
+
+async def measure() -> list[Row]:
+    """A row for each program, and one for the memory of a `zot rpc`."""
+    async with rig.world() as world, _template(world.place) as env:
+        cold = dict(world.place.env)
+        await world.session("anthropic", PLAN)  # the daemon is warm: it has loaded the vendor's SDK
+        url = rig.base_url(world.model, "openai", PLAN)
+        taken: dict[str, list[Samples]] = {"warm": [], "cold": []}
+        bare: list[float] = []
+        for _ in range(ROUNDS):
+            bare.append(floors.bare_python() * 1000)
+            for kind, variables in (("warm", env), ("cold", cold)):
+                taken[kind].append(await _sample(variables, world.place, url))
+        own_mib = await _own_memory(env, world.place, url)
+    floor = rig.median(bare)
+    return [*(_row(name, taken, floor) for name in PROGRAMS), _memory_row(own_mib)]
+
+
+def _row(name: str, taken: Mapping[str, list[Samples]], floor: float) -> Row:
+    title, target, original = PROGRAMS[name]
+    warm_ms, cold_ms = (rig.median([sample[name] for sample in taken[kind]]) for kind in ("warm", "cold"))
+    limit = target or 1.3 * floor
+    text = f"<= {target:g} ms" if target else "<= 1.3 x bare Python"
+    note = "; ".join(filter(None, [f"cold: {cold_ms:.3g} ms", original]))
+    return Row(title, warm_ms, "ms", floor, "bare Python", text, warm_ms <= limit, note=note)
+
+
+def _memory_row(own_mib: float) -> Row:
+    return Row(
+        "own memory of a `zot rpc` after a prompt", own_mib, "MiB", 6.4, "the original", "<= 15 MiB", own_mib <= 15
+    )
+
+
+@asynccontextmanager
+async def _template(place: Place) -> AsyncIterator[Mapping[str, str]]:
+    """Variables with which the installed commands are forks of a template process of this measurement."""
+    env = {name: value for name, value in place.env.items() if name != SWITCH}
+    try:
+        floors.spawn(*rig.installed("zotctl", "completion", "bash"), env=env)
+        await asyncio.to_thread(_wait_for_socket, Path(env["XDG_RUNTIME_DIR"]))
+        yield env
+    finally:
+        warm.end_serving(Path(env["XDG_RUNTIME_DIR"]))
+
+
+def _wait_for_socket(folder: Path) -> None:
+    deadline = time.monotonic() + READY_S
+    while not list(folder.glob("zot/template-*.sock")):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the template process does not start")
+        time.sleep(LOOK_S)
+
+
+async def _sample(env: Mapping[str, str], place: Place, url: str) -> Samples:
+    variables = dict(env)
+    flags = ["--provider", "openai", "--base-url", url, "--api-key", "none", "--cwd", str(place.cwd)]
+    found = await _rpc(variables, flags)
+    for name, command in (
+        ("prompt", rig.installed("zot", "-p", *flags, "--no-session", "hello")),
+        ("ping", rig.installed("zotctl", "ping")),
+        ("version", rig.installed("zot", "--version")),
+    ):
+        found[name] = floors.spawn(*command, env=variables) * 1000
+    return found
+
+
+async def _rpc(env: Mapping[str, str], flags: list[str]) -> Samples:
+    start = time.perf_counter()
+    async with _session(env, flags) as process:
+        await _send(process, type="ping", id="1")
+        await _until(process, "response")
+        answered = time.perf_counter()
+        await _send(process, type="prompt", id="2", message="go")
+        await _until(process, "text_delta")
+        delta = time.perf_counter()
+        await _until(process, "done")
+        ending = time.perf_counter()
+        assert process.stdin is not None
+        process.stdin.close()
+        await process.wait()
+        ended = time.perf_counter()
+    return {
+        "rpc: start to the first answer": (answered - start) * 1000,
+        "rpc: start to the first delta": (delta - start) * 1000,
+        "rpc: end of input to exit": (ended - ending) * 1000,
+    }
+
+
+async def _own_memory(env: Mapping[str, str], place: Place, url: str) -> float:
+    """What one more session takes: pages that neither the template process nor another session has, in MiB."""
+    flags = ["--provider", "openai", "--base-url", url, "--api-key", "none", "--cwd", str(place.cwd)]
+    async with _session(env, flags) as process:
+        await _send(process, type="prompt", id="1", message="go")
+        await _until(process, "done")
+        servers = warm.serving(Path(env["XDG_RUNTIME_DIR"]))
+        forks = [child for server in servers for child in server.children() if child.name() == "zot"]
+        own = sum(one.memory_full_info().uss for one in (*forks, psutil.Process(process.pid)))
+    return own / 1024**2
+
+
+@asynccontextmanager
+async def _session(env: Mapping[str, str], flags: list[str]) -> AsyncIterator[asyncio.subprocess.Process]:
+    process = await asyncio.create_subprocess_exec(
+        *rig.installed("zot", "rpc", *flags),
+        env=dict(env),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=sys.stderr,
+    )
+    try:
+        yield process
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+async def _send(process: asyncio.subprocess.Process, **command: object) -> None:
+    assert process.stdin is not None
+    process.stdin.write(json.dumps(command).encode() + b"\n")
+    await process.stdin.drain()
+
+
+async def _until(process: asyncio.subprocess.Process, kind: str) -> None:
+    assert process.stdout is not None
+    while json.loads(await process.stdout.readline())["type"] != kind:
+        pass
+
+
+if __name__ == "__main__":
+    rig.run(measure)
