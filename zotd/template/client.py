@@ -25,8 +25,9 @@ PACKAGES = ("zotctl", "zottui")
 
 REHEARSAL = "zotd.embed.rehearsal"
 
-COLD = frozenset({"top"})
-"""Commands that handle Ctrl-Z themselves and must therefore be in the terminal's session."""
+COLD = frozenset({"top", "ping", "status"})
+"""Commands that start cold: `zotctl top` handles Ctrl-Z itself and must therefore be in the terminal's session; the others
+import so little that a fork takes longer."""
 
 PASSED = frozenset(
     ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SSL_CERT_DIR", "SSL_CERT_FILE", "TMPDIR", "USER"]
