@@ -7,7 +7,10 @@ Each function takes the environment as a mapping. Loads nothing that a bare inte
 import os
 import stat
 import sys
-from collections.abc import Mapping
+
+TYPE_CHECKING = False  # as `typing` has it, whose import takes longer than the rest of this module
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 MAX_SOCKET_PATH = 103
 """Longest socket path in bytes: macOS has room for 104 with the closing NUL, Linux for 108."""
@@ -23,7 +26,7 @@ class UnsafePathError(Exception):
     """A directory is not as private as it must be; the message is one sentence that names it."""
 
 
-def zot_home(env: Mapping[str, str]) -> str:
+def zot_home(env: "Mapping[str, str]") -> str:
     """The absolute directory of everything that is kept: database, configuration, logs. It may not exist yet.
 
     A relative `$XDG_STATE_HOME` counts as unset, as the XDG specification wants it.
@@ -40,7 +43,7 @@ def zot_home(env: Mapping[str, str]) -> str:
     return os.path.join(user, ".local", "state", "zot")
 
 
-def socket_path(env: Mapping[str, str]) -> str:
+def socket_path(env: "Mapping[str, str]") -> str:
     """The absolute path of the daemon's socket, at most `MAX_SOCKET_PATH` bytes long.
 
     `$ZOTD_SOCKET`; else `run/zotd.sock` in `$ZOT_HOME` when that is set; else `zotd.sock` in `runtime_dir`. Where that
@@ -51,7 +54,7 @@ def socket_path(env: Mapping[str, str]) -> str:
     return path if _fits(path) else _hashed_socket(path, env)
 
 
-def runtime_dir(env: Mapping[str, str]) -> str:
+def runtime_dir(env: "Mapping[str, str]") -> str:
     """The user's own directory for sockets; it may not exist yet.
 
     `$XDG_RUNTIME_DIR/zot`, unless that variable is relative or names no directory of this user (cron, `sudo -E`):
@@ -65,7 +68,7 @@ def start_lock(socket: str) -> str:
     return os.path.join(os.path.dirname(socket), "start.lock")
 
 
-def start_log(env: Mapping[str, str]) -> str:
+def start_log(env: "Mapping[str, str]") -> str:
     """What a daemon says on its standard error when a client has started it."""
     return os.path.join(zot_home(env), "logs", "start.log")
 
@@ -115,7 +118,7 @@ def make_private_dir(path: str) -> None:
         make_private_dir(path)
 
 
-def _wanted_socket(env: Mapping[str, str]) -> str:
+def _wanted_socket(env: "Mapping[str, str]") -> str:
     chosen = env.get("ZOTD_SOCKET")
     if chosen:
         return os.path.abspath(chosen)
@@ -130,7 +133,7 @@ def _fits(path: str) -> bool:
     return len(os.fsencode(path)) <= MAX_SOCKET_PATH
 
 
-def _hashed_socket(path: str, env: Mapping[str, str]) -> str:
+def _hashed_socket(path: str, env: "Mapping[str, str]") -> str:
     names = [os.path.join(folder, f"{_digest(path)}.sock") for folder in _runtime_dirs(env)]
     return next(filter(_fits, names), names[-1])
 
@@ -153,13 +156,13 @@ def _is_users_own(home: str) -> bool:
     return home == zot_home({"HOME": user})
 
 
-def _session_dir(env: Mapping[str, str]) -> str | None:
+def _session_dir(env: "Mapping[str, str]") -> str | None:
     """`$XDG_RUNTIME_DIR`, when it can be used."""
     runtime = env.get("XDG_RUNTIME_DIR", "")
     return runtime if os.path.isabs(runtime) and _is_mine(runtime) else None
 
 
-def _runtime_dirs(env: Mapping[str, str]) -> list[str]:
+def _runtime_dirs(env: "Mapping[str, str]") -> list[str]:
     """Best first; the last one is always short enough."""
     folders = []
     runtime = _session_dir(env)

@@ -1,24 +1,30 @@
 """Notices that the code of loaded modules has changed on disk, by an update or an editor."""
 
+import os
+import struct
 import sys
 import sysconfig
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Self
 
 PACKAGES = frozenset({"zotd", "zotctl", "zottui"})
 
-_Stamp = tuple[int, int, int] | None
+_STAMP = struct.Struct("3q")
+"""Inode, size and time of the last change in nanoseconds; zeros for a file that is not there."""
 
 
 class CodeOnDisk:
-    """The state of some files, as they were when their modules were loaded."""
+    """The state of some files, as they were when their modules were loaded.
 
-    def __init__(self, stamps: Mapping[str, _Stamp], began_ns: int) -> None:
-        """`stamps`: inode, size and time of the last change by path; None for one that is not there."""
-        self._stamps = stamps
+    It is two objects, however many files there are: a fork copies each page on which it touches an object.
+    """
+
+    def __init__(self, paths: Iterable[str], began_ns: int) -> None:
+        """See `of_loaded_modules`."""
+        self._paths = "\0".join(paths)
+        self._state = _state(self._paths)
         # What changed while it was imported may be older than the file that has been looked at.
-        self._has_changed = any(stamp is not None and stamp[-1] > began_ns for stamp in stamps.values())
+        self._has_changed = any(changed_ns > began_ns for _, _, changed_ns in _STAMP.iter_unpack(self._state))
 
     @classmethod
     def of_loaded_modules(cls, began_ns: int) -> Self:
@@ -30,17 +36,20 @@ class CodeOnDisk:
         removes entries of that directory.
         """
         found = (module.__file__ for name, module in list(sys.modules.items()) if name.partition(".")[0] in PACKAGES)
-        files = (*filter(None, found), sysconfig.get_path("purelib"))
-        return cls({path: _stamp(path) for path in files}, began_ns)
+        return cls((*filter(None, found), sysconfig.get_path("purelib")), began_ns)
 
     def has_changed(self) -> bool:
-        """Return whether any of it differs now. Takes 1 us a file."""
-        return self._has_changed or any(_stamp(path) != stamp for path, stamp in self._stamps.items())
+        """Return whether any of it differs now. Takes 2 us a file."""
+        return self._has_changed or _state(self._paths) != self._state
 
 
-def _stamp(path: str) -> _Stamp:
+def _state(paths: str) -> bytes:
+    return b"".join(map(_stamp, paths.split("\0")))
+
+
+def _stamp(path: str) -> bytes:
     try:
-        found = Path(path).stat()
+        found = os.stat(path)  # noqa: PTH116  (a fifth of the time of `Path.stat`; each fork looks at 500 files)
     except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns
+        return _STAMP.pack(0, 0, 0)
+    return _STAMP.pack(found.st_ino, found.st_size, found.st_mtime_ns)
