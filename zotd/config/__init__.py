@@ -39,6 +39,7 @@ from zotd.config.sections import (
     TelegramSection,
     WebsocketSection,
 )
+from zotd.decodable import decodable
 
 __all__ = [
     "EXPOSED",
@@ -229,7 +230,7 @@ def _unknown(name: str, path: Path) -> str:
 
 def _convert(value: object, key: Setting, place: str) -> object:
     try:
-        converted: object = msgspec.convert(value, key.kind)
+        converted: object = msgspec.convert(value, decodable(key.kind))
     except msgspec.ValidationError as error:
         raise ConfigError(f"{place} must be {key.expected}{_which(error) if key.kind == Rules else ''}") from error
     return converted
@@ -247,7 +248,9 @@ def _which(error: msgspec.ValidationError) -> str:
 def _from_text(text: str, key: Setting) -> object:
     kind = _without_none(key.kind)
     try:
-        value: object = msgspec.convert(shlex.split(text) if kind in {Command, Names} else text, kind, strict=False)
+        value: object = msgspec.convert(
+            shlex.split(text) if kind in {Command, Names} else text, decodable(kind), strict=False
+        )
     except ValueError as error:  # ValidationError, or an unclosed quote
         raise ConfigError(f"{key.variable} must be {key.expected}") from error
     return value
@@ -264,7 +267,7 @@ def _assemble(values: Mapping[str, object]) -> Config:
             node = inner
         node[last] = value
     try:
-        return msgspec.convert(tree, Config)
+        return msgspec.convert(tree, decodable(Config))
     except msgspec.ValidationError as error:  # from __post_init__; the single values are valid already
         raise ConfigError(str(error)) from error
 

@@ -24,6 +24,7 @@ from typing import Self
 
 import msgspec
 
+from zotd.decodable import decodable
 from zotd.paths import make_private_dir
 from zotd.process import descent
 from zotd.process.census import HIDDEN, KERNEL, Identity, Kernel, ProcessStatus, world
@@ -191,7 +192,7 @@ class Heritage:
 
 def _stored(path: Path) -> list[Identity]:
     try:
-        entries = msgspec.json.decode(path.read_bytes(), type=list[_Entry])
+        entries = msgspec.json.decode(path.read_bytes(), type=decodable(list[_Entry]))
     except FileNotFoundError:
         return []
     except (OSError, msgspec.DecodeError) as error:

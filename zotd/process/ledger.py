@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from zotd.decodable import decodable
 from zotd.paths import make_private_dir
 from zotd.process.census import Identity, identify, is_alive, world
 
@@ -190,7 +191,7 @@ def _lives(host: Path) -> bool:
 
 def _read(path: Path) -> Abandoned:
     try:
-        note = msgspec.json.decode(path.read_bytes(), type=_Note)
+        note = msgspec.json.decode(path.read_bytes(), type=decodable(_Note))
     except (OSError, msgspec.DecodeError):  # the host was killed after `ChildLedger.open`, before `ChildEntry.started`
         return Abandoned(path, None)
     return Abandoned(path, Identity(note.pid, note.started), note.is_kept)

@@ -23,6 +23,7 @@ import msgspec
 
 from zotd import private_file
 from zotd.core.ports import StorageError
+from zotd.decodable import decodable
 from zotd.wire.api import Role
 
 FILE = "tokens.json"
@@ -196,7 +197,7 @@ def _load(path: Path) -> Mapping[str, Token]:
     except OSError as error:
         raise StorageError(f"no token is accepted: {path} {error.strerror}") from error
     try:
-        return msgspec.json.decode(content, type=_File).tokens
+        return msgspec.json.decode(content, type=decodable(_File)).tokens
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         sentence = "is damaged; move it away and create new tokens"
         raise StorageError(f"no token is accepted: {path} {sentence}") from error

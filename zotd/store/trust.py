@@ -21,6 +21,7 @@ import msgspec
 
 from zotd import private_file, tree_digest
 from zotd.core.ports import StorageError
+from zotd.decodable import decodable
 
 FILE = "trust.json"
 
@@ -203,7 +204,7 @@ class Trust:
     def _load(self) -> dict[str, _Grant]:
         try:
             content = private_file.read(self._path)
-            return {} if content is None else msgspec.json.decode(content, type=_File).workspaces
+            return {} if content is None else msgspec.json.decode(content, type=decodable(_File)).workspaces
         except OSError as error:
             raise StorageError(f"{self._path} cannot be read: {error.strerror}") from error
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:

@@ -8,6 +8,8 @@ from typing import TypeVar
 
 import msgspec
 
+from zotd.decodable import decodable
+
 
 class Frozen(msgspec.Struct, frozen=True, omit_defaults=True):
     """A value that crosses a process border."""
@@ -36,7 +38,7 @@ def decode(data: bytes, kind: type[T]) -> T:
     """
     try:
         data.decode()  # msgspec does not check the encoding of fields that it skips
-        return msgspec.json.decode(data, type=kind)
+        return msgspec.json.decode(data, type=decodable(kind))
     except RecursionError as error:
         raise BadFrameError("the JSON is nested too deeply") from error
     except UnicodeDecodeError as error:
@@ -48,7 +50,7 @@ def decode(data: bytes, kind: type[T]) -> T:
 def convert(value: object, kind: type[T]) -> T:
     """An already decoded JSON value as a `kind`; raises like `decode`."""
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, decodable(kind))
     except (msgspec.MsgspecError, RecursionError) as error:
         raise BadFrameError(_sentence(error)) from error
 
