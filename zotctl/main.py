@@ -4,6 +4,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from functools import cache
 
 from zotctl import (
     approvals,
@@ -95,8 +96,8 @@ HERE_ONLY = frozenset({"backup", "verify", "restore", "config", "restart", "serv
 def main(argv: Sequence[str]) -> int:
     """Run with `argv` and return the exit code: 0, 1 for an error, 2 for bad usage, 130 after Ctrl-C."""
     if argv[:1] == [completion.CANDIDATES] and len(argv) > 1:
-        return completion.print_candidates(_parser(), argv[1], list(argv[2:]))
-    args = _parser().parse_args(argv)
+        return completion.print_candidates(parser(), argv[1], list(argv[2:]))
+    args = parser().parse_args(argv)
     if args.no_color:
         output.switch_colour_off()
     try:
@@ -128,27 +129,29 @@ def _check_place(args: argparse.Namespace) -> None:
         )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+@cache
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands."""
+    made = argparse.ArgumentParser(
         prog="zotctl",
         description="Manage the zot daemon and its sessions.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("-v", "--version", action="version", version=f"zotctl {VERSION}")
-    parser.add_argument(
+    made.add_argument("-v", "--version", action="version", version=f"zotctl {VERSION}")
+    made.add_argument(
         "--no-color",
         action="store_true",
         help="print without colours; the default with NO_COLOR and outside a terminal",
     )
-    add_place_flags(parser)
-    commands = parser.add_subparsers(metavar="COMMAND", required=True, dest="noun")
+    add_place_flags(made)
+    commands = made.add_subparsers(metavar="COMMAND", required=True, dest="noun")
     for name, (summary, flags) in THIN.items():
         parser_ = commands.add_parser(name, help=summary)  # for the help and for completion only
         for flag, about in flags.items():
             parser_.add_argument(flag, action="store_true", help=about)
     for noun in NOUNS:
         noun.add(commands)
-    parser_tree.describe(parser)
-    return parser
+    parser_tree.describe(made)
+    return made

@@ -85,6 +85,7 @@ class Manager:
     def __init__(self, session):
         self.session = session
         self.extension_pool = SimpleNamespace(join=lambda _: None)
+        self.models = SimpleNamespace(warm=lambda _: None)
 
     async def get(self, _):
         return self.session

@@ -70,11 +70,15 @@ class Asking(Desk):
 
 
 class Elsewhere(Memory):
-    """A journal in a thread of its own, as the real one is: a look takes a turn of the loop at least."""
+    """A journal in a thread of its own, as the real one is: a look or a commit takes a turn of the loop at least."""
 
     async def partial(self, session):
         await asyncio.sleep(0)
         return await super().partial(session)
+
+    def commit(self, row, entries, *, durable, done):
+        loop = asyncio.get_running_loop()
+        super().commit(row, entries, durable=durable, done=lambda error: loop.call_soon(done, error))
 
 
 @dataclass
@@ -186,6 +190,20 @@ async def test_a_session_that_waits_for_a_person_is_said_to_wait_while_it_is_bei
         await asyncio.sleep(0)
         seen.add(case.session.state)
     assert seen == {"waiting"}
+
+
+async def test_a_session_is_cut_until_what_a_crash_has_cut_is_shown(life):
+    """Who attaches while another command repairs it waits for the repair, and so gets what it has found."""
+    case = life(says("fine"))
+    await case.prompt()
+    await case.done()
+    row = await case.journal.row("s_1")
+    case.begin(replace(row, state="running"))  # as after a crash behind the last record, when nothing is left to resume
+    repairing = case.tasks.create_task(case.session.load())
+    while not repairing.done():
+        assert case.session.is_cut
+        await asyncio.sleep(0)
+    assert not case.session.is_cut
 
 
 async def test_no_decision_is_taken_while_the_process_ends(life):

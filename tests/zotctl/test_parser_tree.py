@@ -5,7 +5,7 @@ import argparse
 import pytest
 
 from zotctl import parser_tree
-from zotctl.main import _parser
+from zotctl.main import parser
 
 
 def commands(parser, path=("zotctl",)):
@@ -16,7 +16,7 @@ def commands(parser, path=("zotctl",)):
             yield from commands(command, (*path, name))
 
 
-ALL = {" ".join(path): parser for path, parser in commands(_parser())}
+ALL = {" ".join(path): parser for path, parser in commands(parser())}
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from functools import cache
 
 from zotd.client import place
 from zotd.client.blocking import CALL_S, Connection, Json
@@ -43,6 +44,7 @@ MODES = ("yolo", "ask", "read-only")
 """Approval modes (`docs/durability.md`)."""
 
 
+@cache
 def parser() -> argparse.ArgumentParser:
     """Return the parser of everything but the subcommands, which `zotd.cli` dispatches."""
     made = argparse.ArgumentParser(

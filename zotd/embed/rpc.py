@@ -9,6 +9,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 from zotd import config, malloc_tuning
 from zotd.api.dispatch import Dispatcher
@@ -84,6 +85,7 @@ async def _run(options: Mapping[str, object], env: Mapping[str, str]) -> int:
         return FAILED if door.refused else 0
 
 
+@cache
 def parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(

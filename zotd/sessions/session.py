@@ -123,9 +123,11 @@ class Session:
     def is_cut(self) -> bool:
         """A crash may have interrupted it, or inputs are queued, and it was not loaded since: `load` it."""
         ledger = self.ledger
-        is_sound = ledger.failure is None and ledger.damage is None
-        is_looked_at = ledger.loaded and not self._loading.locked()  # else a command may be about to repair it
-        return is_sound and not is_looked_at and ledger.row.state != "idle"
+        if ledger.failure is not None or ledger.damage is not None:
+            return False
+        if self._loading.locked():  # a command repairs it, and what it has found may not be shown yet
+            return True
+        return not ledger.loaded and ledger.row.state != "idle"
 
     def use_environment(self, environment: Environment) -> None:
         """Use the environment and keys of a client from the next run on."""

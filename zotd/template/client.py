@@ -23,7 +23,8 @@ MODULES = ("zotd.cli", "zotd.embed.rpc", "zotctl.__main__")
 PACKAGES = ("zotctl", "zottui")
 """What the template process imports: modules, and packages with all their modules."""
 
-REHEARSAL = "zotd.embed.rehearsal"
+REHEARSALS = ("zotd.embed.rehearsal", "zotctl.rehearsal")
+"""Modules whose `rehearse` does once what each program does when it starts."""
 
 COLD = frozenset({"top", "ping", "status"})
 """Commands that start cold: `zotctl top` handles Ctrl-Z itself and must therefore be in the terminal's session; the others
@@ -171,7 +172,8 @@ def _become_template(path: str, ancestors: str) -> None:
         name: value for name, value in os.environ.items() if name in PASSED or name.startswith(thin.INTERPRETER)
     }
     packages = [word for package in PACKAGES for word in ("--all-of", package)]
-    options = ["--idle", str(IDLE_S), "--ancestors", ancestors, "--rehearse", REHEARSAL, *packages]
+    rehearsals = [word for module in REHEARSALS for word in ("--rehearse", module)]
+    options = ["--idle", str(IDLE_S), "--ancestors", ancestors, *rehearsals, *packages]
     # -P: the current directory is no place to import from.
     server = [sys.executable, "-P", "-m", "zotd.template.server", *options, path, *MODULES]
     os.execve(sys.executable, server, environment)  # noqa: S606  (our own program)

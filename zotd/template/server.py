@@ -157,8 +157,8 @@ def main(argv: Sequence[str]) -> int:
     began_ns = time.time_ns()
     for module in (*options.modules, *_modules_of(options.all_of)):
         import_module(module)
-    if options.rehearse is not None:
-        import_module(options.rehearse).rehearse()
+    for module in options.rehearse:
+        import_module(module).rehearse()
     code = CodeOnDisk.of_loaded_modules(began_ns)
     template = Template(options.socket, lock, idle_s=options.idle)
     if options.detach:
@@ -179,7 +179,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--all-of", action="append", default=[], metavar="PACKAGE", help="also import every module of this package"
     )
-    parser.add_argument("--rehearse", metavar="MODULE", help="also call its function `rehearse`")
+    parser.add_argument(
+        "--rehearse", action="append", default=[], metavar="MODULE", help="also call the module's function `rehearse`"
+    )
     parser.add_argument(
         "--ancestors",
         type=_pids,
