@@ -11,7 +11,7 @@ _known: set[object] = set()
 _first_use = Lock()
 
 
-def decodable(kind: type[T]) -> type[T]:
+def decodable(kind: T) -> T:
     """Return `kind`, for use in any thread.
 
     msgspec builds what it knows of a Struct when the type is first decoded or converted. The interpreter crashes with

@@ -78,7 +78,11 @@ class Elsewhere(Memory):
 
     def commit(self, row, entries, *, durable, done):
         loop = asyncio.get_running_loop()
-        super().commit(row, entries, durable=durable, done=lambda error: loop.call_soon(done, error))
+
+        def soon(error):
+            loop.call_soon(done, error)
+
+        super().commit(row, entries, durable=durable, done=soon)
 
 
 @dataclass

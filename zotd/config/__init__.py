@@ -248,9 +248,8 @@ def _which(error: msgspec.ValidationError) -> str:
 def _from_text(text: str, key: Setting) -> object:
     kind = _without_none(key.kind)
     try:
-        value: object = msgspec.convert(
-            shlex.split(text) if kind in {Command, Names} else text, decodable(kind), strict=False
-        )
+        words = shlex.split(text) if kind in {Command, Names} else text
+        value: object = msgspec.convert(words, decodable(kind), strict=False)
     except ValueError as error:  # ValidationError, or an unclosed quote
         raise ConfigError(f"{key.variable} must be {key.expected}") from error
     return value
