@@ -7,7 +7,7 @@ import pytest
 
 from zotd.client import follow
 from zotd.client.client import Client
-from zotd.client.connection import Feed
+from zotd.client.connection import AsyncFeed
 from zotd.client.errors import CallError, ConnectionLostError, NoAnswerError
 from zotd.client.follow import Disconnected, Follower
 from zotd.wire import api, events
@@ -120,5 +120,5 @@ def test_a_gap_is_an_error_and_repeated_events_are_dropped():
 @pytest.mark.looptime
 async def test_a_silent_daemon_counts_as_dead_after_two_heartbeats(looptime):
     with pytest.raises(NoAnswerError, match="silent for 35 s"):
-        await follow._next(Feed(), 0)
+        await follow._next(AsyncFeed(), 0)
     assert looptime == 35

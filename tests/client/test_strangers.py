@@ -10,7 +10,8 @@ from types import SimpleNamespace
 import pytest
 
 from zotd.client.blocking import FRAME_LIMIT, Connection
-from zotd.client.connection import FEED_BYTES, Feed, open_connection
+from zotd.client.connection import AsyncFeed, open_connection
+from zotd.client.core import FEED_BYTES
 from zotd.client.errors import FellBehindError, NoAnswerError, NotRunningError
 from zotd.wire import events
 
@@ -18,7 +19,7 @@ WAIT_S = 20
 
 
 async def test_unread_events_are_limited_in_bytes():
-    feed, event = Feed(), events.Done()
+    feed, event = AsyncFeed(), events.Done()
     feed.add([event], FEED_BYTES)
     feed.add([event], 1)
     assert await feed.batch() == [event, event]

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tests.faults.workload import Plan
 from zotd.client.client import Client
-from zotd.client.connection import Feed
+from zotd.client.connection import AsyncFeed
 from zotd.client.errors import CallError, ClientError
 from zotd.client.follow import Follower, Item
 from zotd.wire import api, events
@@ -152,7 +152,7 @@ class Sender:
         waiting = sorted(key for key, run in self._unfinished.items() if run is None)
         self.seen.problems.append(f"{self.seen.session} does not come to rest; not started: {waiting}")
 
-    async def _work(self, client: Client, feed: Feed) -> None:
+    async def _work(self, client: Client, feed: AsyncFeed) -> None:
         while True:
             if self._is_held:
                 await self._go_on(client)

@@ -176,11 +176,24 @@ class LineSocket:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
-            if not self._wait(self._sock.fileno(), left):
+            chunk = self.read(left)
+            if chunk is None:
                 raise NoAnswerError(f"zotd did not answer within {round(timeout_s or 0.0, 1):g} s")
-            block = self._lines.feed(self._read())
+            block = self._lines.feed(chunk)
             if block:
                 return block
+
+    def read(self, timeout_s: float | None = None) -> bytes | None:
+        """Return what has arrived, not split into lines; None on timeout. Raises `ConnectionLostError` at the end."""
+        if not self._wait(self._sock.fileno(), timeout_s):
+            return None
+        try:
+            chunk = self._sock.recv(CHUNK_BYTES)
+        except OSError as error:
+            raise ConnectionLostError(f"the connection to zotd ended: {error.strerror}") from error
+        if not chunk:
+            raise ConnectionLostError("zotd closed the connection")
+        return chunk
 
     @property
     def peer_pid(self) -> int | None:
@@ -197,15 +210,6 @@ class LineSocket:
     def close(self) -> None:
         """Close the socket. Runs continue in the daemon."""
         self._sock.close()
-
-    def _read(self) -> bytes:
-        try:
-            chunk = self._sock.recv(CHUNK_BYTES)
-        except OSError as error:
-            raise ConnectionLostError(f"the connection to zotd ended: {error.strerror}") from error
-        if not chunk:
-            raise ConnectionLostError("zotd closed the connection")
-        return chunk
 
 
 class Connection:

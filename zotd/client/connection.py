@@ -12,61 +12,41 @@ from contextlib import contextmanager
 from threading import Thread
 
 from zotd.client import blocking, frames
-from zotd.client.errors import ClientError, ConnectionLostError, FellBehindError, NoAnswerError
+from zotd.client.core import ClientCore, Feed
+from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError
 from zotd.client.place import Place
 from zotd.wire.base import Frozen
-from zotd.wire.events import OF_TOPICS, AnyEvent, Evicted
+from zotd.wire.events import AnyEvent
 
 CALL_S = blocking.CALL_S
 """Default timeout of a command in seconds."""
 
-FEED_LIMIT = 200_000
-"""Maximum number of unread events in one feed, about 20 MB. Beyond it this feed ends; others are not affected."""
 
-FEED_BYTES = 128 * 1024 * 1024
-"""Maximum size of these events; bounds memory if the peer is not a zot daemon and sends long lines."""
-
-
-class Feed:
-    """The events of one session, in batches, for one reader."""
+class AsyncFeed(Feed):
+    """A feed whose reader is a task."""
 
     def __init__(self) -> None:
-        self._waiting: list[AnyEvent] = []
-        self._bytes = 0
+        super().__init__()
         self._wake: asyncio.Future[None] | None = None
-        self._end: ClientError | None = None
 
     async def batch(self) -> list[AnyEvent]:
-        """Wait for at least one event and return all unread ones, oldest first. Safe to cancel.
-
-        Raises `ConnectionLostError` at the end of the connection, `FellBehindError` beyond `FEED_LIMIT` or `FEED_BYTES`; in
-        all cases only after what came before was read.
-        """
-        while not self._waiting:
-            if self._end is not None:
-                raise self._end
+        """Wait for at least one event and return all unread ones, oldest first. Raises like `take`. Safe to cancel."""
+        while self.is_empty:
             self._wake = asyncio.get_running_loop().create_future()
             try:
                 await self._wake
             finally:
                 self._wake = None
-        batch, self._waiting = self._waiting, []
-        self._bytes = 0
-        return batch
+        return self.take()
 
     def add(self, events: list[AnyEvent], event_bytes: int = 0) -> None:
-        """Add events; `event_bytes` is the approximate length of each one's line."""
-        if self._end is not None:
-            return
-        self._waiting.extend(events)
-        self._bytes += len(events) * event_bytes
-        if len(self._waiting) > FEED_LIMIT or self._bytes > FEED_BYTES:
-            self.end(FellBehindError(f"{len(self._waiting)} events of the session were waiting to be read"))
+        """Add events and wake the reader; `event_bytes` is the approximate length of each one's line."""
+        super().add(events, event_bytes)
         self._notify()
 
     def end(self, error: ClientError) -> None:
         """End the feed: the reader gets the remaining events, then `error`."""
-        self._end = self._end or error
+        super().end(error)
         self._notify()
 
     def _notify(self) -> None:
@@ -78,13 +58,8 @@ class ClientConnection(asyncio.Protocol):
     """A connection to the daemon; created by `open_connection`, ended by `close`."""
 
     def __init__(self) -> None:
-        self._lines = blocking.WholeLines()
-        self._calls: dict[int, asyncio.Future[frames.ResponseFrame]] = {}
-        self._feeds: dict[str | None, list[Feed]] = {}
-        self._last_id = 0
+        self._core = ClientCore()
         self._transport: asyncio.Transport | None = None
-        self._lost: ClientError | None = None
-        self._evicted: Evicted | None = None
         self._writable = asyncio.Event()
         self._writable.set()
         self._ended = asyncio.Event()
@@ -95,41 +70,29 @@ class ClientConnection(asyncio.Protocol):
         Raises `CallError` if the daemon refuses it, `NoAnswerError` after `timeout_s`, `ConnectionLostError`. After a
         timeout or a cancellation, a late response is dropped; the command may still be executed.
         """
-        self._last_id += 1
-        request_id = self._last_id
         answer: asyncio.Future[frames.ResponseFrame] = asyncio.get_running_loop().create_future()
-        self._calls[request_id] = answer
-        try:
-            async with asyncio.timeout(timeout_s):
-                await self._send(frames.encode_request(command, request_id, params))
-                return frames.unpack(await answer, command)
-        except TimeoutError as error:
-            raise NoAnswerError(f"zotd did not answer `{command}` within {timeout_s:g} s") from error
-        finally:
-            del self._calls[request_id]
+        with self._core.call(command, params, answer) as line:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._send(line)
+                    return frames.unpack(await answer, command)
+            except TimeoutError as error:
+                raise NoAnswerError(f"zotd did not answer `{command}` within {timeout_s:g} s") from error
 
     @contextmanager
-    def feed(self, session: str | None) -> Iterator[Feed]:
+    def feed(self, session: str | None) -> Iterator[AsyncFeed]:
         """Open a feed of the session's events from now on; each reader can have its own.
 
         With None, the feed has the events of subscribed topics, for all sessions.
         """
-        feed = Feed()
-        if self._lost is not None:
-            feed.end(self._lost)
-        readers = self._feeds.setdefault(session, [])
-        readers.append(feed)
-        try:
+        feed = AsyncFeed()
+        with self._core.registered(session, feed):
             yield feed
-        finally:
-            readers.remove(feed)
-            if not readers:
-                del self._feeds[session]
 
     @property
     def is_lost(self) -> bool:
         """Whether the connection has ended."""
-        return self._lost is not None
+        return self._core.lost is not None
 
     @contextmanager
     def unread(self) -> Iterator[None]:
@@ -156,17 +119,15 @@ class ClientConnection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Take a chunk; asyncio reads up to 256 KiB at a time."""
-        try:
-            block = self._lines.feed(data)
-            if block:
-                received = frames.decode(block)
-                self._receive(received, len(block) // (len(received) or 1))
-        except ConnectionLostError as error:
-            self._give_up(error)
+        self._core.receive(data)
+        if self._core.lost is not None:
+            self._drop()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Fail all pending calls and end all feeds."""
-        self._give_up(ConnectionLostError(self._why_lost(exc)))
+        reason = f"the connection to zotd ended: {exc}" if exc else "zotd closed the connection"
+        self._core.end(ConnectionLostError(reason))
+        self._drop()
         self._ended.set()
 
     def pause_writing(self) -> None:
@@ -181,79 +142,13 @@ class ClientConnection(asyncio.Protocol):
 
     async def _send(self, line: bytes) -> None:
         await self._writable.wait()  # ends with the caller's timeout, or when the connection is lost
-        if self._lost is not None:
-            raise self._lost
+        if self._core.lost is not None:
+            raise self._core.lost
         assert self._transport is not None
         self._transport.write(line + b"\n")
 
-    def _receive(self, received: list[frames.Frame], frame_bytes: int) -> None:
-        """Route a chunk. Adjacent events of one session, which most chunks consist of, are passed on together.
-
-        `frame_bytes` is the average size of a frame.
-        """
-        session: str | None = None
-        piece: list[AnyEvent] = []
-        for frame in received:
-            if type(frame) is frames.ResponseFrame:
-                self._answer(frame)
-                continue
-            assert not isinstance(frame, frames.ResponseFrame)
-            if type(frame) in OF_TOPICS:
-                self._deliver_topic(frame, frame_bytes)
-                continue
-            if frame.session != session:
-                self._deliver(session, piece, frame_bytes)
-                session, piece = frame.session, []
-            piece.append(frame)
-        self._deliver(session, piece, frame_bytes)
-
-    def _deliver(self, session: str | None, piece: list[AnyEvent], event_bytes: int) -> None:
-        if not piece:
-            return
-        if session is not None:
-            for feed in self._feeds.get(session, ()):
-                feed.add(piece, event_bytes)
-            return
-        # Heartbeats and evictions are about the connection, so every reader learns of them.
-        self._evicted = next((event for event in piece if isinstance(event, Evicted)), self._evicted)
-        for readers in self._feeds.values():
-            for feed in readers:
-                feed.add(piece, event_bytes)
-
-    def _deliver_topic(self, event: AnyEvent, event_bytes: int) -> None:
-        for feed in self._feeds.get(None, ()):
-            feed.add([event], event_bytes)
-
-    def _answer(self, answer: frames.ResponseFrame) -> None:
-        if answer.is_of_unread_line:
-            self._refused_unread(answer)
-            return
-        waiting = self._calls.get(answer.id) if isinstance(answer.id, int) else None
-        if waiting is not None and not waiting.done():  # else the call was cancelled or timed out
-            waiting.set_result(answer)
-
-    def _refused_unread(self, answer: frames.ResponseFrame) -> None:
-        """Fail the pending call if there is only one; of several it is unknown which one could not be parsed."""
-        waiting = [future for future in self._calls.values() if not future.done()]
-        if len(waiting) > 1:
-            self._give_up(ConnectionLostError(f"zotd could not read a request: {answer.error}"))
-        elif waiting:
-            waiting[0].set_result(answer)
-
-    def _why_lost(self, error: Exception | None) -> str:
-        if self._evicted is not None:
-            return f"zotd cut the connection: {self._evicted.reason}"
-        return f"the connection to zotd ended: {error}" if error else "zotd closed the connection"
-
-    def _give_up(self, error: ClientError) -> None:
-        self._lost = self._lost or error
-        self._writable.set()
-        for waiting in self._calls.values():
-            if not waiting.done():
-                waiting.set_exception(self._lost)
-        for readers in self._feeds.values():
-            for feed in readers:
-                feed.end(self._lost)
+    def _drop(self) -> None:
+        self._writable.set()  # requests that wait to be sent find that the connection is lost
         if self._transport is not None:
             self._transport.abort()
 

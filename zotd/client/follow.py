@@ -17,7 +17,7 @@ from typing import Unpack
 
 from zotd.client import settings
 from zotd.client.client import Client
-from zotd.client.connection import Feed
+from zotd.client.connection import AsyncFeed
 from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError
 from zotd.wire.api import Attached, Cursor
 from zotd.wire.events import AnyEvent, ReplayComplete
@@ -146,7 +146,7 @@ def fresh(received: list[AnyEvent], last: int) -> tuple[list[AnyEvent], int]:
     return batch, last
 
 
-async def _next(feed: Feed, last: int) -> tuple[list[AnyEvent], int]:
+async def _next(feed: AsyncFeed, last: int) -> tuple[list[AnyEvent], int]:
     """Wait for the next batch; any event, even one that is dropped as old, shows that the connection is alive."""
     while True:
         try:

@@ -9,14 +9,15 @@ One operation at a time: responses to other commands of the client wait behind t
 
 import os
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import Self, TypeVar, Unpack
 
 from zotd.client import frames, place, settings
-from zotd.client.blocking import CALL_S, HELD_LIMIT, LineSocket
-from zotd.client.errors import BusyError, FellBehindError
+from zotd.client.blocking import CALL_S, LineSocket
+from zotd.client.core import ClientCore, Feed
+from zotd.client.errors import BusyError, ConnectionLostError, NoAnswerError
 from zotd.client.place import Place
 from zotd.client.runs import Run
 from zotd.client.selection import run_of, select, summary_of
@@ -35,9 +36,7 @@ class BlockingClient:
         """Take ownership of `wire`; `where` determines the environment and directory of new sessions."""
         self._wire = wire
         self._where = where
-        self._last_id = 0
-        self._readers: dict[str | None, list[deque[AnyEvent]]] = {}
-        self._answers: dict[int, frames.ResponseFrame | None] = {}
+        self._core = ClientCore()
         self._attached: set[str] = set()
 
     @classmethod
@@ -74,17 +73,14 @@ class BlockingClient:
     def call(self, params: Frozen, *, command: str | None = None, timeout_s: float | None = CALL_S) -> Frozen:
         """Send a command and return its data; arguments and errors as for `client.Client.call`."""
         name = frames.command_for(params, command)
-        self._last_id += 1
-        request_id = self._last_id
-        self._answers[request_id] = None
-        try:
-            self._wire.send(frames.encode_request(name, request_id, params))
+        answer: Future[frames.ResponseFrame] = Future()
+        with self._core.call(name, params, answer) as line:
+            self._wire.send(line)
             deadline = None if timeout_s is None else time.monotonic() + timeout_s
-            while (answer := self._answers[request_id]) is None:
-                self._receive(None if deadline is None else max(0.0, deadline - time.monotonic()))
-        finally:
-            del self._answers[request_id]
-        return frames.unpack(answer, name)
+            while not answer.done():
+                if not self._receive(None if deadline is None else max(0.0, deadline - time.monotonic())):
+                    raise NoAnswerError(f"zotd did not answer `{name}` within {timeout_s:g} s")
+            return frames.unpack(answer.result(), name)
 
     def ask(
         self, params: Frozen, result: type[T], *, command: str | None = None, timeout_s: float | None = CALL_S
@@ -120,39 +116,29 @@ class BlockingClient:
             self.attach(session_id, limit=1)
 
     @contextmanager
-    def feed(self, session_id: str) -> Iterator[deque[AnyEvent]]:
+    def feed(self, session_id: str) -> Iterator[Feed]:
         """Collect the session's events during the block; outside of it they are dropped. `fill` waits for more."""
-        held: deque[AnyEvent] = deque()
-        self._readers.setdefault(session_id, []).append(held)
-        try:
-            yield held
-        finally:
-            # By identity: two feeds with equal events are different feeds.
-            self._readers[session_id] = [reader for reader in self._readers[session_id] if reader is not held]
+        feed = Feed()
+        with self._core.registered(session_id, feed):
+            yield feed
 
-    def fill(self, feed: deque[AnyEvent]) -> list[AnyEvent]:
+    def fill(self, feed: Feed) -> list[AnyEvent]:
         """Wait without limit for at least one event, and return all events of the feed, oldest first."""
-        while not feed:
+        while feed.is_empty:
             self._receive(None)
-        batch = list(feed)
-        feed.clear()
-        return batch
+        return feed.take()
 
-    def _receive(self, timeout_s: float | None) -> None:
-        for frame in frames.decode(self._wire.receive(timeout_s)):
-            if isinstance(frame, frames.ResponseFrame):
-                self._take(frame)
-                continue
-            for held in self._readers.get(frame.session, ()):
-                held.append(frame)
-                if len(held) > HELD_LIMIT:
-                    raise FellBehindError(f"{HELD_LIMIT} events of session {frame.session} were waiting to be read")
-
-    def _take(self, answer: frames.ResponseFrame) -> None:
-        if answer.is_of_unread_line:  # it belongs to the pending call, since there is only one at a time
-            self._answers.update(dict.fromkeys(self._answers, answer))
-        elif isinstance(answer.id, int) and answer.id in self._answers:
-            self._answers[answer.id] = answer
+    def _receive(self, timeout_s: float | None) -> bool:
+        """Wait for data and route it; return False on timeout. The end of the connection ends all calls and feeds."""
+        try:
+            data = self._wire.read(timeout_s)
+        except ConnectionLostError as error:
+            self._core.end(error)
+            return True
+        if data is None:
+            return False
+        self._core.receive(data)
+        return True
 
 
 class BlockingSession:
