@@ -14,7 +14,7 @@ from zotd import config, paths
 from zotd.api import websocket
 from zotd.api.context import DaemonContext, DoorStatus
 from zotd.api.dispatch import Dispatcher
-from zotd.api.methods import HANDLERS
+from zotd.api.methods import daemon_handlers
 from zotd.api.presence import Presences
 from zotd.api.unix import Socket, UnixServer, passed_listener
 from zotd.api.websocket.listening import Listening, prepared
@@ -211,7 +211,7 @@ class Daemon:
     async def _open_doors(
         self, context: DaemonContext, socket: Socket, listening: Listening | None, stack: AsyncExitStack
     ) -> UnixServer:
-        dispatcher = Dispatcher(context.manager, HANDLERS)
+        dispatcher = Dispatcher(context.manager, daemon_handlers(context))
         server = UnixServer(context, dispatcher)
         server.start(socket)
         asyncio.get_running_loop().add_signal_handler(signal.SIGUSR1, server.look)

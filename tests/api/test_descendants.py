@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from zotd.api.methods import HANDLERS
+from tests.api.handlers import HANDLERS
 from zotd.process import descent, orphans_adopted, spawn
 from zotd.testing.live_daemon import serving
 from zotd.testing.wire_client import LINE_BYTES, WireClient

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from zotd.api.methods import HANDLERS
+from tests.api.handlers import HANDLERS
 from zotd.wire import api
 from zotd.wire.framing import CLIENT_LIMIT
 

@@ -8,7 +8,7 @@ import pytest
 from tests.channels.house import ENV
 from zotd.api.context import DaemonContext, DoorStatus
 from zotd.api.dispatch import Dispatcher
-from zotd.api.methods import HANDLERS
+from zotd.api.methods import daemon_handlers
 from zotd.api.unix import Socket, UnixServer
 from zotd.store.archive import Archive
 from zotd.tasks import contained
@@ -54,7 +54,7 @@ async def shell(stack, tmp_path, open_chat, model):
         changed=lambda: None,
         channels=chat.house.channels,
     )
-    server = UnixServer(house, Dispatcher(chat.house.manager, HANDLERS))
+    server = UnixServer(house, Dispatcher(chat.house.manager, daemon_handlers(house)))
     server.start(socket)
     stack.callback(server.close)
 

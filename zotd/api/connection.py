@@ -85,7 +85,7 @@ class ServerConnection:
         """Whether it can answer approval requests of the sessions that it follows."""
         self.has_spoken = False
         """Whether it has sent a complete line; clients that have not are disconnected first (`UnixServer`)."""
-        self.context = context
+        self._context = context
         self.peer = peer
         context.tally.count(connections=1)
         self._transport = transport
@@ -138,7 +138,7 @@ class ServerConnection:
             self.unfollow(session_id)
         for session in list(self._made):
             session.holders.discard(self)
-            self.context.manager.settle(session)
+            self._context.manager.settle(session)
 
     def heartbeat(self) -> None:
         """Send a heartbeat to an attached client; disconnect one that does not finish its line."""
@@ -183,26 +183,26 @@ class ServerConnection:
     def made(self, session: Session) -> None:
         """Record an ephemeral session of this client, which ends with the client even if it never attaches."""
         if self._lost:  # the client disconnected while its command was running
-            self.context.manager.settle(session)
+            self._context.manager.settle(session)
             return
         session.holders.add(self)
         self._made.add(session)
         if self.confinement is None:
-            self.context.opened_by_people.add(session)
+            self._context.opened_by_people.add(session)
         else:
             self.confinement.opened(session.id)
 
     def follow(self, session: Session) -> OutboxSubscriber:
         """Attach to the session, again if it is attached. The caller has to call `catch_up` of the result."""
         self.unfollow(session.id)
-        follower = OutboxSubscriber(session, self._outbox, self.context.tally)
+        follower = OutboxSubscriber(session, self._outbox, self._context.tally)
         if self._lost:  # the client disconnected while its command was running
             follower.stop()
             return follower
         self._followers[session.id] = follower
         session.approvals.followers.add(self)
         client = events.ClientInfo(self.id, self.client.name, self.client.kind, self.since)
-        self.context.presences.enter(session, client, self._show)
+        self._context.presences.enter(session, client, self._show)
         return follower
 
     def unfollow(self, session_id: str) -> None:
@@ -211,8 +211,8 @@ class ServerConnection:
         if follower is not None:
             follower.stop()
             follower.session.approvals.followers.discard(self)
-            self.context.presences.leave(follower.session, self.id)
-            self.context.manager.settle(follower.session)
+            self._context.presences.leave(follower.session, self.id)
+            self._context.manager.settle(follower.session)
 
     def subscribe(self, names: Sequence[str], *, now: Sequence[events.Event] = ()) -> None:
         """Send events of these topics only, from now on; and those of `now` that belong to them immediately."""
@@ -232,8 +232,8 @@ class ServerConnection:
             work = self._dispatcher.take(self, self._taken.popleft())
             if work is not None:
                 self._in_flight += 1
-                self.context.tally.count(commands=1)
-                self.context.spawn(f"command of {self.id}", self._finish(work))
+                self._context.tally.count(commands=1)
+                self._context.spawn(f"command of {self.id}", self._finish(work))
         # A client that sends commands faster than they are answered is slowed down by the kernel's buffers.
         if self._in_flight >= MAX_IN_FLIGHT:
             self._transport.pause_reading()
@@ -254,7 +254,7 @@ class ServerConnection:
     def _evict(self, reason: str) -> None:
         """Disconnect a client that is too slow; it can reconnect with its cursor."""
         log.warning("connection %s (%s) was cut: %s", self.id, self.sender, reason)
-        self.context.tally.count(evictions=1)
+        self._context.tally.count(evictions=1)
         outbox = self._outbox
         farewell = [events.Evicted(reason, outbox.sent.get(key, 0), session=key) for key in self._followers]
         outbox.close()

@@ -1,6 +1,6 @@
 """Decodes a line, runs its command and sends the response. The only place where exceptions become error codes.
 
-Handlers are looked up in a table (`zotd.api.methods.HANDLERS`). The command table determines the Struct of the
+Handlers are looked up in a table (`zotd.api.methods`). The command table determines the Struct of the
 parameters and the required role. Whatever fails, the client gets exactly one response and stays connected.
 """
 

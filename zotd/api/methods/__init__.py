@@ -1,8 +1,10 @@
-"""Handlers of the commands, in one module per subject; `HANDLERS` has all of them."""
+"""Handlers of the commands, in one module per subject. Each declares as parameters what it needs of the daemon."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import cast
 
+from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Handler
 from zotd.api.methods import (
     approvals,
@@ -26,17 +28,9 @@ from zotd.api.methods import (
 HANDLERS: Mapping[str, Handler] = cast(
     "Mapping[str, Handler]",
     {
-        "hello": daemon.hello,
+        "hello": daemon.hello_on_pipes,
         "ping": daemon.ping,
         "subscribe": daemon.subscribe,
-        "daemon.status": daemon.status,
-        "daemon.metrics": daemon.metrics,
-        "daemon.compact": daemon.compact,
-        "daemon.reload": daemon.reload,
-        "daemon.shutdown": daemon.shutdown,
-        "complete": completion.complete,
-        "prompt.history": completion.prompts,
-        "workspace.info": completion.workspace,
         "prompt": turns.prompt,
         "abort": turns.abort,
         "retry": turns.retry,
@@ -46,9 +40,6 @@ HANDLERS: Mapping[str, Handler] = cast(
         "panel.key": panels.key,
         "panel.resize": panels.resize,
         "panel.close": panels.close,
-        "channel.list": channels.listing,
-        "channel.pair": channels.pair,
-        "channel.unpair": channels.unpair,
         "ext.list": extensions.listing,
         "ext.doctor": extensions.doctor,
         "ext.reload": extensions.reload,
@@ -61,9 +52,6 @@ HANDLERS: Mapping[str, Handler] = cast(
         "trust.list": trust.listing,
         "trust.grant": trust.grant,
         "trust.revoke": trust.revoke,
-        "token.create": tokens.create,
-        "token.list": tokens.listing,
-        "token.revoke": tokens.revoke,
         "approval.list": approvals.listing,
         "approve": approvals.approve,
         "set_mode": approvals.set_mode,
@@ -80,25 +68,50 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.list": sessions.listing,
         "session.get": sessions.get,
         "session.history": sessions.history,
-        "session.search": history.search,
         "session.rename": sessions.rename,
         "session.configure": sessions.configure,
         "session.export": history.export,
         "session.fork": history.fork,
         "session.import": history.import_file,
         "session.rewind": history.rewind,
-        "session.tree": history.tree,
         "session.close": sessions.close,
         "session.delete": sessions.delete,
         "attach": sessions.attach,
         "detach": sessions.detach,
-        "presence": presence.listing,
-        "presence.update": presence.update,
-        "usage.report": usage.report,
         "auth.list": credentials.listing,
         "auth.check": credentials.check,
         "auth.login": credentials.login,
         "auth.logout": credentials.logout,
     },
 )
-"""Handlers by command name. A command of `wire.api.COMMANDS` without a handler answers `unsupported`."""
+"""Handlers by command name, of commands that need sessions only; `zot rpc` has no others."""
+
+
+def daemon_handlers(context: DaemonContext) -> Mapping[str, Handler]:
+    """Return the handlers of all commands, each with the part of the daemon that it needs.
+
+    A command of `wire.api.COMMANDS` without a handler answers `unsupported`.
+    """
+    bound = {
+        "daemon.status": partial(daemon.status, context),
+        "daemon.metrics": partial(daemon.metrics, context),
+        "daemon.compact": partial(daemon.compact, context.archive),
+        "daemon.reload": partial(daemon.reload, context.reload),
+        "daemon.shutdown": partial(daemon.shutdown, context.stop),
+        "complete": partial(completion.complete, context.completer),
+        "prompt.history": partial(completion.prompts, context.archive),
+        "workspace.info": partial(completion.workspace, context.looks),
+        "channel.list": partial(channels.listing, context.channels),
+        "channel.pair": partial(channels.pair, context.channels),
+        "channel.unpair": partial(channels.unpair, context.channels),
+        "token.create": partial(tokens.create, context.doors),
+        "token.list": partial(tokens.listing, context.doors),
+        "token.revoke": partial(tokens.revoke, context.doors),
+        "session.search": partial(history.search, context.archive),
+        "session.tree": partial(history.tree, context.archive),
+        "presence": partial(presence.listing, context.presences),
+        "presence.update": partial(presence.update, context.presences),
+        "usage.report": partial(usage.report, context.archive, context.spending),
+        "hello": partial(daemon.hello, context.epoch),
+    }
+    return {**HANDLERS, **cast("Mapping[str, Handler]", bound)}

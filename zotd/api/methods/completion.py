@@ -6,7 +6,9 @@ from functools import partial
 from typing import TypeVar
 
 from zotd.api.dispatch import Invocation
-from zotd.api.methods.shared import connection_of, place_of, session_of, wait_for_room
+from zotd.api.methods.shared import place_of, session_of, wait_for_room
+from zotd.sessions.completion import Completer
+from zotd.store.archive import Archive
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.git import checkout
@@ -23,28 +25,27 @@ LOOK_S = 2.0
 T = TypeVar("T")
 
 
-async def complete(call: Invocation, params: api.Complete) -> api.Completions:
+async def complete(completer: Completer, call: Invocation, params: api.Complete) -> api.Completions:
     """Return completions. A client that may not send prompts gets none from outside of the workspace."""
     session = await session_of(call, params.session)
-    completer = connection_of(call).context.completer
     return await completer.complete(session, params.kind, params.text, may_leave=call.door.role >= api.Role.SUBMIT)
 
 
-async def prompts(call: Invocation, params: api.PromptHistory) -> reports.PromptPage:
+async def prompts(archive: Archive, call: Invocation, params: api.PromptHistory) -> reports.PromptPage:
     """Return a page of earlier prompts, newest first."""
     if len(params.query) > QUERY_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"a query has at most {QUERY_CHARS} characters")
     before = place_of(params.cursor, "prompt.history")
     limit = max(1, min(params.limit, MAX_PROMPTS))
-    page = await connection_of(call).context.archive.prompts(params.query, before=before, limit=limit)
+    page = await archive.prompts(params.query, before=before, limit=limit)
     await wait_for_room(call)
     return page
 
 
-async def workspace(call: Invocation, params: api.OfSession) -> api.WorkspaceInfo:
+async def workspace(looks: asyncio.Semaphore, call: Invocation, params: api.OfSession) -> api.WorkspaceInfo:
     """Return the working directory of the session and its git branch."""
     cwd = (await session_of(call, params.session)).ledger.row.cwd
-    found = await look(connection_of(call).context.looks, partial(checkout, cwd))
+    found = await look(looks, partial(checkout, cwd))
     return api.WorkspaceInfo(cwd, found.name, found.is_detached) if found else api.WorkspaceInfo(cwd)
 
 

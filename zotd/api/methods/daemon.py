@@ -2,14 +2,17 @@
 
 import logging
 import os
+from collections.abc import Awaitable, Callable
 
 import msgspec
 
 from zotd.api.connection import TOPICS
+from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, role_named
 from zotd.core.ports import NAME_CHARS
 from zotd.runs.queue import MAX_WAITING
+from zotd.store.archive import Archive
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import CLIENT_LIMIT, SERVER_LIMIT
@@ -18,14 +21,9 @@ from zotd.wire.version import VERSION, agreed, protocols, refusal
 log = logging.getLogger(__name__)
 
 
-async def hello(call: Invocation, params: api.Hello) -> api.HelloResult:
+async def hello(epoch: str, call: Invocation, params: api.Hello) -> api.HelloResult:
     """Introduce the client; negotiate the protocol version and the role."""
-    if max(map(len, (params.client.name, params.client.kind, params.client.version))) > NAME_CHARS:
-        raise CommandError(Code.BAD_REQUEST, f"name, kind and version have at most {NAME_CHARS} characters each")
     protocol = _protocol(params)
-    if call.door.stdio:
-        settings = call.manager.loaded[0].ledger.row.settings
-        return api.HelloResult(protocol, VERSION, provider=settings.provider, model=settings.model)
     connection = connection_of(call)
     role = connection.role if params.role is None else role_named(params.role)
     if connection.confinement is not None:
@@ -40,7 +38,7 @@ async def hello(call: Invocation, params: api.Hello) -> api.HelloResult:
     return api.HelloResult(
         protocol,
         VERSION,
-        epoch=connection.context.epoch,
+        epoch=epoch,
         connection=connection.id,
         pid=os.getpid(),
         role=connection.role.name.lower(),
@@ -50,30 +48,35 @@ async def hello(call: Invocation, params: api.Hello) -> api.HelloResult:
     )
 
 
+async def hello_on_pipes(call: Invocation, params: api.Hello) -> api.HelloResult:
+    """Introduce the client of `zot rpc`; negotiate the protocol version."""
+    settings = call.manager.loaded[0].ledger.row.settings
+    return api.HelloResult(_protocol(params), VERSION, provider=settings.provider, model=settings.model)
+
+
 async def ping(call: Invocation, params: api.Nothing) -> api.Pong:
     """Respond at once, to show that the daemon is alive."""
     del call, params
     return api.Pong(pong=True)
 
 
-async def status(call: Invocation, params: api.Nothing) -> api.Status:
+async def status(context: DaemonContext, call: Invocation, params: api.Nothing) -> api.Status:
     """Return the daemon's status."""
     del params
-    connection = connection_of(call)
-    found = connection.context.status()
-    return found if connection.confinement is None else msgspec.structs.replace(found, warnings=[])
+    found = context.status()
+    return found if call.door.confinement is None else msgspec.structs.replace(found, warnings=[])
 
 
-async def metrics(call: Invocation, params: api.Nothing) -> reports.Metrics:
+async def metrics(context: DaemonContext, call: Invocation, params: api.Nothing) -> reports.Metrics:
     """Return the daemon's counters."""
-    del params
-    return await connection_of(call).context.metrics()
+    del call, params
+    return await context.metrics()
 
 
-async def compact(call: Invocation, params: api.Nothing) -> reports.Compacted:
+async def compact(archive: Archive, call: Invocation, params: api.Nothing) -> reports.Compacted:
     """Return free space of the database to the file system."""
-    del params
-    before, after = await connection_of(call).context.archive.compact()
+    del call, params
+    before, after = await archive.compact()
     return reports.Compacted(before, after)
 
 
@@ -86,27 +89,31 @@ async def subscribe(call: Invocation, params: api.Subscribe) -> None:
     connection_of(call).subscribe(params.topics, now=[question for question in asked if question is not None])
 
 
-async def reload(call: Invocation, params: api.Nothing) -> api.ConfigReloaded:
+async def reload(
+    again: Callable[[], Awaitable[api.ConfigReloaded]] | None, call: Invocation, params: api.Nothing
+) -> api.ConfigReloaded:
     """Reload the configuration."""
     del params
     connection = connection_of(call)
-    if connection.context.reload is None:
+    if again is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon has no configuration file to reload")
     log.info("connection %s (%s) asked the daemon to reload its configuration", connection.id, connection.sender)
-    return await connection.context.reload()
+    return await again()
 
 
-async def shutdown(call: Invocation, params: api.Shutdown) -> None:
+async def shutdown(stop: Callable[[bool], None], call: Invocation, params: api.Shutdown) -> None:
     """Stop the daemon; the response is sent before."""
     connection = connection_of(call)
     log.info("connection %s (%s) asked the daemon to stop", connection.id, connection.sender)
     call.respond()
-    connection.context.stop(params.when_idle)
+    stop(params.when_idle)
 
 
 def _protocol(params: api.Hello) -> int:
     """Return the connection's protocol: the newest that both support, or ours if the client does not state a range."""
     ours, client = protocols(), params.client
+    if max(map(len, (client.name, client.kind, client.version))) > NAME_CHARS:
+        raise CommandError(Code.BAD_REQUEST, f"name, kind and version have at most {NAME_CHARS} characters each")
     if params.protocol is None:
         return ours[1]
     if params.protocol[0] > params.protocol[1]:

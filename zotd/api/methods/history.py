@@ -1,12 +1,13 @@
 """Commands about the history of sessions: search, export, import, fork and rewind."""
 
 from zotd.api.dispatch import Invocation
-from zotd.api.methods.shared import checked_name, connection_of, place_of, session_of, wait_for_room
+from zotd.api.methods.shared import checked_name, place_of, session_of, wait_for_room
 from zotd.history import importing
 from zotd.history.export import page as export_page
 from zotd.history.fork import fork as fork_at
 from zotd.history.importing import ImportSource
 from zotd.history.rewind import rewind as rewind_to
+from zotd.store.archive import Archive
 from zotd.store.journal import SqliteJournal
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
@@ -18,12 +19,11 @@ MAX_HITS = 100
 """Maximum number of hits in one response."""
 
 
-async def search(call: Invocation, params: api.Search) -> reports.SearchPage:
+async def search(archive: Archive, call: Invocation, params: api.Search) -> reports.SearchPage:
     """Return a page of messages with these words, newest first."""
     query = params.query.strip()
     if not query or len(query) > QUERY_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"a query has 1 to {QUERY_CHARS} characters")
-    archive = connection_of(call).context.archive
     before = place_of(params.cursor, "session.search")
     page = await archive.search(query, before=before, limit=max(1, min(params.limit, MAX_HITS)))
     await wait_for_room(call)
@@ -56,12 +56,12 @@ async def fork(call: Invocation, params: api.Fork) -> api.Created:
     return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
 
 
-async def tree(call: Invocation, params: api.OfSession) -> reports.Tree:
+async def tree(archive: Archive, call: Invocation, params: api.OfSession) -> reports.Tree:
     """Return the branches and forks of a session."""
     session = await session_of(call, params.session)
     if session.ephemeral:
         raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored and has no tree")
-    found = await connection_of(call).context.archive.branches(session.id, session.ledger.shown_seq)
+    found = await archive.branches(session.id, session.ledger.shown_seq)
     bounds = call.door.confinement
     forks = [fork for fork in found.forks if bounds is None or bounds.sees(fork.session)]
     origin = found.origin if found.origin and (bounds is None or bounds.sees(found.origin.session)) else None

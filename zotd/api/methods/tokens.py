@@ -2,8 +2,9 @@
 
 import asyncio
 
+from zotd.api.context import DoorStatus
 from zotd.api.dispatch import Invocation
-from zotd.api.methods.shared import connection_of, role_named
+from zotd.api.methods.shared import role_named
 from zotd.clock import rfc3339
 from zotd.store.tokens import TakenError, Token, TokenStore, is_name
 from zotd.wire import api
@@ -16,7 +17,7 @@ MAX_LIFETIME_S = 10 * 365 * 24 * 3600
 """Longest lifetime; more is taken for a mistake."""
 
 
-async def create(call: Invocation, params: api.TokenCreate) -> api.TokenMade:
+async def create(doors: DoorStatus, call: Invocation, params: api.TokenCreate) -> api.TokenMade:
     """Create a token."""
     if not is_name(params.name):
         raise CommandError(
@@ -27,7 +28,7 @@ async def create(call: Invocation, params: api.TokenCreate) -> api.TokenMade:
     sessions = await _sessions(call, params)
     try:
         secret, token = await asyncio.to_thread(
-            _tokens(call).create, params.name, role_named(params.role), sessions=sessions, lifetime_s=params.expires_s
+            _tokens(doors).create, params.name, role_named(params.role), sessions=sessions, lifetime_s=params.expires_s
         )
     except TakenError as error:
         raise CommandError(Code.CONFLICT, str(error)) from error
@@ -35,26 +36,25 @@ async def create(call: Invocation, params: api.TokenCreate) -> api.TokenMade:
     return api.TokenMade(info.name, info.role, info.created, info.sessions, info.expires, token=secret)
 
 
-async def listing(call: Invocation, params: api.Nothing) -> api.TokenList:
+async def listing(doors: DoorStatus, call: Invocation, params: api.Nothing) -> api.TokenList:
     """List all tokens, including expired ones."""
-    del params
-    found = await asyncio.to_thread(_tokens(call).list)
+    del call, params
+    found = await asyncio.to_thread(_tokens(doors).list)
     return api.TokenList([_info(name, token) for name, token in found.items()])
 
 
-async def revoke(call: Invocation, params: api.TokenName) -> None:
+async def revoke(doors: DoorStatus, call: Invocation, params: api.TokenName) -> None:
     """Revoke a token. The response is sent first, because clients with this token are disconnected."""
-    if not await asyncio.to_thread(_tokens(call).revoke, params.name):
+    if not await asyncio.to_thread(_tokens(doors).revoke, params.name):
         raise CommandError(Code.NOT_FOUND, f'there is no token "{params.name}"; token.list names them')
     call.respond()
-    connection_of(call).context.doors.tokens_changed()
+    doors.tokens_changed()
 
 
-def _tokens(call: Invocation) -> TokenStore:
-    tokens = connection_of(call).context.doors.tokens
-    if tokens is None:
+def _tokens(doors: DoorStatus) -> TokenStore:
+    if doors.tokens is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon does not store tokens")
-    return tokens
+    return doors.tokens
 
 
 async def _sessions(call: Invocation, params: api.TokenCreate) -> list[str]:

@@ -6,8 +6,10 @@ from typing import Annotated
 import msgspec
 
 from zotd.api.dispatch import Invocation
-from zotd.api.methods.shared import connection_of, wait_for_room
+from zotd.api.methods.shared import wait_for_room
 from zotd.clock import rfc3339
+from zotd.ledger.spending import Spending
+from zotd.store.archive import Archive
 from zotd.store.usage import GROUPS
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
@@ -15,15 +17,14 @@ from zotd.wire.errors import Code, CommandError
 _TIME = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-async def report(call: Invocation, params: api.UsageReport) -> reports.UsageSums:
+async def report(archive: Archive, spending: Spending, call: Invocation, params: api.UsageReport) -> reports.UsageSums:
     """Return tokens and cost since a time, by model, session or directory; and the budgets."""
     if params.by not in GROUPS:
         raise CommandError(Code.BAD_REQUEST, f'usage can be grouped by {", ".join(GROUPS)}, not by "{params.by}"')
     since = "" if params.since is None else _in_utc(params.since)
-    context = connection_of(call).context
-    rows = await context.archive.usage(since=since, by=params.by)
+    rows = await archive.usage(since=since, by=params.by)
     await wait_for_room(call)
-    budgets = context.spending.states(session.ledger.row for session in call.manager.loaded)
+    budgets = spending.states(session.ledger.row for session in call.manager.loaded)
     return reports.UsageSums(rows, budgets)
 
 
