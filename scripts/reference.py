@@ -22,7 +22,7 @@ import msgspec
 from tests.attacks.table import ATTACKS
 from zotctl.doctor.findings import STATES
 from zotd import config, sanitize
-from zotd.api.methods import HANDLERS
+from zotd.api.methods import HANDLERS, OF_DAEMON
 from zotd.providers.catalog.vendors import VENDORS
 from zotd.wire import api, content, errors, events
 from zotd.wire.version import PROTOCOL
@@ -130,7 +130,7 @@ def protocol() -> Iterator[str]:
     for role in api.Role:
         yield f"\n### {role.name.lower()}\n\n| command | parameters | `data` |\n|---|---|---|"
         for command in (c for c in api.COMMANDS if c.role is role):
-            name = f"`{command.name}`" + " ·" * command.stdio + " †" * (command.name not in HANDLERS)
+            name = f"`{command.name}`" + " ·" * command.stdio + " †" * (command.name not in {*HANDLERS, *OF_DAEMON})
             data = data_of(command)
             yield row(f"{name}<br>{command.summary}", fields(command.params), data)
     yield "\n## Events\n\n| event | fields | `seq` |\n|---|---|---|"

@@ -1,6 +1,6 @@
 """Handlers of the commands, in one module per subject. Each declares as parameters what it needs of the daemon."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import cast
 
@@ -87,31 +87,31 @@ HANDLERS: Mapping[str, Handler] = cast(
 """Handlers by command name, of commands that need sessions only; `zot rpc` has no others."""
 
 
-def daemon_handlers(context: DaemonContext) -> Mapping[str, Handler]:
-    """Return the handlers of all commands, each with the part of the daemon that it needs.
+OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
+    "daemon.status": lambda context: partial(daemon.status, context),
+    "daemon.metrics": lambda context: partial(daemon.metrics, context),
+    "daemon.compact": lambda context: partial(daemon.compact, context.archive),
+    "daemon.reload": lambda context: partial(daemon.reload, context.reload),
+    "daemon.shutdown": lambda context: partial(daemon.shutdown, context.stop),
+    "complete": lambda context: partial(completion.complete, context.completer),
+    "prompt.history": lambda context: partial(completion.prompts, context.archive),
+    "workspace.info": lambda context: partial(completion.workspace, context.looks),
+    "channel.list": lambda context: partial(channels.listing, context.channels),
+    "channel.pair": lambda context: partial(channels.pair, context.channels),
+    "channel.unpair": lambda context: partial(channels.unpair, context.channels),
+    "token.create": lambda context: partial(tokens.create, context.doors),
+    "token.list": lambda context: partial(tokens.listing, context.doors),
+    "token.revoke": lambda context: partial(tokens.revoke, context.doors),
+    "session.search": lambda context: partial(history.search, context.archive),
+    "session.tree": lambda context: partial(history.tree, context.archive),
+    "presence": lambda context: partial(presence.listing, context.presences),
+    "presence.update": lambda context: partial(presence.update, context.presences),
+    "usage.report": lambda context: partial(usage.report, context.archive, context.spending),
+    "hello": lambda context: partial(daemon.hello, context.epoch),
+}
+"""The other handlers by command name (`hello` replaces that of `zot rpc`), bound to the parts of the daemon that they need."""
 
-    A command of `wire.api.COMMANDS` without a handler answers `unsupported`.
-    """
-    bound = {
-        "daemon.status": partial(daemon.status, context),
-        "daemon.metrics": partial(daemon.metrics, context),
-        "daemon.compact": partial(daemon.compact, context.archive),
-        "daemon.reload": partial(daemon.reload, context.reload),
-        "daemon.shutdown": partial(daemon.shutdown, context.stop),
-        "complete": partial(completion.complete, context.completer),
-        "prompt.history": partial(completion.prompts, context.archive),
-        "workspace.info": partial(completion.workspace, context.looks),
-        "channel.list": partial(channels.listing, context.channels),
-        "channel.pair": partial(channels.pair, context.channels),
-        "channel.unpair": partial(channels.unpair, context.channels),
-        "token.create": partial(tokens.create, context.doors),
-        "token.list": partial(tokens.listing, context.doors),
-        "token.revoke": partial(tokens.revoke, context.doors),
-        "session.search": partial(history.search, context.archive),
-        "session.tree": partial(history.tree, context.archive),
-        "presence": partial(presence.listing, context.presences),
-        "presence.update": partial(presence.update, context.presences),
-        "usage.report": partial(usage.report, context.archive, context.spending),
-        "hello": partial(daemon.hello, context.epoch),
-    }
-    return {**HANDLERS, **cast("Mapping[str, Handler]", bound)}
+
+def daemon_handlers(context: DaemonContext) -> Mapping[str, Handler]:
+    """Return the handlers of all commands. A command of `wire.api.COMMANDS` without a handler answers `unsupported`."""
+    return {**HANDLERS, **{name: cast("Handler", bind(context)) for name, bind in OF_DAEMON.items()}}
