@@ -101,3 +101,13 @@ async def test_events_held_during_a_replay_count_towards_the_limit(stalled):
     assert reasons == []
     box.check(outbox.MAX_BYTES + 1)
     assert reasons == ["more than 2 MiB were waiting"]
+
+
+async def test_a_frame_as_long_as_the_limit_evicts_no_client_that_lags_a_little(stalled):
+    reasons = []
+    box = stalled(reasons.append)
+    box.write_live(deltas("the end of the reply"), b"")
+    box.write(b"x" * outbox.MAX_BYTES)
+    assert reasons == []
+    box.write(b"{}\n")
+    assert reasons == ["more than 2 MiB were waiting"]

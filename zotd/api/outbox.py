@@ -30,7 +30,7 @@ MAX_FRAMES = 256
 """Maximum number of queued committed frames (`docs/protocol.md`)."""
 
 MAX_BYTES = 2 * 1024 * 1024
-"""Maximum size of the queue in bytes, without the transport's buffer."""
+"""Maximum size of the queue in bytes, without the transport's buffer and without the last frame (at most 4 MiB)."""
 
 STALL_S = 3.0
 """Time in seconds that a client may stay stalled; with the time to fill its buffers, it is disconnected within 5 s."""
@@ -138,10 +138,12 @@ class Outbox:
         if not self._paused and not self._waiting:
             self._hand_over(piece)
             return
+        before = self._bytes
         self._waiting.append(piece)
         self._frames += frames
         self._bytes += len(data)
-        self.check()
+        # Without this frame: the longest reply is as long as the limit, and a client that reads it is not slow.
+        self._cut_beyond(before)
 
     def write_live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Send live events, which may be merged; `data` is their NDJSON."""
@@ -163,12 +165,7 @@ class Outbox:
 
     def check(self, held_bytes: int = 0) -> None:
         """Disconnect the client if too much is queued, including `held_bytes` that the caller holds for it."""
-        if self._cut is None:
-            return
-        if self._frames > MAX_FRAMES:
-            self._cut(f"more than {MAX_FRAMES} frames were waiting")
-        elif self._bytes + held_bytes > MAX_BYTES:
-            self._cut(f"more than {MAX_BYTES // (1024 * 1024)} MiB were waiting")
+        self._cut_beyond(self._bytes + held_bytes)
 
     async def room(self) -> None:
         """Wait until the client has read its output or is gone. Replay waits here, so as not to fill the queue."""
@@ -217,6 +214,14 @@ class Outbox:
         self._cut = None
         self.closed = True
         self._room.set()
+
+    def _cut_beyond(self, size: int) -> None:
+        if self._cut is None:
+            return
+        if self._frames > MAX_FRAMES:
+            self._cut(f"more than {MAX_FRAMES} frames were waiting")
+        elif size > MAX_BYTES:
+            self._cut(f"more than {MAX_BYTES // (1024 * 1024)} MiB were waiting")
 
     def _hand_over(self, piece: _Piece) -> None:
         if piece.session is not None:
