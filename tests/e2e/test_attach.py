@@ -284,9 +284,10 @@ async def read_all(sock, once):
     return data
 
 
-PIECE = "x" * 100_000
+PIECE = '"' * 100_000
+"""Twice as long in JSON, so that the longest reply exceeds the limit without its last frame."""
 
-FLOODS = {"the client read nothing": 12, "MiB were waiting": 20}
+FLOODS = {"the client read nothing": 8, "MiB were waiting": 20}
 """Deltas: fewer than are cut at once, and more; few and long ones, so that they come long before the 3 s are over."""
 
 
