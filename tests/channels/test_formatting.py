@@ -88,6 +88,10 @@ class Watching:
         self.text = ""
         self.changed = asyncio.Event()
 
+    def early(self, shown, data, seq):
+        del shown, data, seq
+        return False
+
     def committed(self, shown, data, last_seq):
         pass
 

@@ -19,6 +19,10 @@ class Screen:
     def __init__(self):
         self.shown: list[events.Event] = []
 
+    def early(self, shown, data, seq):
+        del shown, data, seq
+        return False
+
     def committed(self, shown, data, last_seq):
         del shown, data, last_seq
 

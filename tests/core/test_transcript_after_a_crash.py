@@ -89,6 +89,14 @@ def test_a_request_is_in_flight_until_usage_reply_or_end_is_recorded():
     assert fold(prompt("i"), resumed()).in_flight is None
 
 
+def test_a_request_awaits_its_reply_until_a_record_says_that_it_has_begun():
+    sent = attempt(2)
+    assert fold(prompt("i"), attempt(key="i"), reply(), sent).awaits_reply
+    for begun in (attempt(2, answered=True), usage(), reply(Text("hi")), cut()):
+        assert not fold(prompt("i"), sent, begun).awaits_reply
+    assert not fold(prompt("i"), attempt(1, number=0)).awaits_reply  # a summary begins without an event
+
+
 UNFINISHED = {
     "the prompt": [prompt("i"), attempt(key="i")],
     "a call": calling("a"),

@@ -91,6 +91,10 @@ class Watcher:
     def __init__(self):
         self.events: asyncio.Queue[events.Event] = asyncio.Queue()
 
+    def early(self, shown, data, seq):
+        del shown, data, seq
+        return False
+
     def committed(self, shown, data, last_seq):
         del data, last_seq
         for event in shown:

@@ -4,9 +4,12 @@ import asyncio
 
 import pytest
 
+from tests.runs.test_guarded_runs import Tool
 from tests.sessions.desk import Desk, Watcher, new_row, session_of
-from zotd.core.reply import RequestAccepted
+from zotd.core.ports import Replay
+from zotd.core.reply import CallArgs, CallEnd, CallStart, RequestAccepted, Stopped
 from zotd.core.retry import Failure, ModelError
+from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
 from zotd.tasks import contained
 from zotd.testing.script_model import ScriptModel, says
@@ -150,3 +153,54 @@ async def test_an_abort_behind_a_done_does_not_touch_a_prompt_that_comes_later(m
     shown = await watcher.until(events.Done)
     await session.stopped()
     assert [event.stop for event in shown if isinstance(event, events.TurnEnd)] == ["end_turn"]
+
+
+@pytest.fixture
+async def stored(tmp_path):
+    """`stored(tool, replies)`: the same, with this tool, in a journal on disk."""
+    journal = await SqliteJournal.open(tmp_path / "zot.db")
+    running = []
+    async with asyncio.TaskGroup() as tasks:
+
+        def make(tool, *replies):
+            desk, watcher = Desk(ScriptModel(*replies), {tool.name: tool}), Watcher()
+            desk.ready.set()
+            spawn = lambda name, work: running.append(contained(tasks, name, work))  # noqa: E731
+            session = session_of(new_row(), journal, desk, spawn)
+            session.ledger.subscribe(watcher)
+            return session, watcher
+
+        yield make
+        for task in running:
+            task.cancel()
+    await journal.close()
+
+
+def reads():
+    return [[RequestAccepted()], [CallStart(0, "read"), CallArgs(0, "{}"), CallEnd(0), Stopped("tool_use")]]
+
+
+async def test_a_reply_is_shown_and_stored_while_its_call_still_reads(stored):
+    tool = Tool("read", replay=Replay.SAFE)
+    session, watcher = stored(tool, reads(), says("done"))
+    await prompt(session, "a")
+    seen = await watcher.until(events.ToolStart)
+    kinds = [events.AssistantStart, events.AssistantMessage, events.ToolCallEvent, events.TurnEnd, events.ToolStart]
+    assert [type(event) for event in seen if type(event) in kinds] == kinds
+    stored_seq, _ = await session.ledger.journal.events_after(session.id, 0, 10**6)
+    assert stored_seq == session.ledger.shown_seq == max(event.seq or 0 for event in seen)
+    tool.end.set()
+    await watcher.until(events.Done)
+    await session.stopped()
+
+
+async def test_a_run_whose_calls_only_read_syncs_each_of_its_steps_once(stored):
+    tool = Tool("read", replay=Replay.SAFE)
+    tool.end.set()
+    session, watcher = stored(tool, reads(), reads(), reads(), says("done"))
+    before = session.ledger.journal.database.counts.synced
+    await prompt(session, "a")
+    await watcher.until(events.Done)
+    await session.stopped()
+    requests, end = 4, 1
+    assert session.ledger.journal.database.counts.synced - before == requests + end

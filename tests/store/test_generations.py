@@ -4,8 +4,10 @@ import shutil
 
 import pytest
 
+from zotd.core import records
 from zotd.store.journal import SqliteJournal
 from zotd.store.queries import MAX_SEQ
+from zotd.testing.histories import TIME
 
 
 def copied(path, folder):
@@ -92,4 +94,23 @@ async def test_a_deleted_session_leaves_no_generations_for_the_next_one_with_its
     await journal.delete("s_1")
     left = await journal.database.read(lambda connection: connection.execute("SELECT * FROM generations").fetchall())
     assert left == []
+    await journal.close()
+
+
+@pytest.mark.parametrize("answered", [True, False])
+async def test_the_beginning_of_a_reply_may_have_been_shown_by_the_generation_before(
+    tmp_path, author_of, say, answered
+):
+    """It is shown before its commit, and a restart repeats it; other first events are new."""
+    path = tmp_path / "zot.db"
+    journal = await SqliteJournal.open(path)
+    await author_of(journal).commit((say.note("0"), [say.said("kept")]))
+    epoch = journal.epoch
+    await journal.close()
+    journal = await SqliteJournal.open(path)
+    author = author_of(journal)
+    author.row = await journal.row("s_1")
+    first = records.Attempt(time=TIME, run="r", step=1, number=1, provider="p", model="m", answered=answered)
+    await author.commit((first, [say.said("begun")]), (say.note("1"), [say.said("new")]))
+    assert await journal.history.holds_to("s_1", epoch) == (2 if answered else 1)
     await journal.close()

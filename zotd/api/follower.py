@@ -44,6 +44,13 @@ class OutboxSubscriber:
         elif any(isinstance(event, _REPLACES_LIVE) for event in shown):
             self._kept = LiveBatch()
 
+    def early(self, shown: events.Event, data: bytes, seq: int) -> bool:  # noqa: ARG002  (the bytes are enough)
+        """Send the event if live; otherwise it is read from the journal once it is committed."""
+        if self._is_live:
+            self._tally.count(events=1)
+            self._outbox.write(data, session=self.session.id, last_seq=seq)
+        return self._is_live
+
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Send live events; while catching up, keep them."""
         if self._is_live:

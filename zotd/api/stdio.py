@@ -111,6 +111,11 @@ class StdioDoor:
         del shown, last_seq
         self._outbox.write(data)
 
+    def early(self, shown: events.Event, data: bytes, seq: int) -> bool:
+        """Return False: no event of this carrier has a `seq`."""
+        del shown, data, seq
+        return False
+
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Send the session's live events."""
         self._outbox.write_live(shown, data)

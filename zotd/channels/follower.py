@@ -64,6 +64,12 @@ class ChannelSubscriber:
         self._follow(shown)
         self._feed(shown)
 
+    def early(self, shown: events.Event, data: bytes, seq: int) -> bool:
+        """Process the event, which never contains an answer."""
+        del data, seq
+        self._follow([shown])
+        return True
+
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Process live events, which never contain an answer."""
         del data

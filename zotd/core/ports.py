@@ -279,6 +279,11 @@ class Journal(Protocol):
         """Name of the history that events are currently read from; half of every cursor."""
         ...
 
+    @property
+    def is_immediate(self) -> bool:
+        """Whether `commit` calls `done` before it returns, so that nothing is gained by putting records together."""
+        ...
+
     def commit(
         self,
         row: SessionRow,

@@ -55,6 +55,8 @@ class Transcript:
         """The run has begun and has no recorded end: it is running, or a crash cut it."""
         self.in_flight: records.Attempt | None = None
         """The model request that was sent and has neither a recorded reply nor recorded usage."""
+        self._is_answered = False
+        """The reply to the request in flight has begun."""
         self.has_unknown = False
         """Whether a call of the last reply may or may not have taken effect."""
         self.approvals: dict[str, records.ApprovalRow] = {}
@@ -71,6 +73,11 @@ class Transcript:
         """A crash has cut the last run or the queue, and no run has begun since."""
 
     @property
+    def rest(self) -> str:
+        """State of the session when nothing runs; because of inputs that wait, a restart looks into the session."""
+        return "held" if self.waiting else "idle"
+
+    @property
     def open_calls(self) -> list[ToolCall]:
         """Calls without a result, in the model's order: they are running, or wait for the session to be resumed."""
         return list(self._open.values())
@@ -84,6 +91,12 @@ class Transcript:
     def started(self) -> Mapping[str, records.CallStarted]:
         """Open calls that have started and are not `safe`, with the arguments they run with."""
         return self._started
+
+    @property
+    def awaits_reply(self) -> bool:
+        """Whether a request for a reply was sent, and no record says that the reply has begun."""
+        sent = self.in_flight
+        return sent is not None and sent.number > 0 and not self._is_answered
 
     @property
     def interrupted(self) -> bool:
@@ -216,6 +229,7 @@ class Transcript:
 
     def _attempt(self, record: records.Attempt) -> None:
         self.run, self.run_open, self._was_cut = record.run, True, False
+        self._is_answered = record.answered
         if record.answered:  # the request itself was recorded before
             return
         if record.resumes:  # no request is sent by this record

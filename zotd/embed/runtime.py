@@ -172,6 +172,11 @@ class _Inbox:
         for event in shown:
             self.events.put_nowait(event)
 
+    def early(self, shown: events.Event, data: bytes, seq: int) -> bool:
+        """Queue the event."""
+        self.committed([shown], data, seq)
+        return True
+
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Queue live events."""
         del data

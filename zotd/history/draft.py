@@ -6,7 +6,7 @@ import msgspec
 
 from zotd.core.ports import JournalEntry, SessionRow
 from zotd.core.records import AnyRecord, UsageRow
-from zotd.ledger.ledger import entry_of
+from zotd.ledger.entries import entry_of
 from zotd.wire import events
 from zotd.wire.content import Tokens
 

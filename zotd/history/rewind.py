@@ -38,7 +38,7 @@ def go_back(ledger: Ledger, past: Past, *, accepted: Callable[[], None] | None =
         context=past.context,
         accepted=accepted,
         past=past.fold,
-        state=ledger.rest,
+        state=ledger.transcript.rest,
         abandoned=events_left([*past.rewinds, here]),
     )
 

@@ -1,14 +1,16 @@
 """One session's records and events: numbers them, commits them, and shows them once they are committed.
 
-Whatever changes a session goes through `write`: in one synchronous step the records are numbered, folded into the
-transcript and handed to the journal; their events reach subscribers when the journal says that they are committed,
-in the same order (`docs/protocol.md`, Order).
+Whatever changes a session goes through `write` or `defer`: in one synchronous step the records are numbered, folded
+into the transcript and handed to the journal (`defer`: with the next commit); their events reach subscribers when the
+journal says that they are committed, in the same order (`docs/protocol.md`, Order). One event may be shown before its
+commit, because a restart would record the same bytes: `begin_reply`.
 """
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from operator import attrgetter
-from typing import Protocol
 
 import msgspec
 
@@ -19,17 +21,17 @@ from zotd.core.lineage import RewindPoint, records_left
 from zotd.core.ports import Journal, JournalEntry, SessionRow, StorageError
 from zotd.core.records import AnyRecord, UsageRow
 from zotd.core.transcript import Transcript
+from zotd.ledger.entries import addressed, entry_of, has_failed, plain
+from zotd.ledger.pending_commit import PendingCommit
+from zotd.ledger.subscriber import Subscriber
 from zotd.ledger.titles import title_of
 from zotd.wire import events
 from zotd.wire.base import ENCODER
 from zotd.wire.content import Tokens
 
-MESSAGE_EVENTS = (events.UserMessage, events.AssistantMessage, events.ToolResultEvent)
-"""Events that are messages of the history people see."""
-
-DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged, events.Rewound, events.Forked)
-"""Events that do not exist on stdio (`docs/protocol.md`)."""
-
+DEFERRED_S = 0.005
+"""Longest time that a deferred record waits for another commit. A call of a `safe` tool such as `read` takes less, and
+a person does not notice it when the call takes longer."""
 
 _EVENTS = attrgetter("events")
 
@@ -42,23 +44,39 @@ class LetGoError(StorageError):
         super().__init__(f"the session {session} was closed meanwhile; send it again")
 
 
-class Subscriber(Protocol):
-    """A follower of a session. Both methods return at once and never raise."""
-
-    def committed(self, shown: Sequence[events.Event], data: bytes, last_seq: int) -> None:
-        """Events with `seq`, and the same as NDJSON."""
-        ...
-
-    def live(self, shown: Sequence[events.Event], data: bytes) -> None:
-        """Events without `seq`; may be merged."""
-        ...
-
-
 class Shown(msgspec.Struct, frozen=True):
     """A record, and the events that it shows."""
 
     record: AnyRecord
     shows: Sequence[events.Event] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Staged:
+    """Numbered records with their events."""
+
+    items: Sequence[Shown]
+    entries: list[JournalEntry]
+    shown: list[events.Event]
+    data: bytes
+    """The events as NDJSON."""
+    last_seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class _ShownEarly:
+    """A record whose event subscribers have got before its commit."""
+
+    item: Shown
+    seq: int
+    takers: set[Subscriber] = field(default_factory=set)
+
+    def put_before(self, items: Sequence[Shown]) -> Sequence[Shown]:
+        """Return the records to store: the event is shown by the usage of its request, or else by its own record."""
+        first = items[0] if items else None
+        if first is not None and isinstance(first.record, UsageRow):
+            return [Shown(first.record, [*self.item.shows, *first.shows]), *items[1:]]
+        return [self.item, *items]
 
 
 class Ledger:
@@ -86,8 +104,13 @@ class Ledger:
         """The transcript is in memory. Without it only settings may be written; a long session is then cheap to show."""
         self._under_way = 0
         """Commits that the journal has not answered."""
+        self._deferred: PendingCommit | None = None
+        """What goes to the journal with the next commit, or when `_due` fires."""
+        self._due: asyncio.TimerHandle | None = None
+        self._early: _ShownEarly | None = None
+        """Set until its event is committed; not in `row` yet while its `seq` is the next one."""
         self.settled = asyncio.Event()
-        """All that was written is on disk, or has failed."""
+        """All that was written or deferred is on disk, or has failed."""
         self.settled.set()
         self.is_let_go = False
         """The session has left memory, so nothing more is written: the next one that is read would not know of it."""
@@ -112,9 +135,12 @@ class Ledger:
         self.failure = None
         self.shown_seq = row.seq
         self.loaded = row.records == 0
+        if self._early is not None and self._early.seq <= row.seq:
+            self._early = None
 
     def let_go(self) -> None:
         """Refuse to write from now on."""
+        self._hand_over_deferred()
         self.is_let_go = True
 
     def watch_failure(self, failed: Callable[[], None]) -> None:
@@ -130,11 +156,6 @@ class Ledger:
         """Name a session that has no name after its first prompt; stored with the next record."""
         if not self.row.name and text.strip():
             self.row = msgspec.structs.replace(self.row, name=title_of(text))
-
-    @property
-    def rest(self) -> str:
-        """`state` of the row when nothing runs; what waits makes a restart look into the session."""
-        return "held" if self.transcript.waiting else "idle"
 
     def subscribe(self, subscriber: Subscriber) -> None:
         """Everything shown after this call goes to `subscriber` too."""
@@ -170,12 +191,79 @@ class Ledger:
         response goes out that has to precede the events it causes. `past`: what the transcript goes back to first.
         """
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        failure = LetGoError(self.row.id) if self.is_let_go else self.failure
-        if failure is not None:
-            done.set_exception(failure)
+        refusal = self._refusal()
+        if refusal is not None:
+            done.set_exception(refusal)
             return done
         if past is not None:
             self._state.go_back(past)
+        self._put(self._stage(items, usage, context, changes), accepted)
+        self._hand_over(done, durable=durable)
+        return done
+
+    def defer(
+        self,
+        items: Sequence[Shown],
+        *,
+        usage: Tokens | None = None,
+        context: int | None = None,
+        then: Callable[[], None] | None = None,
+        **changes: object,
+    ) -> None:
+        """Record `items` with the next commit, and at the latest after `DEFERRED_S`; they are shown then.
+
+        The arguments are those of `write`; `then` is called when they have been shown.
+
+        Raises:
+            StorageError: an earlier commit has failed. If this one fails, `write` raises it from then on.
+        """
+        refusal = self._refusal()
+        if refusal is not None:
+            raise refusal
+        pending = self._put(self._stage(items, usage, context, changes))
+        if then is not None:
+            pending.then(then)
+        self._hand_over_later()
+
+    async def begin_reply(self, item: Shown) -> None:
+        """Show the one event of this record: a model has begun to answer the request in flight. Waits until it is shown.
+
+        Usually it is shown at once. The next commit stores it, with the usage of the request if that has come by then. If
+        the process ends before, the next one finds a request without a reply, and records the same event with the same
+        `seq` (`zotd.runs.recovery.reply_begun`). That requires that all earlier events are on disk: if not, this waits
+        for a commit.
+
+        Raises:
+            StorageError: like `write`.
+        """
+        if self.journal.is_immediate or self._under_way or self._deferred is not None or self._refusal() is not None:
+            await self.write([item], durable=False)
+            return
+        entry, (event,) = self._seal(item, 0, 0)
+        self._early = early = _ShownEarly(item, entry.first_seq)
+        for subscriber in list(self._subscribers):
+            if subscriber.early(event, entry.events, early.seq):
+                early.takers.add(subscriber)
+        self.settled.clear()
+        if len(early.takers) < len(self._subscribers):  # the others must not get what follows before it
+            await self.write([], durable=False)
+        else:
+            self._hand_over_later()
+
+    @property
+    def is_ahead(self) -> bool:
+        """Whether subscribers have got an event that is not committed yet; `settled` tells when it is."""
+        return self._early is not None
+
+    def _refusal(self) -> StorageError | None:
+        return LetGoError(self.row.id) if self.is_let_go else self.failure
+
+    def _stage(
+        self, items: Sequence[Shown], usage: Tokens | None, context: int | None, changes: Mapping[str, object]
+    ) -> _Staged:
+        """Number and fold the items; the row is then the one after them."""
+        if self._early is not None and self._owes_early and not begins_reply(items):
+            items = self._early.put_before(items)  # clients have the event, so no other one may get its number
         entries, shown = self._record(items)
         self.row = msgspec.structs.replace(
             self.row,
@@ -186,31 +274,61 @@ class Ledger:
             spent=self._spent(items),
             context=self.row.context if context is None else context,
             base=self._state.base if self.loaded else self.row.base,
-            failed=_has_failed(items, before=self.row.failed),
+            failed=has_failed([item.record for item in items], before=self.row.failed),
             updated=items[-1].record.time if items else self.row.updated,
             **changes,
         )
-        data = b"".join(map(_EVENTS, entries))
-        last = self.row.seq
+        return _Staged(items, entries, shown, b"".join(map(_EVENTS, entries)), self.row.seq)
 
-        def finish(error: StorageError | None) -> None:
-            self._under_way -= 1
-            if not self._under_way:
-                self.settled.set()
-            if error is not None:
-                self._fail(error)
-            else:
-                if accepted is not None:
-                    accepted()
-                self._show(items, shown, data, last)
-            if done.done():  # the waiter was cancelled; the commit stays
-                return
-            done.set_result(None) if error is None else done.set_exception(error)
+    @property
+    def _owes_early(self) -> bool:
+        """Whether the event shown early is in no commit yet, or that commit has failed and `reset` went back."""
+        return self._early is not None and self._early.seq == self.row.seq + 1
 
+    def _put(self, staged: _Staged, accepted: Callable[[], None] | None = None) -> PendingCommit:
+        """Add it to the next commit."""
+        if self._deferred is None:
+            self._deferred = PendingCommit()
+            self.settled.clear()
+        self._deferred.add(staged.entries, partial(self._show, staged, accepted))
+        return self._deferred
+
+    def _hand_over_later(self) -> None:
+        if self.journal.is_immediate:
+            self._hand_over_deferred()
+        elif self._due is None:
+            self._due = asyncio.get_running_loop().call_later(DEFERRED_S, self._hand_over_deferred)
+
+    def _hand_over_deferred(self) -> None:
+        if self._owes_early and self._refusal() is None:
+            self._put(self._stage([], None, None, {}))
+        if self._deferred is not None:
+            self._hand_over(None, durable=False)
+
+    def _hand_over(self, done: asyncio.Future[None] | None, *, durable: bool) -> None:
+        """Commit what is deferred; `done` is told the outcome."""
+        pending, self._deferred = self._deferred, None
+        assert pending is not None
+        if self._due is not None:
+            self._due.cancel()
+            self._due = None
         self._under_way += 1
-        self.settled.clear()
-        self.journal.commit(self.row, entries, durable=durable, done=finish)
-        return done
+        # Clients may get the beginning of a reply before its commit. What they got before it must then be on disk:
+        # after a power failure, the beginning of the reply would otherwise get another number.
+        durable = durable or self.transcript.awaits_reply
+        self.journal.commit(self.row, pending.entries, durable=durable, done=partial(self._committed, pending, done))
+
+    def _committed(self, pending: PendingCommit, done: asyncio.Future[None] | None, error: StorageError | None) -> None:
+        self._under_way -= 1
+        if error is not None:
+            self._fail(error)
+        else:
+            pending.show()
+        if not self._under_way and self._deferred is None and not self._owes_early:
+            self.settled.set()
+        if done is None or done.done():  # the waiter was cancelled; the commit stays
+            return
+        done.set_result(None) if error is None else done.set_exception(error)
 
     def _spent(self, items: Sequence[Shown]) -> Tokens:
         spent = self.row.spent
@@ -247,60 +365,33 @@ class Ledger:
 
     def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[JournalEntry, list[events.Event]]:
         first = self.row.seq + events_before + 1
-        stamped: list[events.Event] = []
-        for event in item.shows:
-            if self._addressed:
-                stamped.append(msgspec.structs.replace(event, session=self.row.id, seq=first + len(stamped)))
-            elif not isinstance(event, DAEMON_EVENTS):
-                stamped.append(_plain(event))
+        stamped = addressed(item.shows, self.row.id, first) if self._addressed else plain(item.shows)
         return entry_of(self.row.records + records_before + 1, item.record, first, stamped), stamped
 
-    def _show(self, items: Sequence[Shown], shown: list[events.Event], data: bytes, last: int) -> None:
-        self._tell(items)
-        self.shown_seq = last
-        if shown:
-            for subscriber in list(self._subscribers):
-                subscriber.committed(shown, data, last)
+    def _show(self, staged: _Staged, accepted: Callable[[], None] | None) -> None:
+        if accepted is not None:
+            accepted()
+        self._tell(staged.items)
+        self.shown_seq = staged.last_seq
+        if not staged.shown:
+            return
+        takers = self._takers_of(staged.shown[0])
+        for subscriber in list(self._subscribers):
+            shown, data = staged.shown, staged.data
+            if subscriber in takers:
+                shown, data = shown[1:], data[data.index(b"\n") + 1 :]
+            if shown:
+                subscriber.committed(shown, data, staged.last_seq)
+
+    def _takers_of(self, event: events.Event) -> Collection[Subscriber]:
+        """Who got this committed event early."""
+        early = self._early
+        if early is None or event.seq != early.seq:
+            return ()
+        self._early = None
+        return early.takers
 
 
-def entry_of(number: int, record: AnyRecord, first_seq: int, shown: Sequence[events.Event]) -> JournalEntry:
-    """The record with this number and its events, as they are sent; the first of them has `first_seq`."""
-    messages = 0
-    for event in shown:
-        messages += isinstance(event, MESSAGE_EVENTS)
-    return JournalEntry(
-        number=number,
-        record=record,
-        first_seq=first_seq if shown else 0,
-        last_seq=first_seq + len(shown) - 1 if shown else 0,
-        events=ENCODER.encode_lines(shown) if shown else b"",
-        messages=messages,
-    )
-
-
-def _has_failed(items: Sequence[Shown], *, before: bool) -> bool:
-    """Whether the last run has ended with an error, after these records."""
-    for item in items:
-        match item.record:
-            case records.Attempt() | records.Clear() | records.RewindRow():
-                before = False
-            case records.Note(level="error"):
-                before = True
-            case _:
-                pass
-    return before
-
-
-def _plain(event: events.Event) -> events.Event:
-    """The event as `zot rpc` sends it: without what only the daemon adds (`docs/protocol.md`)."""
-    match event:
-        case events.UserMessage():
-            return msgspec.structs.replace(event, input=None, run=None, sender=None)
-        case events.ToolResultEvent():
-            return msgspec.structs.replace(event, name=None, extension=None, time=None)
-        case events.Done():
-            return msgspec.structs.replace(event, run=None)
-        case events.GuardNote(extension=extension, text=text):
-            return events.ExtNotify(extension, "warn", text)
-        case _:
-            return event
+def begins_reply(items: Sequence[Shown]) -> bool:
+    """Whether the first of the records is the beginning of a reply."""
+    return bool(items) and isinstance(items[0].record, records.Attempt) and items[0].record.answered

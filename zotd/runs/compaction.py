@@ -150,5 +150,5 @@ class CompactionRun:
         """What the request took goes before `items`, in one commit."""
         row = self._billing.bill(0, error)
         assert row is not None, "the request was begun and not billed"
-        rest = self._ledger.rest
+        rest = self._ledger.transcript.rest
         await self._ledger.write([Shown(row), *items], durable=True, usage=row.tokens, context=context, state=rest)

@@ -1,6 +1,6 @@
 """What a run has to record, until it is committed: in one transaction, so that what belongs together is stored together.
 
-    add, bill, close ... ──> commit ──> shown
+    add, bill, close ... ──> commit, or commit_soon ──> shown
 
 When that is due is decided by the runner (`docs/durability.md`). A process that ends before it loses what is here.
 """
@@ -64,16 +64,14 @@ class RecordBatch:
         else:
             note = records.Note(time=rfc3339(), level="error" if end.error else "info", text=end.error or end.stop)
             self.add(Shown(note, shown))
-        self._state = self._ledger.rest
+        self._state = self._ledger.transcript.rest
         self._is_last = True
 
     async def commit(self, *, durable: bool = False) -> None:
         """Store all of it and wait until it is shown; `durable`: and until the disk has it. Afterwards it is empty."""
-        if not self._items:
+        if not self._items and self._ledger.settled.is_set():
             return
-        items, self._items = self._items, []
-        usage, self._usage = self._usage, None
-        context, self.context = self.context, None
+        items, usage, context = self._take()
         accepted, self._accepted = self._accepted, None
         await self._ledger.write(
             items,
@@ -83,6 +81,24 @@ class RecordBatch:
             accepted=partial(self._committed, accepted),
             state=self._state,
         )
+
+    async def commit_soon(self, then: Callable[[], None] | None = None) -> None:
+        """Have it stored and shown with the run's next commit, or a moment later; `then` is called after that.
+
+        It waits only for the first commit of the run, whose sender waits for an answer.
+        """
+        if self._accepted is not None:
+            await self.commit()
+            if then is not None:
+                then()
+        elif self._items:
+            items, usage, context = self._take()
+            self._ledger.defer(items, usage=usage, context=context, then=then, state=self._state)
+
+    def _take(self) -> tuple[list[Shown], Tokens | None, int | None]:
+        taken = self._items, self._usage, self.context
+        self._items, self._usage, self.context = [], None, None
+        return taken
 
     def _committed(self, accepted: Callable[[], None] | None) -> None:
         self.has_ended = self._is_last

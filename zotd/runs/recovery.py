@@ -1,5 +1,7 @@
 """What a session that was cut off needs before anybody goes on with it (`docs/durability.md`, After a crash)."""
 
+import msgspec
+
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.transcript import Transcript
@@ -50,6 +52,19 @@ def _calls(transcript: Transcript, now: str) -> list[Shown]:
         found += cut_results([result])
         found.append(Shown(note, [events.Interrupted(TOOL, text, result.call_id)]))
     return found
+
+
+def reply_begun(transcript: Transcript) -> list[Shown]:
+    """The beginning of the reply to the request that was under way, if no record has it. Write it before all else.
+
+    Clients may have got this event before its commit (`zotd.ledger.ledger.Ledger.begin_reply`), and must get the same
+    one again if not. Whether the model had begun to answer is not known.
+    """
+    sent = transcript.in_flight
+    if sent is None or not transcript.awaits_reply:
+        return []
+    record = msgspec.structs.replace(sent, time=rfc3339(), input=None, answered=True, steered=[])
+    return [Shown(record, [events.AssistantStart()])]
 
 
 def unbilled(transcript: Transcript, now: str) -> list[Shown]:

@@ -2,7 +2,7 @@
 
 One coroutine (`run`) owns the turn and writes every record but one; the tasks it starts only report back. Records
 gather in a `RecordBatch` and are committed where `docs/durability.md` wants them: with the next attempt, before a call
-that is not safe, and at the end of the run; results that nothing waits for go out at once, unsynced.
+that is not safe, and at the end of the run. What nothing waits for goes with these, or unsynced a moment later.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from zotd.runs.queue import Queue
 from zotd.runs.record_batch import RecordBatch
 from zotd.runs.request import Attempts, RequestBilling, RequestSender, SentRequest, rewritten
 from zotd.runs.retry_pause import Pause
-from zotd.runs.tool_calls import NOT_STARTED, ToolCalls
+from zotd.runs.tool_calls import NOT_STARTED, ToolCalls, start_events
 from zotd.wire import events
 from zotd.wire.api import RunInfo
 from zotd.wire.content import Block, Text, ToolCall, visible
@@ -48,7 +48,7 @@ Action = turn.Action | Launch
 Report = Callable[[], Sequence[Action]]
 """What a task of the run found, told to the turn by the coroutine that owns it."""
 
-POINTS = ("input taken", "attempt on record", "opened", "replied", "calls on record", "call ended", "ended")
+POINTS = ("input taken", "attempt on record", "opened", "begun", "replied", "calls on record", "call ended", "ended")
 """Where a run calls its `Probe`."""
 
 
@@ -164,7 +164,7 @@ class Runner:
             self._is_at_rest = False
             for action in report():
                 await self._carry_out(action, tasks)
-            await self._batch.commit()
+            await self._batch.commit_soon()
         return self._stop
 
     async def _carry_out(self, action: Action, tasks: asyncio.TaskGroup) -> None:
@@ -173,7 +173,8 @@ class Runner:
                 self._batch.add(self._attempts.begin(action))
                 await self._batch.commit(durable=True)
                 self._reach("attempt on record")
-                self._show_notes()
+                self._ledger.live([events.Notice("warn", one, session=self._ledger.label) for one in self._notes])
+                self._notes = ()
                 self._request = tasks.create_task(self._stream(action), name=f"request of {self.id}")
             case turn.Wait():
                 await self._begin_pause(action)
@@ -211,18 +212,17 @@ class Runner:
         authorization.settled(keys)
         started = self._calls.started(self.id, keys)
         self._batch.add(*map(Shown, started))
-        await self._batch.commit(durable=bool(started))
-        if not judged:
-            authorization.waved(self._calls.named(keys))
+        begun = partial(self._calls_begun, keys, [] if judged else self._calls.named(keys))
+        waits = bool(started) or not self._calls.are_brief(keys)
+        await (self._batch.commit(durable=bool(started)) if waits else self._batch.commit_soon(begun))
         self._reach("calls on record")
         self._calls.start(keys, tasks)
-        if self._ledger.label is not None:  # on stdio, what the original does not send is an unknown event
-            self._ledger.live([events.ToolStart(key, session=self._ledger.label) for key in keys])
+        if waits:
+            begun()
 
-    def _show_notes(self) -> None:
-        if self._notes:
-            self._ledger.live([events.Notice("warn", note, session=self._ledger.label) for note in self._notes])
-            self._notes = ()
+    def _calls_begun(self, keys: Sequence[str], waved: Sequence[tuple[str, str]]) -> None:
+        self._plan.authorization.waved(waved)
+        self._ledger.live(start_events(keys, self._ledger.label))
 
     def _reach(self, point: str) -> None:
         if self._plan.probe is not None:
@@ -235,23 +235,23 @@ class Runner:
 
     async def _stream(self, send: turn.Send) -> None:
         """Read the reply, and report the end of it."""
-        provider = self._plan.settings.provider
         try:
             asked = await self._sender.ask(send.step, send.number, partial(self._opened, send))
         except ModelError as error:
             self._reports.put_nowait(partial(self._failed, send.attempt, error))
         except Exception:  # a fault of ours or of a vendor's library must end this run only
             log.exception("the model request of %s failed", self.id)
-            sentence = f"the request to {provider} failed inside zot; see the daemon's log"
+            sentence = f"the request to {self._plan.settings.provider} failed inside zot; see the daemon's log"
             self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.INTERNAL, sentence)))
         else:
             self._reports.put_nowait(partial(self._replied, send, asked))
 
     async def _opened(self, send: turn.Send) -> None:
-        """`assistant_start` comes with the provider's 200 and needs a commit of its own; it is not worth a sync."""
+        """`assistant_start` comes with the provider's 200; nothing has to wait for its commit."""
         self._tell(turn.ReplyStarted(send.attempt))
         self._reach("opened")
-        await self._ledger.write([self._attempts.answered(send)], durable=False)
+        await self._ledger.begin_reply(self._attempts.answered(send))
+        self._reach("begun")
 
     def _note(self, notes: Sequence[GuardRemark]) -> None:
         self._reports.put_nowait(partial(self._noted, notes))

@@ -153,6 +153,11 @@ class ToolCalls:
                 found.append(record)
         return found
 
+    def are_brief(self, ids: Sequence[str]) -> bool:
+        """Whether these calls are likely to end at once: of built-in tools that only read, or not made at all."""
+        tools = (self._tools.get(self._calls[key].name) for key in ids)
+        return all(tool is None or (tool.replay is Replay.SAFE and tool.extension is None) for tool in tools)
+
     def named(self, ids: Sequence[str]) -> list[tuple[str, str]]:
         """These calls, each with the name of its tool."""
         return [(key, self._calls[key].name) for key in ids]
@@ -255,6 +260,11 @@ class ToolCalls:
 def operation_key(tool: Tool) -> str | None:
     """A new key for a call of this tool, by which a repetition is known; None: it would not be repeated as such."""
     return new_id("o") if tool.replay in {Replay.IDEMPOTENT, Replay.RECONCILE} else None
+
+
+def start_events(ids: Sequence[str], session: str | None) -> list[events.ToolStart]:
+    """The events that show that these calls run; none on stdio (`session` is None), where the original sends none."""
+    return [] if session is None else [events.ToolStart(key, session=session) for key in ids]
 
 
 def shown(outcome: ToolOutcome) -> ToolContent:

@@ -249,7 +249,7 @@ class Worker:
         if transcript.run_open:  # else it had not begun: a run that a crash has cut before it can still be resumed
             items += [*cut_results(transcript.closings(now)), *recovery.unbilled(transcript, now)]
         items.append(Shown(note, [events.Error(text), events.Done(run=run)]))
-        state = "held" if transcript.interrupted else self._ledger.rest
+        state = "held" if transcript.interrupted else self._ledger.transcript.rest
         await self._ledger.write(items, durable=False, state=state)
 
     async def _run_turns(self, job: Job, plan: RunContext) -> str:

@@ -155,10 +155,11 @@ class Session:
 
     async def _repair(self) -> None:
         transcript = self.ledger.transcript
-        items = recovery.repairs(transcript, await self._partial())
+        partial, begun = await self._partial(), recovery.reply_begun(transcript)
+        items = recovery.repairs(transcript, partial)
         for item in transcript.waiting.values():
             self.work.queue.restore(Job(_told_before, item, stored=True))
-        items = [*self.approvals.restore(transcript), *items]
+        items = [*begun, *self.approvals.restore(transcript), *items]
         waits = len(self.work.queue) > 0
         if waits and not transcript.held:
             items.append(self.work.queue.record(held=True))
@@ -323,7 +324,7 @@ class Session:
             raise CommandError(Code.BUSY, "the session is busy; clear it after the run, or abort it")
         self.approvals.cancel()
         cleared = Shown(records.Clear(time=rfc3339(), known=self.ledger.transcript.known()))
-        state = self.ledger.rest  # a run that was cut is gone, too
+        state = self.ledger.transcript.rest  # a run that was cut is gone, too
         await self.ledger.write([cleared], durable=True, context=0, usage=Tokens(), accepted=accepted, state=state)
         if self.extensions is not None:
             self.extensions.ui_state.clear_notes()

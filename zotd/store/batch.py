@@ -8,7 +8,7 @@ from typing import Self
 import msgspec
 
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
-from zotd.core.records import kind_of
+from zotd.core.records import Attempt, kind_of
 from zotd.store import generations, partials, sums
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire.base import ENCODER
@@ -63,7 +63,7 @@ class Batch:
         records, seq, generation = connection.execute(query, (self.row.id,)).fetchone() or (0, 0, self.generation)
         check_continues(self.row, self.entries, records=records, seq=seq)
         if generation < self.generation:  # the first commit of this generation: cursors of earlier ones end here
-            generations.mark(connection, self.row.id, self.generation)
+            generations.mark(connection, self.row.id, self.generation, repeated=_repeated(self.entries))
         key = save_row(connection, self.row, self.generation)
         rows = [_record(key, entry, body) for entry, body in zip(self.entries, self.bodies, strict=True)]
         connection.executemany(_SAVE_RECORD, rows)
@@ -122,6 +122,16 @@ def row_of(session: str, stored: object) -> SessionRow:
     if row.id != session:
         raise UnreadableSessionError(str(session), f"it is that of session {row.id}", "the index row")
     return row
+
+
+def _repeated(entries: Sequence[JournalEntry]) -> int:
+    """Return how many events the first record of a generation repeats.
+
+    If it is the beginning of a reply, the request was sent by an earlier generation, which may have shown the event
+    without the commit of its record (`zotd.ledger`).
+    """
+    first = entries[0] if entries else None
+    return 1 if first is not None and isinstance(first.record, Attempt) and first.record.answered else 0
 
 
 def _values(row: SessionRow) -> tuple[object, ...]:

@@ -28,7 +28,7 @@ ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1
 
 _NUMBER = "SELECT coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'), 0)"
 
-_MARK = "INSERT OR IGNORE INTO generations SELECT key, ?, seq FROM sessions WHERE id = ?"
+_MARK = "INSERT OR IGNORE INTO generations SELECT key, ?, seq + ? FROM sessions WHERE id = ?"
 
 _NEXT = """
 SELECT seq FROM generations
@@ -70,9 +70,12 @@ def unrecorded(connection: sqlite3.Connection) -> Generation:
     return Generation(read_epoch(connection), number + 1, f"x{secrets.token_hex(RANDOM_BYTES)}")
 
 
-def mark(connection: sqlite3.Connection, session: str, number: int) -> None:
-    """Store that the generation continues the session from the stored `seq`; call it before its first commit there."""
-    connection.execute(_MARK, (number, session))
+def mark(connection: sqlite3.Connection, session: str, number: int, *, repeated: int = 0) -> None:
+    """Store that the generation continues the session from the stored `seq`; call it before its first commit there.
+
+    `repeated`: number of events at the beginning of that commit that clients may have got from the generation before.
+    """
+    connection.execute(_MARK, (number, repeated, session))
     connection.execute("UPDATE sessions SET generation = ? WHERE id = ?", (number, session))
 
 

@@ -29,6 +29,9 @@ log = logging.getLogger(__name__)
 class SqliteJournal:
     """`core.ports.Journal` on disk, and the index of all sessions."""
 
+    is_immediate = False
+    """Each commit goes through the writer's thread."""
+
     def __init__(self, database: Database, generation: Generation) -> None:
         self.database = database
         """The database that contains the journal, for other queries."""

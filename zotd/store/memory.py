@@ -25,7 +25,10 @@ class _Kept:
 
 
 class Memory:
-    """`core.ports.Journal` in memory; `done` is called before `commit` returns."""
+    """`core.ports.Journal` in memory."""
+
+    is_immediate = True
+    """`done` is called before `commit` returns."""
 
     def __init__(self, *, keeps: bool = True) -> None:
         """With `keeps=False` records are dropped, for `zot rpc`: it never reads them, and would otherwise grow."""

@@ -1,7 +1,9 @@
 """Commands about sessions: create, find, attach, configure, close and delete."""
 
+import asyncio
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -37,6 +39,9 @@ from zotd.workspace.environment import Environment
 MAX_PAGE = 500
 
 """Maximum number of sessions or messages in one response."""
+
+SETTLE_S = 1.0
+"""Longest wait for a commit in `attach`. On a disk that takes longer, the client gets a snapshot."""
 
 _CURSOR = re.compile(r"\d{4}-\d\d-\d\dT\S+ \S+")
 """End of a page of sessions: the `updated` time of the last one, and its id."""
@@ -105,6 +110,8 @@ async def attach(call: Invocation, params: api.Attach) -> None:
     call.manager.extension_pool.join(session)
     call.manager.models.warm(session.ledger.row.settings.provider)  # a user who attaches is likely to prompt
     limit = await _holds_to(session, params.after)
+    if session.ledger.is_ahead:  # a cursor may be of that event, and what follows it must not come first
+        await _settle(session)
     # No await between registering the follower and reading `shown_seq`, or an event could be missed or sent twice.
     follower = connection.follow(session)
     seq = session.ledger.shown_seq
@@ -244,6 +251,13 @@ def _snapshot(call: Invocation, session: Session, seq: int) -> api.Attached:
         held=session.state == "held",
         context=session.ledger.row.context,
     )
+
+
+async def _settle(session: Session) -> None:
+    """Wait for the commit of an event that clients have got before it (`zotd.ledger`); `SETTLE_S` at most."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(SETTLE_S):
+            await session.ledger.settled.wait()
 
 
 async def _holds_to(session: Session, after: api.Cursor | None) -> int | None:
