@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import shutil
+import subprocess
+import sys
 import threading
 import weakref
 
@@ -180,3 +182,19 @@ async def test_garbage_is_collected_when_a_later_session_warms_up(providers):
     await warmed(providers, "openai")
     gc.collect()
     assert gone() is None
+
+
+@pytest.mark.parametrize("api", connect.APIS)
+def test_no_full_collection_runs_while_an_sdk_is_loaded(api):
+    """It would hold the event loop for up to 100 ms."""
+    program = f"""
+import gc
+from zotd.providers import connect
+full = []
+gc.callbacks.append(lambda phase, info: full.append(phase) if info["generation"] == 2 else None)
+before = gc.get_threshold()
+connect.load({api!r})
+print(full, gc.get_threshold() == before, gc.get_freeze_count() > 0)
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert ran.stdout == "[] True True\n"

@@ -4,8 +4,8 @@ import asyncio
 import gc
 import importlib
 import logging
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from contextlib import aclosing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock, Thread
@@ -37,6 +37,9 @@ CHECK_S = 8.0
 LOAD_DELAY_S = 0.1
 """From the moment when an SDK is likely to be needed to its import, which slows the event loop down: first the client
 gets what it has asked for. A prompt does not wait for the delay."""
+
+NEVER = 1_000_000
+"""Collections of the middle generation before a full one; an import takes some hundred."""
 
 NO_KEY = "none"
 """Sent where no key is needed: the SDKs insist on one."""
@@ -214,13 +217,29 @@ def load(api: str) -> None:
     with _loading:
         if api in _loaded:
             return
-        Catalog.preload()
-        importlib.import_module(APIS[api])
-        importlib.import_module("zotd.providers.shared.http").tls_context()
-        # What an SDK defines stays for good. Looked through again and again, it makes each full collection hold the
-        # event loop for 100 to 130 ms. Once only: a freeze also keeps for good what is garbage at that moment.
-        gc.freeze()
+        with _without_full_collections():
+            Catalog.preload()
+            importlib.import_module(APIS[api])
+            importlib.import_module("zotd.providers.shared.http").tls_context()
+            # What an SDK defines stays for good. Looked through again and again, it makes each full collection hold the
+            # event loop for 100 to 130 ms. Once only: a freeze also keeps for good what is garbage at that moment.
+            gc.freeze()
         _loaded.add(api)
+
+
+@contextmanager
+def _without_full_collections() -> Iterator[None]:
+    """Have the garbage collector look at young objects only.
+
+    While an SDK is imported, two or three full collections would each hold the event loop for 15 to 95 ms, and find next
+    to nothing: imported objects stay. The young ones must still be looked at, because garbage would be frozen, too.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*before[:2], NEVER)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _load_early(api: str) -> None:
