@@ -1,4 +1,7 @@
-"""One step of a run, the model's reply and a `read` of a small file: at the 20th and at the 200th call."""
+"""One step of a run, the model's reply and a `read` of a small file: at the 20th and at the 200th call.
+
+And 200 such steps of `zot rpc`: their time, and the processor time of the program.
+"""
 
 import time
 from contextlib import closing
@@ -6,6 +9,7 @@ from itertools import pairwise
 
 from benchmarks import floors, model, rig
 from benchmarks.rig import Row, World
+from benchmarks.rpc import Rpc
 from zotd.client.session import Session
 from zotd.wire.events import TurnStart
 
@@ -28,6 +32,17 @@ FLAT = 1.25
 
 PLAN = f"call/read/{STEPS}"
 
+RPC_STEPS = 200
+
+RPC_EDGE = 20
+"""Steps at the beginning and at the end that are looked at."""
+
+RPC_CPU_MS = 300.0
+
+RPC_FIRST_MS = 1.5
+
+RPC_LAST_MS = 2.0
+
 
 async def measure() -> list[Row]:
     """Rows for each vendor, for ephemeral and stored sessions."""
@@ -36,6 +51,7 @@ async def measure() -> list[Row]:
         (world.place.cwd / "note.txt").write_text(model.NOTE)
         for vendor in rig.VENDORS:
             rows += await _vendor(world, vendor)
+            rows += await _rpc(world, vendor)
     return rows
 
 
@@ -66,6 +82,37 @@ async def _vendor(world: World, vendor: str) -> list[Row]:
             rig.stored_row(f"step {at} of a run, {vendor}: more when it is stored", kept[at] - early[at], commit, sync)
             for at in AT
         ),
+    ]
+
+
+async def _rpc(world: World, vendor: str) -> list[Row]:
+    url = rig.base_url(world.model, vendor, f"call/read/{RPC_STEPS}")
+    flags = ["--provider", vendor, "--base-url", url, "--api-key", "none", "--cwd", str(world.place.cwd)]
+    first: list[float] = []
+    last: list[float] = []
+    cpu: list[float] = []
+    async with Rpc.start(world.place.env, flags) as program:
+        for number in range(1 + RUNS):
+            before = rig.cpu_s(program.process)
+            await program.send(type="prompt", message="go")
+            starts = await program.until("done", timing="turn_start")
+            steps = [(later - earlier) * 1000 for earlier, later in pairwise(starts)]
+            if number > 0:  # the first one loads the vendor's SDK
+                cpu.append((rig.cpu_s(program.process) - before) * 1000)
+                first += steps[:RPC_EDGE]
+                last += steps[-RPC_EDGE:]
+            await program.send(type="clear")
+            await program.until("response")
+        await program.end()
+    name = f"{RPC_STEPS} steps of `zot rpc`, {vendor}"
+    taken = (
+        (f"{name}: processor time", rig.median(cpu), RPC_CPU_MS, 290.0),
+        (f"{name}: a step of the first {RPC_EDGE}", rig.median(first), RPC_FIRST_MS, 1.3),
+        (f"{name}: a step of the last {RPC_EDGE}", rig.median(last), RPC_LAST_MS, 3.4),
+    )
+    return [
+        Row(what, ms, "ms", original, "the original", f"<= {target:g} ms", ms <= target)
+        for what, ms, target, original in taken
     ]
 
 

@@ -5,17 +5,14 @@ machine of `docs/performance.md`.
 """
 
 import asyncio
-import json
-import sys
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-import psutil
-
 from benchmarks import floors, rig
 from benchmarks.rig import Place, Row
+from benchmarks.rpc import Rpc
 from zotd.template.client import SWITCH
 from zotd.testing import warm
 
@@ -108,18 +105,16 @@ async def _sample(env: Mapping[str, str], place: Place, url: str) -> Samples:
 
 async def _rpc(env: Mapping[str, str], flags: list[str]) -> Samples:
     start = time.perf_counter()
-    async with _session(env, flags) as process:
-        await _send(process, type="ping", id="1")
-        await _until(process, "response")
+    async with Rpc.start(env, flags) as program:
+        await program.send(type="ping", id="1")
+        await program.until("response")
         answered = time.perf_counter()
-        await _send(process, type="prompt", id="2", message="go")
-        await _until(process, "text_delta")
+        await program.send(type="prompt", id="2", message="go")
+        await program.until("text_delta")
         delta = time.perf_counter()
-        await _until(process, "done")
+        await program.until("done")
         ending = time.perf_counter()
-        assert process.stdin is not None
-        process.stdin.close()
-        await process.wait()
+        await program.end()
         ended = time.perf_counter()
     return {
         "rpc: start to the first answer": (answered - start) * 1000,
@@ -131,42 +126,13 @@ async def _rpc(env: Mapping[str, str], flags: list[str]) -> Samples:
 async def _own_memory(env: Mapping[str, str], place: Place, url: str) -> float:
     """What one more session takes: pages that neither the template process nor another session has, in MiB."""
     flags = ["--provider", "openai", "--base-url", url, "--api-key", "none", "--cwd", str(place.cwd)]
-    async with _session(env, flags) as process:
-        await _send(process, type="prompt", id="1", message="go")
-        await _until(process, "done")
+    async with Rpc.start(env, flags) as program:
+        await program.send(type="prompt", id="1", message="go")
+        await program.until("done")
         servers = warm.serving(Path(env["XDG_RUNTIME_DIR"]))
         forks = [child for server in servers for child in server.children() if child.name() == "zot"]
-        own = sum(one.memory_full_info().uss for one in (*forks, psutil.Process(process.pid)))
+        own = sum(one.memory_full_info().uss for one in (*forks, program.process))
     return own / 1024**2
-
-
-@asynccontextmanager
-async def _session(env: Mapping[str, str], flags: list[str]) -> AsyncIterator[asyncio.subprocess.Process]:
-    process = await asyncio.create_subprocess_exec(
-        *rig.installed("zot", "rpc", *flags),
-        env=dict(env),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=sys.stderr,
-    )
-    try:
-        yield process
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
-
-async def _send(process: asyncio.subprocess.Process, **command: object) -> None:
-    assert process.stdin is not None
-    process.stdin.write(json.dumps(command).encode() + b"\n")
-    await process.stdin.drain()
-
-
-async def _until(process: asyncio.subprocess.Process, kind: str) -> None:
-    assert process.stdout is not None
-    while json.loads(await process.stdout.readline())["type"] != kind:
-        pass
 
 
 if __name__ == "__main__":
