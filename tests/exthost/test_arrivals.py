@@ -1,6 +1,7 @@
 """Directories that come and go are told, on Linux."""
 
 import asyncio
+import threading
 from pathlib import Path
 
 import psutil
@@ -87,6 +88,9 @@ async def test_nothing_is_left_watched_and_a_late_wish_opens_nothing(arrivals, t
     assert watches() == 1
     arrivals.forget(told)
     assert watches() == 0
+    before = set(threading.enumerate())
     arrivals.close()
     await arrivals.watch([tmp_path / "tools"], told)
+    for closing in set(threading.enumerate()) - before:
+        closing.join()
     assert psutil.Process().num_fds() == fds

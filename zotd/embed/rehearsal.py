@@ -9,6 +9,7 @@ import asyncio
 import logging
 import os
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -57,7 +58,8 @@ log = logging.getLogger(__name__)
 
 def rehearse() -> None:
     """Load all SDKs and run a prompt with each. Leaves no thread and no connection; a failure is only logged."""
-    rpc.parser()
+    rpc.parser().parse_args(["--model", "rehearsal", "--no-ext"])  # argparse compiles a pattern for each kind of option
+    before = set(threading.enumerate())
     for api in APIS:
         load(api)
         try:
@@ -65,6 +67,8 @@ def rehearse() -> None:
                 asyncio.run(_prompt(api, folder))
         except Exception as error:  # noqa: BLE001  (no loopback, no space: programs start without a rehearsal)
             log.warning("the rehearsal of %s failed: %s", api, error)
+    for thread in set(threading.enumerate()) - before:
+        thread.join(LIMIT_S)
 
 
 async def _prompt(api: str, folder: str) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from zotd.exthost.discovery import is_directory
+from zotd.process import descriptors
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +80,7 @@ class Arrivals:
         self._wanted.clear()
         if self._fd >= 0:
             asyncio.get_running_loop().remove_reader(self._fd)
-            os.close(self._fd)
+            descriptors.close_soon(self._fd)
             self._fd = -1
 
     def _open(self) -> bool:

@@ -16,6 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from zotd.process import descriptors
+
 log = logging.getLogger(__name__)
 
 IN_ATTRIB, IN_CLOSE_WRITE, IN_MOVED_FROM, IN_MOVED_TO = 0x4, 0x8, 0x40, 0x80
@@ -107,7 +109,7 @@ class Changes:
         self._watchers.clear()
         if self._fd >= 0:
             asyncio.get_running_loop().remove_reader(self._fd)
-            os.close(self._fd)
+            descriptors.close_soon(self._fd)
             self._fd = -1
 
     def _open(self) -> bool:
