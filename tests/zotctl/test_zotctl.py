@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -36,6 +37,32 @@ def test_ping_without_a_daemon_fails_and_starts_none(shell):
     code, out, err = shell.zotctl("ping")
     assert (code, out) == (1, "")
     assert err == f"zotctl: zotd is not running: nothing listens at {shell.path}\n"
+
+
+def test_ping_of_a_daemon_that_hangs_says_so(shell, daemon):
+    daemon.wedged = True
+    code, out, err = shell.zotctl("ping")
+    assert (code, out) == (1, "")
+    assert "did not answer within 2 s" in err
+
+
+def test_ping_of_another_program_is_no_success(shell):
+    with socket.socket(socket.AF_UNIX) as listener, ThreadPoolExecutor() as pool:
+        listener.bind(shell.path)
+        listener.listen(2)
+
+        def answer():
+            for _ in range(2):  # the quick attempt, and the one that says what is wrong
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(100)
+                    connection.sendall(b"220 ready\n")
+
+        answered = pool.submit(answer)
+        code, out, err = shell.zotctl("ping")
+        answered.result()
+    assert (code, out) == (1, "")
+    assert err.startswith("zotctl: ")
 
 
 def test_status_of_a_running_daemon(shell, daemon):
