@@ -20,7 +20,7 @@ ROUNDS = 15
 
 PLAN = "deltas/1"
 
-READY_S = 20.0
+READY_S = 60.0
 """Longest wait for the template process, which takes 2 s."""
 
 LOOK_S = 0.05

@@ -191,7 +191,7 @@ async def test_a_client_that_is_killed_after_the_template_process_ends_its_progr
         await ended(pid)
 
 
-def test_a_program_outlives_the_template_process_and_its_client_says_so(start, tmp_path):
+def test_a_program_outlives_the_template_process_and_tells_its_exit_code(start, tmp_path):
     path = tmp_path / "template.sock"
     with serving(path) as template:
         process = start(path, "wait")
@@ -200,6 +200,18 @@ def test_a_program_outlives_the_template_process_and_its_client_says_so(start, t
         template.wait()
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=LIMIT_S)  # both pipes end with the program
+        assert (process.returncode, out, err) == (7, b"", b"")
+
+
+def test_a_client_says_that_the_exit_code_is_unknown_when_template_process_and_program_were_killed(start, tmp_path):
+    path = tmp_path / "template.sock"
+    with serving(path) as template:
+        process = start(path, "wait")
+        pid = int(process.stdout.readline())
+        template.kill()
+        template.wait()
+        os.kill(pid, signal.SIGKILL)
+        out, err = process.communicate(timeout=LIMIT_S)
         assert (process.returncode, out) == (1, b"")
         assert err.startswith(b"the exit code is unknown: ")
         later = start(path, "exit", "9")  # the socket is still there, and nothing listens

@@ -10,7 +10,7 @@ passes signals on and ends as the program does (`thin`).
                  <── pid ───────────────────────────────────── program
                  ── go, signals ─────────────────────────────> program
                  <── stop the job, run an editor ───────────── program
-                 <── how it ended ───────── server <── waitpid ── program
+                 <── how it ended ──────────────────────────── program
 
 Importing the daemon takes 0.4 s and a vendor's SDK 1 to 2 s; a fork that has both takes about 10 ms.
 """

@@ -23,7 +23,7 @@ MODULES = ("zotd.cli", "zotd.embed.rpc", "zotctl.__main__")
 PACKAGES = ("zotctl", "zottui")
 """What the template process imports: modules, and packages with all their modules."""
 
-REHEARSALS = ("zotd.embed.rehearsal", "zotctl.rehearsal")
+REHEARSALS = ("zotd.embed.rehearsal", "zotctl.rehearsal", "zottui.rehearsal")
 """Modules whose `rehearse` does once what each program does when it starts."""
 
 COLD = frozenset({"top", "ping", "status"})

@@ -19,13 +19,13 @@ import socket
 import struct
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
 from zotd.paths import zot_home
-from zotd.template import program, thin, vetting
+from zotd.template import compaction, program, thin, vetting
 from zotd.template.code_on_disk import CodeOnDisk
 
 MAX_PROGRAMS = 256
@@ -157,8 +157,7 @@ def main(argv: Sequence[str]) -> int:
     began_ns = time.time_ns()
     for module in (*options.modules, *_modules_of(options.all_of)):
         import_module(module)
-    for module in options.rehearse:
-        import_module(module).rehearse()
+    _prepare([import_module(module).rehearse for module in options.rehearse])
     code = CodeOnDisk.of_loaded_modules(began_ns)
     template = Template(options.socket, lock, idle_s=options.idle)
     if options.detach:
@@ -167,9 +166,23 @@ def main(argv: Sequence[str]) -> int:
         os.setsid()
     gc.collect()
     gc.disable()
+    compaction.fill_holes()
     gc.freeze()  # a collection in a fork would write to all pages that it shares with this process
     connection = template.run()
     return 0 if connection is None else _become(connection, code)
+
+
+def _prepare(rehearsals: Sequence[Callable[[], None]]) -> None:
+    """Do what programs do: once to load it, once to see which code it is, and once to let the interpreter optimize that."""
+
+    def rehearse() -> None:
+        for one in rehearsals:
+            one()
+
+    if rehearsals:
+        rehearse()
+        compaction.gather(compaction.run_code(rehearse))
+        rehearse()
 
 
 def _parser() -> argparse.ArgumentParser:
