@@ -21,6 +21,8 @@ def main():
         case "kill":
             os.kill(os.getpid(), signal.Signals[sys.argv[2]])
             time.sleep(60)
+        case "variable-bytes":
+            sys.stdout.write(str(sum(len(value) for name, value in os.environ.items() if name.startswith(sys.argv[2]))))
         case "echo":
             sys.stdout.write(sys.stdin.read())
         case "write":

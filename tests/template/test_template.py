@@ -165,6 +165,17 @@ def test_a_directory_that_was_removed_and_a_large_environment_do_no_harm(start, 
     assert process.returncode == 6
 
 
+def test_an_environment_of_ten_megabytes_is_that_of_the_program(template):
+    large = (
+        "import os, sys; from zotd.template import thin;"
+        "os.environ.update({f'LARGE_{number}': 'x' * 1_000_000 for number in range(10)});"
+        f"sys.exit(thin.run({str(template)!r}, [{PROGRAM!r}, 'variable-bytes', 'LARGE_']))"
+    )
+    command = [sys.executable, "-c", large]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, timeout=LIMIT_S, check=True)
+    assert done.stdout == b"10000000"
+
+
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 7), (signal.SIGHUP, -signal.SIGHUP)])
 def test_a_signal_reaches_the_program(start, template, number, code):
     process = start(template, "wait")
@@ -223,14 +234,17 @@ def test_without_a_template_process_a_program_starts_cold(start, tmp_path):
     assert process.wait(LIMIT_S) == 8
 
 
-def test_a_hundred_programs_at_once_all_end_and_leave_no_zombie(start, template):
-    processes = [start(template, "exit", str(number)) for number in range(100)]
+def test_two_hundred_programs_at_once_all_end_and_leave_no_zombie(start, template):
+    processes = [start(template, "exit", str(number)) for number in range(200)]
     for number, process in enumerate(processes):
         process.communicate(timeout=LIMIT_S)
         assert process.returncode == number
 
 
-@pytest.mark.parametrize("bad", [b"", b"\0", b"\xff" * 16, b"\0\0\0\x01" * 8 + b"rest"])
+NO_DESCRIPTORS = struct.pack(thin.REQUEST, len(PROGRAM), 0, 0o22, 0, 0, 0) + PROGRAM.encode()
+
+
+@pytest.mark.parametrize("bad", [b"", b"\0", b"\xff" * 16, b"\0\0\0\x01" * 8 + b"rest", NO_DESCRIPTORS])
 def test_a_client_that_sends_nonsense_costs_only_itself(start, template, bad):
     with socket.socket(socket.AF_UNIX) as client:
         client.connect(str(template))
@@ -317,6 +331,48 @@ def test_a_stopped_template_process_delays_a_program_and_does_not_run_it_twice(s
         process.send_signal(signal.SIGCONT)
         assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
         assert ran.read_text() == "cold\nwarm\n"
+
+
+def test_without_a_free_descriptor_programs_start_cold(start, tmp_path):
+    path, ran = tmp_path / "template.sock", tmp_path / "ran"
+    with serving(path) as process:
+        before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+        opened = len(os.listdir(f"/proc/{process.pid}/fd"))
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (opened, before[1]))
+        for _ in range(2):
+            with socket.socket(socket.AF_UNIX) as client:
+                client.settimeout(LIMIT_S)
+                client.connect(str(path))
+                assert client.recv(1) == b""  # refused at once, and not found again and again
+            assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
+        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
+        assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
+        assert ran.read_text() == "cold\ncold\nwarm\n"
+        assert len(os.listdir(f"/proc/{process.pid}/fd")) == opened
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the kernel does not limit the processes of root")
+def test_without_a_free_process_programs_start_cold(start, tmp_path):
+    path, ran = tmp_path / "template.sock", tmp_path / "ran"
+    with serving(path) as process:
+        before = resource.prlimit(process.pid, resource.RLIMIT_NPROC)
+        resource.prlimit(process.pid, resource.RLIMIT_NPROC, (1, before[1]))
+        assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
+        resource.prlimit(process.pid, resource.RLIMIT_NPROC, before)
+        assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
+        assert ran.read_text() == "cold\nwarm\n"
+
+
+def test_beside_as_many_clients_as_there_may_be_that_send_nothing_a_program_starts_cold(start, template, tmp_path):
+    ran = tmp_path / "ran"
+    with ExitStack() as stack:
+        for _ in range(server.MAX_PROGRAMS):
+            client = stack.enter_context(socket.socket(socket.AF_UNIX))
+            client.settimeout(LIMIT_S)
+            client.connect(str(template))
+            assert client.recv(1) == thin.READY
+        assert start(template, "append", str(ran)).wait(LIMIT_S) == 0
+    assert ran.read_text() == "cold\n"
 
 
 def test_a_template_process_retires_when_its_code_has_changed(start, tmp_path, ended):

@@ -9,6 +9,7 @@ last of its programs.
 """
 
 import argparse
+import errno
 import fcntl
 import gc
 import os
@@ -52,6 +53,7 @@ class Template:
         self._idle_s = idle_s
         self._lock = lock
         self._is_retired = False
+        self._spare = _spare()
         self._wakeup, self._wakeup_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         signal.set_wakeup_fd(self._wakeup_write, warn_on_full_buffer=False)
         for number in (signal.SIGCHLD, signal.SIGTERM):
@@ -98,7 +100,9 @@ class Template:
         """Accept a client. In the fork return its connection, in the server None."""
         try:
             connection, _ = self._listener.accept()
-        except OSError:  # it has left, or descriptors are exhausted: then it starts without this process
+        except OSError as error:  # it has left, or it must start without this process
+            if error.errno in {errno.EMFILE, errno.ENFILE}:
+                self._refuse()
             return None
         if len(self._clients) >= MAX_PROGRAMS or _peer(connection)[1] != os.geteuid():
             connection.close()
@@ -115,10 +119,20 @@ class Template:
         self._poll.register(connection, 0)  # only its end: what it sends is for the fork
         return None
 
+    def _refuse(self) -> None:
+        """Close a client's connection without a free descriptor; it would wait, and this process find it again and again."""
+        spare, self._spare = self._spare, -1
+        with suppress(OSError):
+            os.close(spare)
+            self._listener.accept()[0].close()
+        with suppress(OSError):
+            self._spare = _spare()
+
     def _leave(self) -> None:
         """Close everything of the server in a fork."""
         signal.set_wakeup_fd(-1)
         self._listener.close()
+        os.closerange(self._spare, self._spare + 1)  # there may be none
         for descriptor in (self._lock, self._wakeup, self._wakeup_write):
             os.close(descriptor)
         for _, other in self._clients.values():
@@ -251,6 +265,11 @@ def _lock(path: Path) -> int:
         os.close(lock)
         raise OtherServerError(f"{path} is served by another template process") from error
     return lock
+
+
+def _spare() -> int:
+    """Return a descriptor to close when one is needed."""
+    return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _listen(path: Path) -> socket.socket:
