@@ -104,7 +104,7 @@ async def test_events_held_during_a_replay_count_towards_the_limit(stalled):
 
 
 async def test_a_frame_as_long_as_the_limit_evicts_no_client_that_lags_a_little(stalled):
-    reasons = []
+    reasons: list[str] = []
     box = stalled(reasons.append)
     box.write_live(deltas("the end of the reply"), b"")
     box.write(b"x" * outbox.MAX_BYTES)

@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 
-from tests.ledger.test_ledger import EVERYTHING, TIME, Follower, Journals, followed, journal, ledger_of, note, said
+from tests.ledger.test_ledger import EVERYTHING, Follower, Journals, followed, journal, ledger_of, note, said
 from zotd.core import records
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.recovery import reply_begun
+from zotd.testing.histories import TIME
 from zotd.wire import events
 from zotd.wire.content import Tokens
 
@@ -175,7 +176,9 @@ async def test_what_a_restart_records_is_the_event_that_was_shown_early():
     journals = Journals()
     ledger, follower = await requested(journals)
     await ledger.begin_reply(BEGUN)
-    again = Ledger(await journals.memory.row("s_1"), journals.memory, Transcript(), addressed=True)
+    row = await journals.memory.row("s_1")
+    assert row is not None
+    again = Ledger(row, journals.memory, Transcript(), addressed=True)
     again.load(await journals.memory.records("s_1", 1))
     await again.write(reply_begun(again.transcript), durable=False)
     assert await journals.memory.events_after("s_1", 0, EVERYTHING) == (2, follower.data)

@@ -337,7 +337,7 @@ def test_without_a_free_descriptor_programs_start_cold(start, tmp_path):
     path, ran = tmp_path / "template.sock", tmp_path / "ran"
     with serving(path) as process:
         before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
-        opened = len(os.listdir(f"/proc/{process.pid}/fd"))
+        opened = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (opened, before[1]))
         for _ in range(2):
             with socket.socket(socket.AF_UNIX) as client:
@@ -348,7 +348,7 @@ def test_without_a_free_descriptor_programs_start_cold(start, tmp_path):
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
         assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
         assert ran.read_text() == "cold\ncold\nwarm\n"
-        assert len(os.listdir(f"/proc/{process.pid}/fd")) == opened
+        assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) == opened
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="the kernel does not limit the processes of root")
