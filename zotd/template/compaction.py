@@ -19,6 +19,10 @@ POOL_HEAD_BYTES = 48
 SMALL_BYTES = range(48, 513, 16)
 """Sizes of blocks for which Python's allocator has pools, without the two smallest, which bytes do not fit in."""
 
+TINY_BLOCKS = 10_000
+"""Objects of 16 and of 32 bytes, about as many as there are holes. The numbers that `id` makes have 32 bytes, so that their
+addresses do not tell when there are no more."""
+
 LARGE_BYTES = tuple(int(64 * 1024 * 0.875**step) for step in range(36))
 """Sizes of blocks with which the holes of the C library's heap are filled, the largest first."""
 
@@ -61,21 +65,25 @@ def gather(hot: Iterable[CodeType]) -> int:
     """
     wanted = {id(code): code for code in hot}
     made: dict[int, tuple[CodeType, CodeType]] = {}
-    """Code and its copy, or itself if it stays, by the identity of the first."""
+    """Code that moves and its copy, by the identity of the first. Most code does not, and has no entry that takes memory."""
 
     def copied(code: CodeType) -> CodeType:
-        if id(code) not in made:
-            constants = tuple(copied(one) if isinstance(one, CodeType) else one for one in code.co_consts)
-            is_same = all(new is old for new, old in zip(constants, code.co_consts, strict=True))
-            stays = is_same and id(code) not in wanted
-            made[id(code)] = code, code if stays else code.replace(co_consts=constants)
+        if id(code) in made:
+            return made[id(code)][1]
+        constants = code.co_consts
+        if any(isinstance(one, CodeType) and copied(one) is not one for one in constants):
+            constants = tuple(copied(one) if isinstance(one, CodeType) else one for one in constants)
+        if constants is code.co_consts and id(code) not in wanted:
+            return code
+        made[id(code)] = code, code.replace(co_consts=constants)
         return made[id(code)][1]
 
     for code in wanted.values():
         copied(code)
     gc.unfreeze()  # frozen objects are not listed
     moved = 0
-    for function in [one for one in gc.get_objects() if isinstance(one, FunctionType)]:
+    # Not `isinstance`: it asks for an attribute, and there are objects that import a library then.
+    for function in [one for one in gc.get_objects() if type(one) is FunctionType]:
         code = copied(function.__code__)
         if code is not function.__code__:
             function.__code__ = code
@@ -85,8 +93,8 @@ def gather(hot: Iterable[CodeType]) -> int:
 
 def fill_holes() -> None:
     """Take all free memory among the objects, so that new ones, of forks, are made side by side."""
-    _fill_pools(16, object)
-    _fill_pools(32, lambda: complex(0.0, 1.0))
+    _filling.extend(object() for _ in range(TINY_BLOCKS))
+    _filling.extend(complex(0.0, number) for number in range(TINY_BLOCKS))
     for size in SMALL_BYTES:
         _fill_pools(size, lambda size=size: bytes(size - 33))  # type: ignore[misc]
     for size in LARGE_BYTES:
@@ -114,8 +122,7 @@ def _fill_pools(size: int, make: Callable[[], object]) -> None:
     for _ in range(MOST_BLOCKS):
         block = make()
         _filling.append(block)
-        # Not the next block, but one of the next two: the numbers that `id` makes have 32 bytes, too.
-        in_a_row = in_a_row + 1 if 0 < id(block) - address <= 2 * size else 0
+        in_a_row = in_a_row + 1 if id(block) == address + size else 0
         address = id(block)
-        if in_a_row >= (POOL_BYTES - POOL_HEAD_BYTES) // size - 3:
+        if in_a_row >= (POOL_BYTES - POOL_HEAD_BYTES) // size - 1:
             return
