@@ -363,16 +363,20 @@ def test_without_a_free_process_programs_start_cold(start, tmp_path):
         assert ran.read_text() == "cold\nwarm\n"
 
 
-def test_beside_as_many_clients_as_there_may_be_that_send_nothing_a_program_starts_cold(start, template, tmp_path):
-    ran = tmp_path / "ran"
+def test_beside_as_many_clients_as_there_may_be_that_send_nothing_a_program_starts_cold(start, tmp_path):
+    path, ran = tmp_path / "template.sock", tmp_path / "ran"
     with ExitStack() as stack:
+        process = stack.enter_context(serving(path))
         for _ in range(server.MAX_PROGRAMS):
             client = stack.enter_context(socket.socket(socket.AF_UNIX))
             client.settimeout(LIMIT_S)
-            client.connect(str(template))
+            client.connect(str(path))
             assert client.recv(1) == thin.READY
-        assert start(template, "append", str(ran)).wait(LIMIT_S) == 0
-    assert ran.read_text() == "cold\n"
+            fork = int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[-1])
+            os.kill(fork, signal.SIGSTOP)  # or it would end after `program.REQUEST_S`
+            stack.callback(os.kill, fork, signal.SIGKILL)
+        assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
+        assert ran.read_text() == "cold\n"
 
 
 def test_a_template_process_retires_when_its_code_has_changed(start, tmp_path, ended):

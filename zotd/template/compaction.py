@@ -53,7 +53,7 @@ def run_code(run: Callable[[], None]) -> list[CodeType]:
         run()
     finally:
         sys.setprofile(None)
-        threading.setprofile(None)  # type: ignore[arg-type]
+        threading.setprofile(None)
     return list(found.values())
 
 
