@@ -351,18 +351,6 @@ def test_without_a_free_descriptor_programs_start_cold(start, tmp_path):
         assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) == opened
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the kernel does not limit the processes of root")
-def test_without_a_free_process_programs_start_cold(start, tmp_path):
-    path, ran = tmp_path / "template.sock", tmp_path / "ran"
-    with serving(path) as process:
-        before = resource.prlimit(process.pid, resource.RLIMIT_NPROC)
-        resource.prlimit(process.pid, resource.RLIMIT_NPROC, (1, before[1]))
-        assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
-        resource.prlimit(process.pid, resource.RLIMIT_NPROC, before)
-        assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
-        assert ran.read_text() == "cold\nwarm\n"
-
-
 def test_beside_as_many_clients_as_there_may_be_that_send_nothing_a_program_starts_cold(start, tmp_path):
     path, ran = tmp_path / "template.sock", tmp_path / "ran"
     with ExitStack() as stack:
