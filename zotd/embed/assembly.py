@@ -30,6 +30,7 @@ from zotd.store import credentials
 from zotd.store.journal import SqliteJournal
 from zotd.store.key_command import KeyCommand
 from zotd.store.trust import Trust
+from zotd.template.forks import Forks
 from zotd.workspace.environment import split
 
 CONFIG_FILE = "config.toml"
@@ -52,6 +53,8 @@ class EmbeddedParts:
     """Ends processes that extensions leave behind."""
     handover_store: HandoverStore | None
     """Processes that outlive this program; None if there can be none."""
+    forks: Forks | None
+    """Forks the Python programs among the extensions."""
     close: Callable[[], Awaitable[None]]
 
     async def stop(self) -> None:
@@ -60,6 +63,8 @@ class EmbeddedParts:
             # First: whether this stop is a restart decides which processes `manager.stop` leaves running.
             await self.handover_store.decide()
         await self.manager.stop()
+        if self.forks is not None:
+            self.forks.stop()
         if self.handover_store is not None:
             self.handover_store.close()
         await self.reaper.close()
@@ -109,7 +114,15 @@ def assemble(
         addressed=addressed,
     )
     return EmbeddedParts(
-        current, manager, models, catalog, spending, grounds.reaper, grounds.handover_store, providers.close
+        current,
+        manager,
+        models,
+        catalog,
+        spending,
+        grounds.reaper,
+        grounds.handover_store,
+        grounds.forks,
+        providers.close,
     )
 
 
@@ -131,6 +144,7 @@ def _grounds(
         reaper=reaper,
         reserved_commands=RESERVED,
         handover_store=handover_store,
+        forks=Forks(unsupervised(env), spawn, reaper.ledger),
     )
 
 

@@ -19,10 +19,11 @@ from zotd.core.supervision import DRAIN_S, HELLO_S, LATE, LEAVE_S, TERM_S, Super
 from zotd.exthost.calls import ExtensionCallError
 from zotd.exthost.contributions import Registration, Registrations
 from zotd.exthost.greeting import hello_ack
+from zotd.exthost.launch import Launches, StartProcess
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import Manifest, ReloadBy
 from zotd.exthost.peer import ExtensionPeer, Tap
-from zotd.exthost.process import ExtensionProcess, why_not_started
+from zotd.exthost.process import why_not_started
 from zotd.exthost.surroundings import Surroundings, fingerprint
 from zotd.exthost.vetting import Vetting
 from zotd.process.fd_handover import FdHandover, Label
@@ -84,6 +85,7 @@ class SupervisedExtension:
         self._machine = Supervision()
         self._peers: dict[int, ExtensionPeer] = {}
         self._vetting = Vetting(surroundings.vet)
+        self._launches = Launches(surroundings, self.log)
         self._registrations: dict[int, Registrations] = {}
         self._inbox: deque[life.Input] = deque()
         self._is_busy = False
@@ -268,9 +270,12 @@ class SupervisedExtension:
                 peer = self._peers.get(action.process)
                 if peer is not None:  # missing if it failed to start
                     self._command(peer, action)
-                # A process whose code is still being checked has no peer yet; the machine is told that it ended.
-                elif isinstance(action, life.WriteShutdown | life.Signal) and self._vetting.give_up(action.process):
+                # A process that is still to start has no peer yet; the machine is told that it ended.
+                elif isinstance(action, life.WriteShutdown | life.Signal) and self._gave_up(action.process):
                     self._tell(life.Exited(action.process, "was stopped"))
+
+    def _gave_up(self, number: int) -> bool:
+        return self._vetting.give_up(number) or self._launches.give_up(number)
 
     def _command(self, peer: ExtensionPeer, action: _ProcessAction) -> None:
         match action:
@@ -319,22 +324,16 @@ class SupervisedExtension:
             self._tell(life.Broke(number, fault))
 
     def _launch(self, number: int, handover: FdHandover | None) -> None:
-        manifest, surroundings = self.manifest, self._surroundings
-        env = {**surroundings.env, **surroundings.named(manifest)}
-        reaper = surroundings.reaper
+        self._launches.launch(number, self.manifest, handover, partial(self._begin, number, handover))
+
+    def _begin(self, number: int, handover: FdHandover | None, start: StartProcess) -> None:
+        manifest = self.manifest
         try:
             peer = ExtensionPeer(
                 number,
                 secrets.token_hex(4),
                 owner=self,
-                start=lambda listener: ExtensionProcess(
-                    manifest.argv,
-                    cwd=str(manifest.directory),
-                    env=env,
-                    listener=listener,
-                    log=self.log,
-                    claim=reaper.claim(f"extension {self.name}", surroundings.sessions, handover) if reaper else None,
-                ),
+                start=start,
                 handover=handover,
                 is_patient=manifest.is_patient,
             )

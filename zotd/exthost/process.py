@@ -11,6 +11,7 @@ from typing import Protocol
 from zotd.exthost.allowance import Allowance
 from zotd.exthost.log import ExtensionLog
 from zotd.process import Service, ServiceClaim, start_service
+from zotd.process.service import ForkedProcess
 from zotd.wire.framing import SERVER_LIMIT, Lines, TooLong
 
 LINES_PER_S = 2_000
@@ -100,6 +101,7 @@ class ExtensionProcess:
         listener: ProcessListener,
         log: ExtensionLog,
         claim: ServiceClaim | None = None,
+        forked: ForkedProcess | None = None,
     ) -> None:
         """Start the process with `start_service`. OSError and ValueError mean that nothing was started."""
         self._listener = listener
@@ -115,7 +117,7 @@ class ExtensionProcess:
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
         self._allowance = Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=now)
-        self._service: Service = start_service(argv, cwd=cwd, env=env, listener=self, claim=claim)
+        self._service: Service = start_service(argv, cwd=cwd, env=env, listener=self, claim=claim, forked=forked)
         service = self._service
         self._errors_throttle = _Throttle(
             Allowance(per_s=ERRORS_PER_S, burst=ERRORS_AT_ONCE, now=now), service.pause_errors, service.resume_errors

@@ -9,6 +9,7 @@ from pathlib import Path
 from zotd.exthost.manifest import Manifest, ProcessScope
 from zotd.process import OrphanReaper
 from zotd.process.handover_store import HandoverStore
+from zotd.template.forks import Forks
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,8 @@ class Surroundings:
     features: tuple[str, ...] = ()
     reaper: OrphanReaper | None = None
     """Ends processes that have left an extension's group; None: only the groups end."""
+    forks: Forks | None = None
+    """Forks Python programs, which then need not import anything; None: every program is executed."""
     sessions: Collection[str] = ()
     """Ids of the sessions they serve, which their programs may read; updated by the owner."""
     handover_store: HandoverStore | None = None

@@ -10,7 +10,8 @@ To stop a service, the caller escalates from `end_input` to `terminate` to `kill
 import os
 import signal
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from zotd.process import descriptors
@@ -20,6 +21,17 @@ from zotd.process.fd_handover import Survivor
 from zotd.process.input import PipeWriter
 from zotd.process.orphan_reaper import ServiceClaim
 from zotd.process.output import PipeReader
+
+
+@dataclass(frozen=True, slots=True)
+class ForkedProcess:
+    """A child that leads its own session and runs nothing yet; the one who takes it owns its pipes."""
+
+    pid: int
+    pipes: tuple[int, int, int]
+    """Our ends of its stdin, stdout and stderr."""
+    go: Callable[[], None]
+    """Let it run its program."""
 
 
 class ServiceListener(Protocol):
@@ -154,6 +166,7 @@ def start_service(
     env: Mapping[str, str],
     listener: ServiceListener,
     claim: ServiceClaim | None = None,
+    forked: ForkedProcess | None = None,
 ) -> Service:
     """Start a service in a session and process group of its own.
 
@@ -167,6 +180,7 @@ def start_service(
         claim: from `OrphanReaper.claim`, for this call only. With it, all descendants end with the service, and soon
             after this process if it is killed; without it, only the group ends. If the claim has a survivor, that
             process is adopted: its pending output is delivered, and `argv`, `cwd` and `env` are not used.
+        forked: a process that is to run the command, with the environment of the claim; nothing else is started.
 
     Raises:
         OSError: the service could not be started.
@@ -176,6 +190,12 @@ def start_service(
     if claim is not None and survivor is not None:
         claim.adopted(survivor.head.identity)
         return Service(survivor.head.pid, survivor.pipes, listener, claim, survivor=survivor)
+    if forked is not None:
+        if claim is not None:
+            claim.started(forked.pid, forked.pipes)
+        service = Service(forked.pid, forked.pipes, listener, claim)
+        forked.go()  # it runs now that its end is noticed and its rights are known
+        return service
     if claim is not None:
         argv, env = claim.command(argv, env), claim.environment(env)
     try:

@@ -16,6 +16,9 @@ from zotd.process.exit import reap_orphans
 
 log = logging.getLogger(__name__)
 
+_is_subreaper = False
+"""Of the process, as the kernel's flag is."""
+
 PR_SET_CHILD_SUBREAPER = 36
 """`linux/prctl.h`; not inherited by children."""
 
@@ -30,13 +33,21 @@ def orphans_adopted() -> Iterator[None]:
     if sys.platform != "linux" or not _set_subreaper(is_one=True):
         yield
         return
+    global _is_subreaper  # noqa: PLW0603  (a property of the process)
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGCHLD, reap_orphans)
+    _is_subreaper = True
     try:
         yield
     finally:
+        _is_subreaper = False
         loop.remove_signal_handler(signal.SIGCHLD)
         _set_subreaper(is_one=False)
+
+
+def adopts_orphans() -> bool:
+    """Return whether `orphans_adopted` is in effect, so that children that nothing waits for are reaped."""
+    return _is_subreaper
 
 
 def _set_subreaper(*, is_one: bool) -> bool:

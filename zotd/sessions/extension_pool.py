@@ -29,6 +29,7 @@ from zotd.process.orphan_reaper import OrphanReaper
 from zotd.sessions.session import Session
 from zotd.store.trust import Trust
 from zotd.tasks import contained
+from zotd.template.forks import Forks
 from zotd.wire import events, ext
 from zotd.wire.version import VERSION
 from zotd.workspace.environment import Environment
@@ -59,6 +60,8 @@ class PoolConfig:
     """Slash commands that no extension can have."""
     handover_store: HandoverStore | None = None
     """Lets extensions outlive the daemon; None: they end with it."""
+    forks: Forks | None = None
+    """Forks Python programs; None: each imports its modules itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,8 +126,11 @@ class ExtensionPool:
                 features=FEATURES,
                 reaper=self._grounds.reaper,
                 handover_store=self._grounds.handover_store,
+                forks=self._grounds.forks,
                 place="daemon",
             )
+            if self._grounds.forks is not None and _has_extensions(places.home):
+                self._grounds.forks.begin()  # it serves before the first session wants its extensions
             layer = ExtensionScope(self._host_config, surroundings, partial(discovery.of_daemon, places))
             self._daemon = self._begin(layer, after=self._grounds.reaper.swept)
 
@@ -132,7 +138,9 @@ class ExtensionPool:
         self, surroundings: Surroundings, discover: Callable[[], Discovered], listener: HostListener
     ) -> None:
         """Start the extensions that serve messaging channels; `listener` hears from them."""
-        surroundings = replace(surroundings, cwd=str(self.places.home), reaper=self._grounds.reaper)
+        surroundings = replace(
+            surroundings, cwd=str(self.places.home), reaper=self._grounds.reaper, forks=self._grounds.forks
+        )
         layer = self._channels = ExtensionScope(self._host_config, surroundings, discover, channels=listener)
         self._spawn("start channels", self._open_channels(layer))
 
@@ -349,6 +357,7 @@ class ExtensionPool:
             features=FEATURES,
             reaper=self._grounds.reaper,
             handover_store=self._grounds.handover_store,
+            forks=self._grounds.forks,
             place=place,
         )
 
@@ -357,6 +366,13 @@ class ExtensionPool:
 
     def _call_tool(self, request: ToolRequest) -> None:
         self._listener.call_tool(request)
+
+
+def _has_extensions(home: Path) -> bool:
+    try:
+        return any((home / "extensions").iterdir())
+    except OSError:
+        return False
 
 
 def _nowhere(session: Session, extension: str, frame: Submission) -> None:
