@@ -5,8 +5,8 @@ import json
 import os
 import sys
 import textwrap
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 
 from benchmarks.rig import Place
@@ -17,6 +17,9 @@ from zotd.exthost.host import Host, Wish
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
 from zotd.exthost.tools import ExtensionTool
+from zotd.process import OrphanReaper, orphans_adopted
+from zotd.tasks import contained
+from zotd.template.forks import Forks
 from zotd.testing.misbehaviours import PROGRAM
 from zotd.wire import ext
 from zotd.wire.content import Text
@@ -77,12 +80,17 @@ class Deaf:
 
 @asynccontextmanager
 async def hosting(
-    place: Place, *, find: Callable[[], Discovered] | None = None, listener: Deaf | None = None
+    place: Place,
+    *,
+    find: Callable[[], Discovered] | None = None,
+    listener: Deaf | None = None,
+    reaper: OrphanReaper | None = None,
+    forks: Forks | None = None,
 ) -> AsyncIterator[Host]:
     """A host of what is installed in the place, ready, and stopped at the end. `find`: of something else."""
     host = Host(
         discover=find or (lambda: discover(explicit=(), cwd=None, home=place.home, is_trusted=lambda _: False)),
-        surroundings=Surroundings(str(place.cwd), place.home, place.env),
+        surroundings=Surroundings(str(place.cwd), place.home, place.env, reaper=reaper, forks=forks),
         listener=listener or Deaf(),
     )
     await host.start()
@@ -94,6 +102,41 @@ async def hosting(
         yield host
     finally:
         await host.stop()
+
+
+ForkingParts = tuple[Forks, OrphanReaper]
+"""The template processes of a daemon, and its reaper."""
+
+
+@asynccontextmanager
+async def forking(place: Place) -> AsyncIterator[ForkingParts]:
+    """The template processes of a daemon in this process, which serve, and its reaper."""
+    async with AsyncExitStack() as stack:
+        stack.enter_context(orphans_adopted())
+        tasks = await stack.enter_async_context(asyncio.TaskGroup())
+
+        def spawn(name: str, work: Coroutine[object, object, None]) -> None:
+            _ = contained(tasks, name, work)
+
+        reaper = OrphanReaper(place.home, spawn)
+        forks = Forks(place.env, spawn, reaper.ledger)
+        stack.push_async_callback(reaper.close)
+        stack.callback(forks.stop)
+        async with asyncio.timeout(READY_S):
+            for template in (forks.extensions, forks.bridges):
+                template.begin()
+                await template.serves.wait()
+        yield forks, reaper
+
+
+def memory_mib(pids: Iterable[int]) -> float:
+    """What these processes take: a page that n processes share counts as one n-th for each (PSS)."""
+    return sum(_memory_kib(pid) for pid in pids) / 1024
+
+
+def _memory_kib(pid: int) -> int:
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
 
 
 def tool(host: Host, name: str) -> ExtensionTool:

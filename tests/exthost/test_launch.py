@@ -39,7 +39,7 @@ for line in sys.stdin:
 
 
 @asynccontextmanager
-async def forking(workshop, **options):
+async def forking(workshop, *, wait=True, bridges=False, **options):
     """A host whose extensions are forked; the forks too."""
     with orphans_adopted():
         async with asyncio.TaskGroup() as tasks:
@@ -49,8 +49,13 @@ async def forking(workshop, **options):
 
             reaper = OrphanReaper(workshop.home, spawn)
             forks = Forks(ENV, spawn, reaper.ledger)
+            template = forks.bridges if bridges else forks.extensions
             try:
-                async with workshop.host(env=ENV, reaper=reaper, forks=forks, **options) as host:
+                if wait:  # on a busy machine it takes longer than programs wait for it
+                    template.begin()
+                    async with asyncio.timeout(LIMIT_S):
+                        await template.serves.wait()
+                async with workshop.host(wait=wait, env=ENV, reaper=reaper, forks=forks, **options) as host:
                     yield host, forks
             finally:
                 forks.stop()
@@ -118,7 +123,7 @@ async def test_the_bridge_of_an_mcp_server_is_forked(workshop, tmp_path):
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": {"a": entry, "b": entry}}))
 
     async with forking(
-        workshop, find=lambda: Discovered(mcp.servers(tmp_path / "mcp.json", directory=tmp_path)[0])
+        workshop, bridges=True, find=lambda: Discovered(mcp.servers(tmp_path / "mcp.json", directory=tmp_path)[0])
     ) as (host, _):
         assert await run(host, "a__hi") == await run(host, "b__hi") == (False, "hello")
         assert all(is_fork(extension.serving.process.pid) for extension in host.extensions)

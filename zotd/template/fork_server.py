@@ -43,8 +43,7 @@ class _Fork(NamedTuple):
     """What a new fork has."""
 
     connection: socket.socket
-    wanted: ForkRequest
-    shown: kernel_view.ShownProcess
+    request: int
     streams: Sequence[int]
 
 
@@ -65,59 +64,49 @@ def main(modules: Sequence[str], interpreter: frozenset[str]) -> None:
             rehearse()
     own = {name.partition(".")[0] for name in sys.modules.keys() - interpreter} - set(sys.builtin_module_names)
     code = CodeOnDisk.of_loaded_modules(began_ns)
-    kernel_view.ShownProcess(
-        map(os.fsencode, sys.orig_argv), _packed(os.environ)
-    ).take_effect()  # it fails now, or in no fork
+    own_view = kernel_view.ShownProcess(map(os.fsencode, sys.orig_argv), _packed(os.environ))
+    own_view.take_effect()  # where the kernel cannot do this, this process ends, and everything starts cold
     daemon = os.getppid()
     control = socket.socket(fileno=os.dup(0))
     gc.collect()
     gc.disable()
     gc.freeze()  # a collection in a fork would write to all pages that it shares with this process
     control.send(READY)
-    fork = _serve(control, code)
+    fork = _serve(control)
     if fork is not None:
-        _become(fork, daemon, frozenset(own))
+        _become(fork, daemon, code, frozenset(own))
 
 
-def _serve(control: socket.socket, code: CodeOnDisk) -> _Fork | None:
-    """Fork for each request; return in each fork, and with None when the daemon has ended."""
+def _serve(control: socket.socket) -> _Fork | None:
+    """Fork for each request; return in each fork, and with None when the daemon has ended.
+
+    Requests are read by their forks only: another program's fork must not find the keys of this one in its memory.
+    """
     while True:
         message, descriptors, _, _ = socket.recv_fds(control, 1, DESCRIPTORS)
         if not message:
             return None
-        # Fewer come if this process has no free ones. Closing its connection tells the daemon, here and if no fork is made.
-        fork = _fork(descriptors, code) if len(descriptors) == DESCRIPTORS else None
+        fork = _fork(descriptors)
         if fork is not None:
             return fork
         for descriptor in descriptors:
             os.close(descriptor)
 
 
-def _fork(descriptors: Sequence[int], code: CodeOnDisk) -> _Fork | None:
-    """Return in a fork, and with None in this process.
-
-    What can be done before the fork is done here: a fork copies each page on which it touches an object.
-    """
-    connection = socket.socket(fileno=os.dup(descriptors[0]))
+def _fork(descriptors: Sequence[int]) -> _Fork | None:
+    """Return in a fork, and with None in this process. If there is none, the end of its connection tells the daemon."""
+    if len(descriptors) < DESCRIPTORS:  # this process has no free ones
+        return None
     try:
-        with io.FileIO(descriptors[1], closefd=False) as file:
-            file.seek(0)
-            wanted = ForkRequest.unpacked(file.read())
-        _check(wanted, code)
-        shown = kernel_view.ShownProcess(map(os.fsencode, wanted.program.shown), _packed(wanted.environment))
         pid = fork_sibling()
-    except Exception as error:  # noqa: BLE001  (the program starts cold, and this process serves the next one)
-        _refuse(connection, error)
-        connection.close()
+    except OSError:
         return None
-    if pid:
-        connection.close()
-        return None
-    return _Fork(connection, wanted, shown, descriptors[2:])
+    connection, request, *streams = descriptors
+    return None if pid else _Fork(socket.socket(fileno=connection), request, streams)
 
 
 def _check(wanted: ForkRequest, code: CodeOnDisk) -> None:
-    """Raise `_ForkRefusedError` if this process cannot make such a program. Looks only at files of zot."""
+    """Raise `_ForkRefusedError` if this process cannot make such a program."""
     if code.has_changed():
         raise _ForkRefusedError(CHANGED, "the code on disk has changed")
     other = other_variables(wanted.environment, os.environ, ignores_variables=wanted.program.ignores_variables)
@@ -132,11 +121,15 @@ def _refuse(connection: socket.socket, error: Exception) -> None:
         connection.send(kind + str(error).encode(errors="replace")[:MAX_REASON_BYTES])
 
 
-def _become(fork: _Fork, daemon: int, preloaded: frozenset[str]) -> None:
+def _become(fork: _Fork, daemon: int, code: CodeOnDisk, preloaded: frozenset[str]) -> None:
     """Become the program and run it."""
     try:
-        errors = _prepare(fork, preloaded)
-        if fork.wanted.is_bound:
+        with io.FileIO(fork.request) as file:
+            file.seek(0)
+            wanted = ForkRequest.unpacked(file.read())
+        _check(wanted, code)
+        errors = _prepare(wanted, preloaded)
+        if wanted.is_bound:
             kernel_view.end_with_parent(signal.SIGKILL)
         if os.getppid() != daemon:  # it has ended, before the kernel could send the signal
             os._exit(FAILED)
@@ -151,7 +144,7 @@ def _become(fork: _Fork, daemon: int, preloaded: frozenset[str]) -> None:
     fork.connection.detach()
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     main_module.open_streams(errors)
-    main_module.run(fork.wanted.program)
+    main_module.run(wanted.program)
 
 
 def _above(descriptors: Sequence[int]) -> Sequence[int]:
@@ -159,16 +152,16 @@ def _above(descriptors: Sequence[int]) -> Sequence[int]:
     return [descriptor if descriptor > 2 else os.dup(descriptor) for descriptor in descriptors]
 
 
-def _prepare(fork: _Fork, preloaded: frozenset[str]) -> str:
+def _prepare(wanted: ForkRequest, preloaded: frozenset[str]) -> str:
     """Take over all that can fail, while a cold start is still possible; return how streams treat what is not UTF-8."""
     os.setsid()
-    program, environment = fork.wanted.program, fork.wanted.environment
-    os.chdir(fork.wanted.cwd)
+    program, environment = wanted.program, wanted.environment
+    os.chdir(wanted.cwd)
     first = main_module.find(program)
     if first is not None and (hidden := shadowed(first, preloaded)):
         raise _ForkRefusedError(REFUSED, f"{first} has modules of its own named {', '.join(sorted(hidden))}")
     errors = main_module.adopt_environment(environment, ignores_variables=program.ignores_variables)
-    fork.shown.take_effect()
+    kernel_view.ShownProcess(map(os.fsencode, program.shown), _packed(environment)).take_effect()
     kernel_view.rename(program.name)
     return errors
 
