@@ -39,7 +39,7 @@ for line in sys.stdin:
 
 
 @asynccontextmanager
-async def forking(workshop, *, wait=True, bridges=False, **options):
+async def forking(workshop, *, bridges=False, **options):
     """A host whose extensions are forked; the forks too."""
     with orphans_adopted():
         async with asyncio.TaskGroup() as tasks:
@@ -51,11 +51,10 @@ async def forking(workshop, *, wait=True, bridges=False, **options):
             forks = Forks(ENV, spawn, reaper.ledger)
             template = forks.bridges if bridges else forks.extensions
             try:
-                if wait:  # on a busy machine it takes longer than programs wait for it
-                    template.begin()
-                    async with asyncio.timeout(LIMIT_S):
-                        await template.serves.wait()
-                async with workshop.host(wait=wait, env=ENV, reaper=reaper, forks=forks, **options) as host:
+                template.begin()
+                async with asyncio.timeout(LIMIT_S):
+                    await template.serves.wait()
+                async with workshop.host(env=ENV, reaper=reaper, forks=forks, **options) as host:
                     yield host, forks
             finally:
                 forks.stop()
@@ -133,12 +132,11 @@ async def test_an_extension_that_is_stopped_while_it_is_forked_never_runs(worksh
     directory = sdk(workshop, "one")
     (directory / "main.py").write_text("open('ran', 'w')")
 
-    async with forking(workshop, wait=False) as (host, forks):
+    async with forking(workshop, wait=False) as (host, _):
         (extension,) = host.extensions
         extension.begin_stop()
         async with asyncio.timeout(LIMIT_S):
             await extension.until(lambda: extension.state == "stopped")
-            await forks.extensions.serves.wait()
 
     assert not (directory / "ran").exists()
     assert not [path for path in (workshop.home / "run").rglob("*") if path.is_file()]

@@ -56,14 +56,17 @@ class Rig:
 
 
 @asynccontextmanager
-async def rigged(path: Path, env=ENV):
+async def rigged(path: Path, env=ENV, *, serves=True, lasts=True):
     with orphans_adopted():
         async with asyncio.TaskGroup() as tasks:
-            forks = Forks(env, lambda name, work: contained(tasks, name, work), ChildLedger(path / "ledger"))
+            forks = Forks(
+                env, lambda name, work: contained(tasks, name, work), ChildLedger(path / "ledger"), lasts=lasts
+            )
             (path / "work").mkdir()
             rig = Rig(path / "work", forks)
             try:
-                await rig.serving()
+                if serves:
+                    await rig.serving()
                 yield rig
             finally:
                 forks.stop()

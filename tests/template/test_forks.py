@@ -96,6 +96,18 @@ async def test_bytes_that_are_not_unicode_reach_a_fork(rig):
     assert (told.out, is_forked) == (b"b'caf\\xe9' '\\udcff'\n", True)
 
 
+@pytest.mark.parametrize(("count", "is_started"), [(3, False), (4, True)])
+async def test_a_program_that_does_not_last_starts_a_template_for_many_programs_only(tmp_path, count, is_started):
+    async with rigged(tmp_path, serves=False, lasts=False) as rig:
+        script = rig.script("pass")
+
+        async with asyncio.TaskGroup() as tasks:
+            runs = [tasks.create_task(rig.run(script)) for _ in range(count)]
+
+        assert (rig.forks.extensions.pid is not None) == is_started
+    assert [run.result()[0].code for run in runs] == [0] * count
+
+
 async def test_200_programs_are_forked_at_once(rig):
     script = rig.script("import os; print(os.getpid())")
 

@@ -144,7 +144,7 @@ def _grounds(
         reaper=reaper,
         reserved_commands=RESERVED,
         handover_store=handover_store,
-        forks=Forks(unsupervised(env), spawn, reaper.ledger),
+        forks=Forks(unsupervised(env), spawn, reaper.ledger, lasts=addressed),
     )
 
 

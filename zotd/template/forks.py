@@ -40,6 +40,9 @@ BRIDGES_START_S = 3.0
 MAX_UNDER_WAY = 16
 """Forks that are under way at the same time; each needs 12 descriptors for a few milliseconds."""
 
+FEW = 3
+"""So many programs do not wait for the start of a template process: they start in less time by themselves."""
+
 PAUSES_S = (0.0, 1.0, 10.0, 60.0)
 """Pause before the template process is started again, by the number of those that have failed one after another."""
 
@@ -120,8 +123,7 @@ class ForkTemplate:
 
     def fork(self, request: ForkRequest, then: Callable[[ForkedProcess | None], None]) -> PendingFork | None:
         """Begin to fork a program; see `Forks.fork`."""
-        self.begin()
-        if self.state not in {TemplateState.STARTING, TemplateState.SERVING}:
+        if self.state not in {TemplateState.ABSENT, TemplateState.STARTING, TemplateState.SERVING}:
             return None
         pending = PendingFork(request, then)
         self._waiting.append(pending)
@@ -137,6 +139,12 @@ class ForkTemplate:
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _pump(self) -> None:
+        if self.state is not TemplateState.SERVING:
+            self._waiting = deque(one for one in self._waiting if not one.is_over)
+            if len(self._waiting) > FEW:
+                self.begin()
+            if len(self._waiting) <= FEW or self.state is TemplateState.ABSENT:
+                self._give_up()
         if self.state is TemplateState.SERVING and self._control is not None:
             while self._waiting and len(self._under_way) < MAX_UNDER_WAY:
                 pending = self._waiting.popleft()
@@ -282,8 +290,16 @@ _CODE = (
 class Forks:
     """Python programs of a daemon, forked from its template processes. Used on one event loop."""
 
-    def __init__(self, env: Mapping[str, str], spawn_task: Spawn, ledger: ChildLedger) -> None:
-        """Start nothing yet. `env` is the daemon's environment; `spawn_task` starts the tasks that own the processes."""
+    def __init__(self, env: Mapping[str, str], spawn_task: Spawn, ledger: ChildLedger, *, lasts: bool = True) -> None:
+        """Start nothing yet.
+
+        Args:
+            env: the environment of this process.
+            spawn_task: starts the tasks that own the template processes.
+            ledger: records them.
+            lasts: this process is a daemon, so that a template process is of use later even if few programs start now.
+        """
+        self._lasts = lasts
         self._is_usable = sys.platform == "linux" and env.get(SWITCH) != "off"
         environment = _environment(env)
         self.extensions = ForkTemplate(environment, EXTENSION_MODULES, spawn_task, ledger)
@@ -317,8 +333,12 @@ class Forks:
         program = python_program(argv, env) if self._is_usable else None
         if program is None:
             return None
-        is_bridge = program.is_module and program.arguments[0] == BRIDGE
-        template = self.bridges if is_bridge else self.extensions
+        if program.is_module and program.arguments[0] == BRIDGE:
+            template = self.bridges  # not begun for a few: it takes more memory than their own modules
+        else:
+            template = self.extensions
+            if self._lasts:
+                template.begin()
         return template.fork(ForkRequest(program, cwd, marked(env), is_bound), then)
 
     def stop(self) -> None:
