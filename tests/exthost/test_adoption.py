@@ -12,7 +12,6 @@ import pytest
 
 from tests.e2e.shop import until_state
 from tests.exthost.conftest import run
-from tests.exthost.test_launch import is_fork
 from tests.faults import adoption
 from tests.faults.adoption import Count, town
 from tests.faults.row import Options
@@ -392,20 +391,3 @@ async def test_one_that_a_reload_has_replaced_is_not_left(workshop, life, ended)
         await ended(first)
     async with life(is_last=True) as host:
         assert next(iter(host.extensions)).serving.process.pid == second
-
-
-async def test_one_that_was_forked_is_adopted(place):
-    place.install()
-    manifest = place.daemon.place.home / "extensions" / "counter" / "extension.json"
-    fields = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps({**fields, "args": fields["args"][2:]}))  # without the flags of the interpreter
-    env = {name: place.daemon.place.env[name] for name in ("PATH", "HOME", "PYTHONPATH")}
-    place.daemon.start()
-    async with place.opened(env=env) as client:
-        found = await place.count()
-        while not is_fork(found.pid):  # the template process did not serve yet
-            await client.ask("ext.reload", session=place.session, name="counter")
-            found = await place.count()
-    place.crash()
-
-    assert await counted(place) == Count(found.pid, found.number + 1)

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.exthost.conftest import run
+from tests.faults.adoption import Count, town
 from zotd.exthost import mcp, modules
 from zotd.exthost.discovery import Discovered
 from zotd.process import OrphanReaper, orphans_adopted
@@ -170,3 +171,22 @@ async def test_a_forked_extension_that_daemonizes_leaves_nothing(workshop):
 
     status = KERNEL.status(away)
     assert status is None or not status.is_alive
+
+
+async def test_a_forked_extension_is_adopted_by_the_next_daemon():
+    async with town() as place:
+        place.install()
+        manifest = place.daemon.place.home / "extensions" / "counter" / "extension.json"
+        fields = json.loads(manifest.read_text())
+        manifest.write_text(json.dumps({**fields, "args": fields["args"][2:]}))  # without the flags of the interpreter
+        env = {name: place.daemon.place.env[name] for name in ("PATH", "HOME", "PYTHONPATH")}
+        place.daemon.start()
+        async with place.opened(env=env) as client:
+            found = await place.count()
+            while not is_fork(found.pid):  # the template process did not serve yet
+                await client.ask("ext.reload", session=place.session, name="counter")
+                found = await place.count()
+        place.crash()
+
+        async with place.opened():
+            assert await place.count() == Count(found.pid, found.number + 1)
