@@ -5,6 +5,7 @@ looks at a request's path only. The path begins with a plan:
 
     /deltas/N/...            N text deltas, as fast as the socket takes them
     /call/WHAT/N/...         what `CALLS` has of that name, until N results are in the request; then a word
+    /once/WHAT/...           the same for each prompt: once, then a word
     /paced/RATE/N/PAD/...    N deltas, RATE in a second; each holds the time it was sent (see `sent_ns`) and PAD bytes
     /text/RATE/N/WHAT/...    N deltas, RATE in a second, of what `TEXTS` has of that name
 
@@ -28,6 +29,9 @@ DIALECTS: Mapping[str, Dialect] = {"messages": Anthropic(), "completions": OpenA
 
 RESULTS = (b'"tool_use_id"', b'"tool_call_id"')
 """What a tool's result has in the two dialects, once."""
+
+PROMPT = b'"role":"user"'
+"""What a prompt has; with Anthropic, a message of results has it too, before them."""
 
 ECHO = CallPart("echo", {"text": "x" * 100})
 
@@ -137,6 +141,10 @@ class Server(asyncio.Protocol):
             case "call", what, count, *_:
                 results = sum(body.count(word) for word in RESULTS)
                 transport.write(call(dialect, what) if results < int(count) else flood(dialect, 1))
+            case "once", what, *_:
+                _, _, since = body.rpartition(PROMPT)
+                answered = any(word in since for word in RESULTS)
+                transport.write(flood(dialect, 1) if answered else call(dialect, what))
             case "paced", rate, count, pad, *_:
                 _Stream(transport, dialect, _stamps(int(count), int(pad)), rate=int(rate))
             case "text", rate, count, what, *_:
