@@ -1,4 +1,5 @@
 import asyncio
+import json
 import os
 import signal
 import subprocess
@@ -9,6 +10,8 @@ import pytest
 
 from tests.process.conftest import entries
 from zotd.process import ChildLedger, spawn
+from zotd.process.census import Identity, identify
+from zotd.process.ledger import clock
 
 ENV = {"PATH": os.environ["PATH"]}
 
@@ -217,6 +220,28 @@ async def test_a_child_is_in_the_ledger_while_it_runs(tmp_path, shell, output):
     assert f'"pid":{child.pid},' in entry.read_text()
     await child.stop()
     assert entries(tmp_path) == []
+
+
+async def test_the_ledger_identifies_each_child_as_the_kernel_does(tmp_path, shell, output):
+    ledger = ChildLedger(tmp_path / "run" / "children")
+    children = [shell("while :; do sleep 0.01; done", ledger=ledger) for _ in range(30)]  # some across a clock tick
+    notes = [json.loads(entry.read_text()) for entry in entries(tmp_path)]
+    assert {note["pid"] for note in notes} == {child.pid for child in children}
+    assert [Identity(note["pid"], note["started"]) for note in notes] == [identify(note["pid"]) for note in notes]
+    for child in children:
+        await child.stop()
+
+
+async def test_a_ledger_whose_clock_is_not_the_kernels_asks_the_kernel(tmp_path, shell):
+    ledger = ChildLedger(tmp_path / "run" / "children")
+    child = shell("while :; do sleep 0.01; done")
+    while (wrong := clock()) == identify(child.pid).started:
+        await asyncio.sleep(0)
+    for _ in range(2):  # the second time the ledger knows about its clock
+        entry = ledger.started(child.pid, "sh", wrong)
+    assert {json.loads(one.read_text())["started"] for one in entries(tmp_path)} == {identify(child.pid).started}
+    entry.close()
+    await child.stop()
 
 
 async def test_a_command_that_cannot_start_is_not_in_the_ledger(tmp_path, output):

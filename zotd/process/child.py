@@ -13,12 +13,11 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Self
 
 from zotd.process import descent, descriptors
 from zotd.process.exit import watch_exit
-from zotd.process.ledger import ChildEntry, ChildLedger
+from zotd.process.ledger import ChildEntry, ChildLedger, clock
 from zotd.process.output import PipeReader
 
 GRACE_S = 0.5
@@ -156,16 +155,11 @@ def spawn(
         OSError: the command could not be started.
         ValueError: an argument contains NUL.
     """
-    # The entry comes first: a daemon that is killed between the two steps leaves a mark, but never an unrecorded child.
-    entry = None if ledger is None else ledger.open()
-    try:
-        pid, readable = _start(argv, cwd, env, stdin=stdin, stderr=stderr)
-    except BaseException:
-        if entry is not None:
-            entry.close()
-        raise
-    if entry is not None:
-        entry.started(pid, Path(argv[0]).name)
+    since = clock()
+    pid, readable = _start(argv, cwd, env, stdin=stdin, stderr=stderr)
+    # After the start, while the kernel loads the program. An entry before it would not help a daemon that is killed in
+    # between: without a pid and without a mark in its environment, the child cannot be found.
+    entry = None if ledger is None else ledger.started(pid, argv[0].rpartition("/")[2], since)
     return Child(pid, PipeReader(readable, on_output), entry)
 
 

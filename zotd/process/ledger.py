@@ -7,9 +7,11 @@ A host is a process that starts children. Files are not synced: they survive the
 machine no child is left to be found.
 """
 
+import functools
 import logging
 import os
 import secrets
+import sys
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -26,6 +28,9 @@ log = logging.getLogger(__name__)
 FORGET_S = 30 * 24 * 3600.0
 """Age at which the directory of another boot, container or machine is removed, in seconds. Whether its host still runs
 cannot be determined from here; if it does, it creates the directory again."""
+
+
+_TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 
 
 class _Note(msgspec.Struct, frozen=True):
@@ -67,14 +72,25 @@ class ChildEntry:
         """Unique marker of the child: 64 random bits in hexadecimal."""
         return self._path.name
 
-    def started(self, pid: int, what: str, *, is_kept: bool = False) -> None:
+    def started(self, pid: int, what: str, *, is_kept: bool = False) -> Identity | None:
         """Record the pid of the child, which leads its own group, and a name (`what`) for people who read the file.
 
-        With `is_kept` the child is meant for the next daemon, and other hosts of this home do not end it.
+        With `is_kept` the child is meant for the next daemon, and other hosts of this home do not end it. The result is
+        the child's identity as the kernel has it; None if it could not be read.
         """
-        with suppress(OSError):  # if the disk is full, the child can still be found by its marker, the file's name
+        child = None
+        with suppress(OSError):  # out of descriptors; the child can still be found by its marker, the file's name
             child = identify(pid)
-            if child is not None and self._fd >= 0:
+        if child is None:
+            self._let_go()
+        else:
+            self.record(child, what, is_kept=is_kept)
+        return child
+
+    def record(self, child: Identity, what: str, *, is_kept: bool = False) -> None:
+        """Like `started`, for a child whose identity is known."""
+        with suppress(OSError):  # a full disk, as above
+            if self._fd >= 0:
                 note = _Note(child.pid, child.started, os.fsencode(what).decode(errors="replace"), is_kept)
                 os.write(self._fd, msgspec.json.encode(note))
         self._let_go()
@@ -92,7 +108,10 @@ class ChildEntry:
 
 
 class ChildLedger:
-    """The ledger of one home. Recording a child takes 60 us in all; only `abandoned` blocks for longer."""
+    """The ledger of one home. Recording a child takes 60 us in all; only `abandoned` blocks for longer.
+
+    `of` returns the same object again; making one reads /proc.
+    """
 
     def __init__(self, directory: Path) -> None:
         """Use `directory`, which all hosts of a home share and which is created when needed."""
@@ -102,6 +121,31 @@ class ChildLedger:
         # With the start time, so that a later process with this pid is another host.
         self._own = directory / f"{world()}.{me.pid}.{me.started}"
         self._has_failed = False
+        self._is_clock_right: bool | None = None
+        """Whether `clock` tells when children start; None: not compared yet."""
+
+    @classmethod
+    def of(cls, directory: str) -> "ChildLedger":
+        """Return this process's ledger in `directory`."""
+        return _ledger_of(directory, os.getpid())
+
+    def started(self, pid: int, what: str, since: int) -> ChildEntry:
+        """Record a child that was started after `clock()` was `since`. Fails no more than `open`.
+
+        Does not read /proc/PID/stat if the clock shows the same tick before and after the start: just after the start
+        that read waits until the kernel has loaded the program, which blocks the event loop for up to 1 ms.
+        """
+        now = clock()
+        entry = self.open()
+        is_sure = now == since and now > 0
+        if is_sure and self._is_clock_right:
+            entry.record(Identity(pid, now), what)
+            return entry
+        child = entry.started(pid, what)
+        # Compared once, because not every sandbox that has a /proc has the kernel's clock.
+        if is_sure and child is not None and self._is_clock_right is None:
+            self._is_clock_right = child.started == now
+        return entry
 
     def open(self) -> ChildEntry:
         """Return an entry for a child that is about to start. Never fails: a disk error is logged, once."""
@@ -174,6 +218,19 @@ class ChildLedger:
         except FileNotFoundError:
             make_private_dir(str(self._own))
             return os.open(path, flags, 0o600)
+
+
+def clock() -> int:
+    """Return the time in the unit of `Identity.started`; 0 where it cannot be told."""
+    if sys.platform != "linux":
+        return 0
+    return time.clock_gettime_ns(time.CLOCK_BOOTTIME) * _TICKS_PER_S // 1_000_000_000
+
+
+@functools.lru_cache(maxsize=16)
+def _ledger_of(directory: str, pid: int) -> ChildLedger:
+    del pid  # a process that was forked is another host
+    return ChildLedger(Path(directory))
 
 
 def _inside(directory: Path) -> list[Path]:
