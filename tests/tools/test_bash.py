@@ -75,6 +75,18 @@ async def test_a_system_without_bash_has_sh(call, tmp_path):
     assert body(text) == "[]\n" or "[exit 0]" in text
 
 
+async def test_the_shell_is_the_first_bash_on_the_path_that_can_be_run(call, tmp_path):
+    places = [tmp_path / name for name in ("no", "directory", "text", "wrapper")]
+    (places[1] / "bash").mkdir(parents=True)
+    for place in places[2:]:
+        place.mkdir()
+        (place / "bash").write_text("#!/bin/sh\necho wrapped")
+    (places[3] / "bash").chmod(0o755)
+    path = os.pathsep.join([*map(str, places), os.environ["PATH"]])
+    text, _ = await call("bash", {"command": "echo not wrapped"}, env={"PATH": path})
+    assert body(text) == "wrapped\n"
+
+
 async def test_output_is_shown_while_the_command_runs(call, cwd, shown):
     os.mkfifo(cwd / "go")
     async with asyncio.TaskGroup() as group:

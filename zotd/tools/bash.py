@@ -8,7 +8,6 @@ child ──bytes──> Progress   at most every PROGRESS_EVERY_S; of a flood o
 import asyncio
 import codecs
 import os
-import shutil
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -77,21 +76,26 @@ async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> 
     capture = Capture(Path(context.out_dir, f"{context.call_id}.txt"))
     progress = OutputProgress(context.progress)
 
+    spilling: asyncio.Task[None] | None = None
+
     def on_output(data: bytes) -> None:
+        nonlocal spilling
         capture.feed(data)
         progress.feed(data)
+        if capture.is_long and spilling is None:
+            spilling = group.create_task(capture.spill(child))
         if capture.is_behind:
             child.pause_output()
 
     started = time.monotonic()
     child = _start(command, context, on_output)
     async with asyncio.TaskGroup() as group:
-        # Writes in parallel with the command; the group waits until everything is on disk before the result is built.
-        group.create_task(capture.spill(child))
+        # Long output is written in parallel with the command; the group waits until all of it is on disk before the
+        # result is built.
         try:
             code = await _end_of(child, patience)
         finally:
-            # In both cases: without it, `spill` would wait for ever and keep the group open.
+            # In all cases: without it, `spill` would wait for ever and keep the group open.
             capture.end()
             progress.end()
     return CommandFinished(capture.text(), code, time.monotonic() - started)
@@ -123,12 +127,12 @@ async def _end_of(child: Child, patience: asyncio.Timeout) -> int | None:
 
 
 def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None]) -> Child:
-    path = context.env.get("PATH")
     # The session's PATH decides, not the daemon's: the sandbox recipe in docs/security.md replaces bash this way.
-    shell = shutil.which("bash", path=path) or shutil.which("sh", path=path) or "/bin/sh"
+    path = context.env.get("PATH")
+    shell = _found("bash", path) or _found("sh", path) or "/bin/sh"
     try:
         # Recorded, so that the next daemon can end the command if this one is killed.
-        ledger = ChildLedger(Path(context.ledger)) if context.ledger else None
+        ledger = ChildLedger.of(context.ledger) if context.ledger else None
         argv = [shell, "-c", command]
         child = spawn(argv, cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger)
     except OSError as error:
@@ -139,6 +143,16 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
     # Marks what the command starts as a descendant that may read only this session.
     descent.belongs(child.pid, (context.session,))
     return child
+
+
+def _found(name: str, path: str | None) -> str | None:
+    """Return what `shutil.which` returns, with a third of its system calls."""
+    path = os.environ.get("PATH", os.defpath) if path is None else path
+    for directory in path.split(os.pathsep) if path else ():
+        program = f"{directory}/{name}" if directory else name
+        if os.access(program, os.X_OK) and not Path(program).is_dir():
+            return program
+    return None
 
 
 def _shortened(command: str) -> str:
@@ -166,6 +180,11 @@ class Capture:
         self._more = asyncio.Event()
         self._has_ended = False
         self._file_error = ""
+
+    @property
+    def is_long(self) -> bool:
+        """The output does not fit into a result, so `spill` has to write it."""
+        return self._tail is not None
 
     @property
     def is_behind(self) -> bool:
