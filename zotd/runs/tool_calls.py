@@ -64,7 +64,7 @@ class ToolCalls:
         self._since: dict[str, float] = {}
         """When calls began to run, in seconds of the loop's clock."""
         self._cut: set[str] = set()
-        self._tasks: dict[str, asyncio.Task[ToolOutcome]] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
         self._questions: dict[str, asyncio.Task[GuardVerdict[dict[str, object]]]] = {}
 
     def expect(
@@ -167,11 +167,10 @@ class ToolCalls:
         now = asyncio.get_running_loop().time()
         for key in ids:
             self._since[key] = now
-            task = tasks.create_task(self._run(self._calls[key]), name=f"call {key}")
+            task = tasks.create_task(self._call(self._calls[key]), name=f"call {key}")
             self._tasks[key] = task
-            # The callback and not the task tells the outcome: a task that is cancelled before its first step
-            # never runs a line of its own.
-            task.add_done_callback(partial(self._tell, key))
+            # A task that is cancelled before its first step never runs a line of its own.
+            task.add_done_callback(partial(self._tell_cut, key))
 
     def running(self) -> list[RunningCall]:
         """The calls that run now, and for how long."""
@@ -226,6 +225,15 @@ class ToolCalls:
         tool = self._tools.get(call.name)
         return tool is not None and tool.replay is Replay.SAFE
 
+    async def _call(self, call: ToolCall) -> None:
+        outcome = ToolOutcome.error(ABORTED)
+        try:
+            outcome = await self._run(call)
+        finally:
+            # Told here and not when the task is done, which is an iteration of the event loop later.
+            del self._tasks[call.id]
+            self._ended(call.id, outcome)
+
     async def _run(self, call: ToolCall) -> ToolOutcome:
         if call.id in self._dropped:
             return ToolOutcome.error(NOT_RUN)
@@ -252,9 +260,9 @@ class ToolCalls:
         if self._questions.pop(key, None) is not None and not task.cancelled() and task.exception() is None:
             self._judged(key, task.result())
 
-    def _tell(self, key: str, task: asyncio.Task[ToolOutcome]) -> None:
-        del self._tasks[key]
-        self._ended(key, ToolOutcome.error(ABORTED) if task.cancelled() else task.result())
+    def _tell_cut(self, key: str, task: asyncio.Task[None]) -> None:
+        if task.cancelled() and self._tasks.pop(key, None) is not None:
+            self._ended(key, ToolOutcome.error(ABORTED))
 
 
 def operation_key(tool: Tool) -> str | None:
