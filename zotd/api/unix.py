@@ -35,6 +35,9 @@ PROBE_S = 0.2
 
 BACKLOG = 128
 
+READ_BYTES = 256 * 1024
+"""Most bytes of one read from a client."""
+
 HEARTBEAT_S = 15.0
 """Interval of heartbeats to attached clients, in seconds (`docs/protocol.md`)."""
 
@@ -208,6 +211,7 @@ class UnixServer:
         self._socket: Socket | None = None
         self._door: Door | None = None
         self._spare: int | None = None
+        self._buffer = memoryview(bytearray(READ_BYTES))
 
     def start(self, place: Socket) -> None:
         """Start to accept connections; the caller closes the socket after `close`."""
@@ -334,23 +338,33 @@ class UnixServer:
         self._context.spawn("a new connection", self._serve(peer))
 
     async def _serve(self, peer: socket.socket) -> None:
-        await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self), peer)
+        await asyncio.get_running_loop().connect_accepted_socket(lambda: _Wire(self, self._buffer), peer)
 
 
-class _Wire(asyncio.Protocol):
-    """Carries bytes between a transport and its connection."""
+class _Wire(asyncio.BufferedProtocol):
+    """Carries bytes between a transport and its connection.
 
-    def __init__(self, server: UnixServer) -> None:
+    Buffered: for each read, the transport of a plain protocol allocates 256 KiB, which the C library maps and unmaps
+    because of `malloc_tuning`; a ping took 0.089 ms instead of 0.071.
+    """
+
+    def __init__(self, server: UnixServer, buffer: memoryview) -> None:
+        """`buffer` is shared by all connections of the loop: it is empty again before the next one is read."""
         self._server = server
+        self._buffer = buffer
         self._connection: ServerConnection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._connection = self._server.accept(transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        del sizehint  # always -1
+        return self._buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
         if self._connection is not None:
-            self._connection.received(data)
+            self._connection.received(bytes(self._buffer[:nbytes]))
 
     def pause_writing(self) -> None:
         if self._connection is not None:
