@@ -176,6 +176,7 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int,
     finally:
         # With a copy of the write end open in this process, the output would never reach its end.
         os.close(writable)
-    descriptors.give_back(process.pid)
+    if descriptors.inherited is not None:
+        descriptors.give_back(process.pid)
     process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only `Child` waits for
     return process.pid, readable

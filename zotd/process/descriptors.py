@@ -19,12 +19,13 @@ commands and extensions."""
 
 log = logging.getLogger(__name__)
 
-_inherited: tuple[int, int] | None = None
+inherited: tuple[int, int] | None = None
+"""The limit before `raise_limit`; None if it has not changed, so that children have nothing to get back."""
 
 
 def raise_limit() -> None:
     """Raise the soft limit of this process to the hard limit. Call it once, before starting any child."""
-    global _inherited  # noqa: PLW0603  (a property of the process)
+    global inherited  # noqa: PLW0603  (a property of the process)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
     if soft == resource.RLIM_INFINITY or soft >= wanted:
@@ -34,15 +35,15 @@ def raise_limit() -> None:
     except (OSError, ValueError) as error:  # macOS has another limit below the hard one
         log.warning("the limit of open files stays at %d: %s", soft, error)
         return
-    _inherited = soft, hard
+    inherited = soft, hard
 
 
 def give_back(pid: int) -> None:
     """Restore the original limit for a child that was just started; does nothing if it has ended."""
-    if _inherited is None or sys.platform != "linux":
+    if inherited is None or sys.platform != "linux":
         return
     try:
-        resource.prlimit(pid, resource.RLIMIT_NOFILE, _inherited)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, inherited)
     except (OSError, ValueError):  # it has ended, or belongs to another user by now
         return
 

@@ -271,7 +271,8 @@ class Runner:
             self._sender.put_back(reply)
             sentence = f"{self._plan.settings.model} declined to answer; rephrase the prompt or use another model"
             return self._failed(send.attempt, ModelError(Failure.REFUSED, sentence))
-        self.pause.passed()
+        if "pause" in vars(self):  # else no request of this run has failed
+            self.pause.passed()
         content = reply.message()
         calls = [block for block in content if isinstance(block, ToolCall)]
         self._record_usage(reply)

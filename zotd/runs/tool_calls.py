@@ -226,13 +226,13 @@ class ToolCalls:
         return tool is not None and tool.replay is Replay.SAFE
 
     async def _call(self, call: ToolCall) -> None:
-        outcome = ToolOutcome.error(ABORTED)
+        # Told here and not when the task is done, which is an iteration of the event loop later.
         try:
             outcome = await self._run(call)
-        finally:
-            # Told here and not when the task is done, which is an iteration of the event loop later.
-            del self._tasks[call.id]
-            self._ended(call.id, outcome)
+        except asyncio.CancelledError:
+            self._tell(call.id, ToolOutcome.error(ABORTED))
+            raise
+        self._tell(call.id, outcome)
 
     async def _run(self, call: ToolCall) -> ToolOutcome:
         if call.id in self._dropped:
@@ -260,9 +260,13 @@ class ToolCalls:
         if self._questions.pop(key, None) is not None and not task.cancelled() and task.exception() is None:
             self._judged(key, task.result())
 
+    def _tell(self, key: str, outcome: ToolOutcome) -> None:
+        del self._tasks[key]
+        self._ended(key, outcome)
+
     def _tell_cut(self, key: str, task: asyncio.Task[None]) -> None:
-        if task.cancelled() and self._tasks.pop(key, None) is not None:
-            self._ended(key, ToolOutcome.error(ABORTED))
+        if task.cancelled() and key in self._tasks:
+            self._tell(key, ToolOutcome.error(ABORTED))
 
 
 def operation_key(tool: Tool) -> str | None:

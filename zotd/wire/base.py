@@ -44,7 +44,7 @@ def decode(data: bytes, kind: type[T]) -> T:
     except UnicodeDecodeError as error:
         raise BadFrameError(f"not UTF-8: {error.reason} (byte {error.start})") from error
     except msgspec.MsgspecError as error:
-        raise BadFrameError(_sentence(error)) from error
+        raise BadFrameError(sentence(error)) from error
 
 
 def convert(value: object, kind: type[T]) -> T:
@@ -52,10 +52,11 @@ def convert(value: object, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, decodable(kind))
     except (msgspec.MsgspecError, RecursionError) as error:
-        raise BadFrameError(_sentence(error)) from error
+        raise BadFrameError(sentence(error)) from error
 
 
-def _sentence(error: Exception) -> str:
+def sentence(error: Exception) -> str:
+    """What msgspec has against a value, as a sentence for the sender; names the offending field."""
     text = str(error)
     if isinstance(error, msgspec.ValidationError):
         return text[:1].lower() + text[1:].replace(" - at `$.", " in `").replace(" - at `$`", "")

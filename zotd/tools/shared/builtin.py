@@ -8,7 +8,8 @@ from typing import Generic, TypeVar
 import msgspec
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
-from zotd.wire.base import BadFrameError, convert
+from zotd.decodable import decodable
+from zotd.wire.base import sentence
 from zotd.wire.content import Text
 
 TEXT_BYTES = 50 * 1024
@@ -52,7 +53,7 @@ class BuiltinTool(Generic[A]):
         self.spec = ToolSpec(name, description, _schema(arguments))
         self.parallel = parallel
         self.replay = replay
-        self._arguments = arguments
+        self._arguments = decodable(arguments)
         self._work = work
 
     async def run(self, args: Mapping[str, object], context: ToolContext) -> ToolOutcome:
@@ -60,10 +61,11 @@ class BuiltinTool(Generic[A]):
         name = self.spec.name
         try:
             # Some models send null for every optional argument.
-            given = {key: value for key, value in args.items() if value is not None}
-            return await self._work(convert(given, self._arguments), context)
-        except BadFrameError as error:
-            return text_outcome(f"bad arguments of {name}: {error}", is_error=True)
+            given = msgspec.convert({key: value for key, value in args.items() if value is not None}, self._arguments)
+        except (msgspec.MsgspecError, RecursionError) as error:
+            return text_outcome(f"bad arguments of {name}: {sentence(error)}", is_error=True)
+        try:
+            return await self._work(given, context)
         except ToolError as error:
             return text_outcome(str(error), is_error=True)
         # JSON can carry half of a surrogate pair, but neither UTF-8 files nor paths can.
