@@ -41,6 +41,9 @@ class OutboxSubscriber:
         if self._is_live:
             self._tally.count(events=len(shown))
             self._outbox.write(data, frames=len(shown), session=self.session.id, last_seq=last_seq)
+            if any(isinstance(event, events.Done) for event in shown):
+                # Not at the end of the iteration: before that, an aborted run closes its request.
+                self._outbox.flush()
         elif any(isinstance(event, _REPLACES_LIVE) for event in shown):
             self._kept = LiveBatch()
 
