@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from benchmarks import (
     abort,
+    answers,
     archive,
     attach,
     bash,
@@ -39,6 +40,7 @@ MEASURES: Mapping[str, Measure] = {
     "steps": steps.measure,
     "bash": bash.measure,
     "abort": abort.measure,
+    "answers": answers.measure,
     "memory": memory.measure,
     "cold_start": cold_start.measure,
     "first_prompt": first_prompt.measure,

@@ -1,16 +1,18 @@
-"""Abort in the middle of a stream to `turn_end`; also while another client of the session reads nothing."""
+"""Abort in the middle of a stream to `turn_end`, also while another client reads nothing; and while `bash` runs."""
 
 import time
 from contextlib import closing
 
-from benchmarks import floors, rig
+from benchmarks import floors, model, rig
 from benchmarks.rig import Row, World
 from zotd.client.session import Session
-from zotd.wire.events import TextDelta, TurnEnd
+from zotd.wire.events import Done, TextDelta, ToolProgress, TurnEnd
 
 ROUNDS = 20
 
-TARGET_MS = 5.0
+TARGET_MS = 0.6
+
+STALLED_TARGET_MS = 5.0
 
 PLAN = "paced/500/100000/16"
 
@@ -23,28 +25,40 @@ stalled; less than what it is cut for (2 MiB more)."""
 
 
 async def measure() -> list[Row]:
-    """Two rows."""
+    """Three rows."""
     async with rig.world() as world, rig.bare(world.place) as bare:
         session = await world.session("anthropic", PLAN)
-        with closing(floors.Echo(bare)) as echo:
+        commanding = await world.session("anthropic", "once/wait")
+        with closing(floors.Echo(bare)) as line:
 
             async def trip() -> float:
-                return echo.trip()
+                return line.trip()
+
+            async def ended() -> float:
+                return floors.ended("bash", "-c", model.WAIT)
 
             taken = await rig.in_turns(
                 ROUNDS,
-                {"echo": trip, "alone": lambda: _abort(session), "stalled": lambda: _beside_stalled(world, session)},
+                {
+                    "echo": trip,
+                    "alone": lambda: _abort(session),
+                    "stalled": lambda: _beside_stalled(world, session),
+                    "ended": ended,
+                    "bash": lambda: _abort_bash(commanding),
+                },
             )
     ms = {name: rig.median(samples) * 1000 for name, samples in taken.items()}
-    names = {
-        "alone": "abort in mid-stream to `turn_end`",
-        "stalled": "the same, another client reads nothing",
-    }
-    target = f"<= {TARGET_MS:g} ms"
+    echo = ms["echo"], "echo over a Unix socket"
+    end = ms["ended"], "SIGTERM to the same command and wait"
     return [
-        Row(said, ms[name], "ms", ms["echo"], "echo over a Unix socket", target, ms[name] <= TARGET_MS)
-        for name, said in names.items()
+        _row("abort in mid-stream to `turn_end`", ms["alone"], echo, TARGET_MS),
+        _row("the same, another client reads nothing", ms["stalled"], echo, STALLED_TARGET_MS),
+        _row("abort while `bash` runs to `done`", ms["bash"], end, TARGET_MS),
     ]
+
+
+def _row(measure: str, ms: float, floor: tuple[float, str], target_ms: float) -> Row:
+    return Row(measure, ms, "ms", *floor, f"<= {target_ms:g} ms", ms <= target_ms)
 
 
 async def _abort(session: Session) -> float:
@@ -56,6 +70,18 @@ async def _abort(session: Session) -> float:
         if start and not taken and any(type(event) is TurnEnd for event in batch):
             taken = time.perf_counter() - start
         elif not start and seen >= BEFORE:
+            start = time.perf_counter()
+            await session.abort()
+    return taken
+
+
+async def _abort_bash(session: Session) -> float:
+    """Seconds from the abort of a command that has begun to the end of the run."""
+    start = taken = 0.0
+    async for batch in session.prompt_batches("go"):
+        if start and any(type(event) is Done for event in batch):
+            taken = time.perf_counter() - start
+        elif not start and any(type(event) is ToolProgress for event in batch):
             start = time.perf_counter()
             await session.abort()
     return taken

@@ -1,6 +1,7 @@
 """What nothing can be faster than on this machine, now: samples to put beside the daemon's."""
 
 import os
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -152,6 +153,22 @@ def spawn(*command: str, env: dict[str, str] | None = None) -> float:
     taken = time.perf_counter() - start
     if status:
         raise RuntimeError(f"{' '.join(command)} failed with status {status}")
+    return taken
+
+
+def ended(*command: str) -> float:
+    """Seconds from SIGTERM to the group of a program that has written something, to its end."""
+    readable, writable = os.pipe()
+    pid = os.posix_spawnp(
+        command[0], command, os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, writable, 1)], setpgroup=0
+    )
+    os.close(writable)
+    os.read(readable, 1)
+    start = time.perf_counter()
+    os.killpg(pid, signal.SIGTERM)
+    os.waitpid(pid, 0)
+    taken = time.perf_counter() - start
+    os.close(readable)
     return taken
 
 

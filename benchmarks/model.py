@@ -35,15 +35,19 @@ PROMPT = b'"role":"user"'
 
 ECHO = CallPart("echo", {"text": "x" * 100})
 
+WAIT = "echo begun; sleep 60"
+"""A command that runs until it is ended."""
+
 CALLS: Mapping[str, Sequence[CallPart]] = {
     "read": [CallPart("read", {"path": "note.txt"})],
     "bash": [CallPart("bash", {"command": "true"})],
+    "wait": [CallPart("bash", {"command": WAIT})],
     "echo": [ECHO],
     "echoes": [ECHO] * 32,
     "naps": [CallPart("nap", {})] * 4,
     "pair": [CallPart("steady", {}), CallPart("reloaded", {})] * 4,
 }
-"""Calls that one reply asks for. `read` and `bash` are zot's; the others belong to extensions of benchmarks."""
+"""Calls that one reply asks for. `read`, `bash` and `wait` are for zot's tools; the others belong to extensions of benchmarks."""
 
 NOTE = "remember the milk\n"
 """What callers of `read` put into `note.txt`."""
