@@ -44,7 +44,6 @@ class Launch:
 
 
 Action = turn.Action | Launch
-
 Report = Callable[[], Sequence[Action]]
 """What a task of the run found, told to the turn by the coroutine that owns it."""
 
