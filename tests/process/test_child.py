@@ -236,7 +236,9 @@ def test_a_ledger_whose_clock_is_not_the_kernels_asks_the_kernel(tmp_path):
     ledger = ChildLedger(tmp_path / "run" / "children")
     for _ in range(3):  # from the second time on the ledger knows about its clock
         ledger.started(os.getpid(), "not started now", clock())
-    assert {json.loads(one.read_text())["started"] for one in entries(tmp_path)} == {identify(os.getpid()).started}
+    me = identify(os.getpid())
+    assert me is not None
+    assert {json.loads(one.read_text())["started"] for one in entries(tmp_path)} == {me.started}
 
 
 async def test_a_command_that_cannot_start_is_not_in_the_ledger(tmp_path, output):
