@@ -89,7 +89,9 @@ async def test_an_extension_is_forked_and_is_a_child_of_the_daemon(workshop):
         pid, parent = map(int, text.split())
         assert parent == os.getpid()
         assert is_fork(pid)
-        assert KERNEL.status(pid).session == pid
+        status = KERNEL.status(pid)
+        assert status is not None
+        assert status.session == pid
         assert forks.extensions.pid != pid
 
 
@@ -109,7 +111,9 @@ async def test_the_host_of_python_modules_is_forked(workshop):
     directory = workshop.home / "extensions"
     (directory / "tools").mkdir(parents=True)
     (directory / "tools" / "pids.py").write_text("import os\nasync def run() -> str:\n    return str(os.getpid())\n")
-    found = Discovered([modules.tools_host([directory], cwd=workshop.cwd, python=None)])
+    tools_host = modules.tools_host([directory], cwd=workshop.cwd, python=None)
+    assert tools_host is not None
+    found = Discovered([tools_host])
 
     async with forking(workshop, find=lambda: found) as (host, _):
         _, pid = await run(host, "pids")
@@ -167,7 +171,9 @@ async def test_a_forked_extension_that_daemonizes_leaves_nothing(workshop):
             while not (directory / "away").exists() or not (directory / "away").read_text():
                 await run(host, "one_pid")
         away = int((directory / "away").read_text())
-        assert KERNEL.status(away).is_alive
+        running = KERNEL.status(away)
+        assert running is not None
+        assert running.is_alive
 
     status = KERNEL.status(away)
     assert status is None or not status.is_alive

@@ -59,9 +59,11 @@ class Rig:
 async def rigged(path: Path, env=ENV, *, serves=True, lasts=True):
     with orphans_adopted():
         async with asyncio.TaskGroup() as tasks:
-            forks = Forks(
-                env, lambda name, work: contained(tasks, name, work), ChildLedger(path / "ledger"), lasts=lasts
-            )
+
+            def spawn(name, work):
+                contained(tasks, name, work)
+
+            forks = Forks(env, spawn, ChildLedger(path / "ledger"), lasts=lasts)
             (path / "work").mkdir()
             rig = Rig(path / "work", forks)
             try:

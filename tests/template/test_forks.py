@@ -167,7 +167,11 @@ async def test_a_program_starts_without_free_descriptors_for_the_template(rig):
 
 async def test_what_a_fork_leaves_behind_is_found_by_its_mark(rig, tmp_path):
     async with asyncio.TaskGroup() as tasks:
-        reaper = OrphanReaper(tmp_path / "home", lambda name, work: contained(tasks, name, work))
+
+        def spawn(name, work):
+            contained(tasks, name, work)
+
+        reaper = OrphanReaper(tmp_path / "home", spawn)
         claim = reaper.claim("a test")
         script = rig.script(
             "import os, sys, time\n"
@@ -204,6 +208,7 @@ async def test_a_fork_ends_when_its_daemon_is_killed(tmp_path):
     daemon = await asyncio.create_subprocess_exec(
         sys.executable, "-c", program, str(tmp_path), str(script), stdout=subprocess.PIPE, cwd=ROOT, env=ENV
     )
+    assert daemon.stdout is not None
     is_forked, *pids = (await daemon.stdout.readline()).split()
     ends = [os.pidfd_open(int(pid)) for pid in pids]
     daemon.kill()
