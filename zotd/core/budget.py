@@ -230,8 +230,10 @@ def _larger(one: Tokens, other: Tokens) -> Tokens:
 
 def _tokens(block: Block) -> int:
     match block:
-        case Text(text) | Thinking(text):
+        case Text(text):
             return len(text) // CHARS_PER_TOKEN + 1
+        case Thinking(text, encrypted=encrypted):
+            return (len(text) + len(encrypted)) // CHARS_PER_TOKEN + 1
         case Image():
             return IMAGE_TOKENS
         case ToolCall(args=args):

@@ -2,7 +2,9 @@
 
 Providers translate a vendor's stream into `Part`s; everything after that is the same for all vendors.
 
-    RequestAccepted  (Text | Thinking | Signature | CallStart CallArgs* CallEnd | Counted)*  Stopped
+    RequestAccepted
+    (TextChunk* TextEnd? | ThinkingChunk* (Signature | Reasoning) | CallStart CallArgs* CallEnd | Counted)*
+    Stopped
 """
 
 from collections.abc import Callable, Iterable
@@ -35,6 +37,13 @@ class TextChunk(msgspec.Struct, frozen=True, gc=False):
     text: str
 
 
+class TextEnd(msgspec.Struct, frozen=True, gc=False):
+    """End of a text block, where the vendor needs more of it in the next request than its text; see `content.Text`."""
+
+    item: str = ""
+    phase: str = ""
+
+
 class ThinkingChunk(msgspec.Struct, frozen=True, gc=False):
     """A delta of a thinking block."""
 
@@ -48,11 +57,25 @@ class Signature(msgspec.Struct, frozen=True, gc=False):
     redacted: str = ""
 
 
+class Reasoning(msgspec.Struct, frozen=True):
+    """End of a thinking block that the vendor keeps to itself; see `content.Thinking`.
+
+    With a `summary`, the deltas before it were that summary.
+    """
+
+    item: str
+    encrypted: str
+    summary: list[str]
+    model: str
+
+
 class CallStart(msgspec.Struct, frozen=True, gc=False):
     """A tool call begins; `index` is the vendor's number of the call within the reply."""
 
     index: int
     name: str
+    item: str = ""
+    """As in `content.ToolCall`."""
 
 
 class CallArgs(msgspec.Struct, frozen=True, gc=False):
@@ -80,7 +103,19 @@ class Stopped(msgspec.Struct, frozen=True, gc=False):
     reason: str
 
 
-Part = RequestAccepted | TextChunk | ThinkingChunk | Signature | CallStart | CallArgs | CallEnd | Counted | Stopped
+Part = (
+    RequestAccepted
+    | TextChunk
+    | TextEnd
+    | ThinkingChunk
+    | Signature
+    | Reasoning
+    | CallStart
+    | CallArgs
+    | CallEnd
+    | Counted
+    | Stopped
+)
 
 
 class PartialCall(msgspec.Struct):
@@ -89,6 +124,7 @@ class PartialCall(msgspec.Struct):
     id: str
     name: str
     args: list[str]
+    item: str = ""
     ended: bool = False
 
 
@@ -104,7 +140,8 @@ class Assembler:
         """
         self._session = session
         self._new_call_id = new_call_id
-        self._blocks: list[list[str] | content.Thinking | PartialCall] = []
+        self._blocks: list[list[str] | content.Text | content.Thinking | PartialCall] = []
+        """A list is a text that is still arriving."""
         self._thinking: list[str] = []
         self._calls: dict[int, PartialCall] = {}
         self._size = 0
@@ -136,14 +173,12 @@ class Assembler:
                 self._thinking.append(text)
                 if self._session is not None:  # clients of the original's stdio protocol do not know this event
                     shown.append(events.ThinkingDelta(text, session=self._session))
-            case Signature(signature, redacted):
-                self._size += len(signature) + len(redacted)
-                self._blocks.append(content.Thinking("".join(self._thinking), signature, redacted))
-                self._thinking.clear()
-            case CallStart(index, name):
+            case Signature() | Reasoning() | TextEnd():
+                self._end_block(part)
+            case CallStart(index, name, item):
                 self._size += len(name)
                 # A vendor may use an index again; later parts then belong to the newer call.
-                call = self._calls[index] = PartialCall(self._new_call_id(), name, [])
+                call = self._calls[index] = PartialCall(self._new_call_id(), name, [], item)
                 self._blocks.append(call)
                 shown.append(events.ToolUseStart(call.id, name, session=self._session))
             case CallArgs(index, text):
@@ -162,9 +197,30 @@ class Assembler:
             case RequestAccepted() | TextChunk():
                 pass
 
+    def _end_block(self, part: Signature | Reasoning | TextEnd) -> None:
+        match part:
+            case Signature(signature, redacted):
+                self._size += len(signature) + len(redacted)
+                self._blocks.append(content.Thinking("".join(self._thinking), signature, redacted))
+                self._thinking.clear()
+            case Reasoning(item, encrypted, summary, model):
+                self._size += len(encrypted)
+                text = "" if summary else "".join(self._thinking)
+                self._blocks.append(
+                    content.Thinking(text, item=item, encrypted=encrypted, summary=summary, model=model)
+                )
+                self._thinking.clear()
+            case TextEnd(item, phase):
+                if self._blocks and isinstance(last := self._blocks[-1], list):
+                    self._blocks[-1] = content.Text("".join(last), item, phase)
+
     def text(self) -> str:
         """Return the text received so far, without other blocks."""
-        return "".join("".join(block) for block in self._blocks if isinstance(block, list))
+        return "".join(
+            "".join(block) if isinstance(block, list) else block.text
+            for block in self._blocks
+            if isinstance(block, list | content.Text)
+        )
 
     def length(self) -> int:
         """Return the number of characters so far, in blocks of every kind."""
@@ -200,12 +256,12 @@ class Assembler:
         for block in self._blocks:
             if isinstance(block, list):
                 blocks.append(content.Text("".join(block)))
-            elif isinstance(block, content.Thinking):
+            elif isinstance(block, content.Text | content.Thinking):
                 blocks.append(block)
             elif block.ended:
                 args = parse_args(block)
                 if args is not None or whole:
-                    blocks.append(content.ToolCall(block.id, block.name, args or {}))
+                    blocks.append(content.ToolCall(block.id, block.name, args or {}, block.item))
         return blocks
 
     def broken_calls(self) -> frozenset[str]:

@@ -231,6 +231,8 @@ class ModelInfo(Frozen, frozen=True, omit_defaults=False):
     """Example calls are put in front of the transcript, because the model is too small to call tools without them."""
     ready: bool = True
     """Whether its API key, or whatever else it needs, is available."""
+    api: str | None = None
+    """The only API in which the vendor serves it (`responses`); null: the vendor's usual one."""
 
 
 class Models(Frozen, frozen=True):

@@ -4,6 +4,8 @@ The transcript keeps everything that a model needs (image data, signed thinking)
 clients get: images as byte counts, no thinking.
 """
 
+import msgspec
+
 from zotd.wire.base import Frozen
 
 
@@ -11,6 +13,10 @@ class Text(Frozen, tag_field="type", tag="text", frozen=True):
     """Plain text."""
 
     text: str
+    item: str = ""
+    """The vendor's id of the item that this text was; kept with the reasoning beside it, never sent to clients."""
+    phase: str = ""
+    """What the vendor says the text is for (`commentary`, `final_answer`); sent back to it, never to clients."""
 
 
 class Image(Frozen, tag_field="type", tag="image", frozen=True):
@@ -27,8 +33,17 @@ class Thinking(Frozen, tag_field="type", tag="thinking", frozen=True):
     """A model's reasoning; kept because the vendor requires it in later requests, and never sent to clients."""
 
     text: str
+    """What it thought; empty if the vendor shows a summary only."""
     signature: str = ""
     redacted: str = ""
+    item: str = ""
+    """Id of OpenAI's reasoning item."""
+    encrypted: str = ""
+    """The reasoning itself, which only the vendor can read. Only the model that wrote it takes it back: see `model`."""
+    summary: list[str] = msgspec.field(default_factory=list)
+    """The vendor's summary of `encrypted`, in its parts."""
+    model: str = ""
+    """Vendor and model that wrote `encrypted`, for example `openai/gpt-5.6-sol`."""
 
 
 class ToolCall(Frozen, tag_field="type", tag="tool_call", frozen=True):
@@ -37,6 +52,8 @@ class ToolCall(Frozen, tag_field="type", tag="tool_call", frozen=True):
     id: str
     name: str
     args: dict[str, object]
+    item: str = ""
+    """As in `Text`."""
 
 
 class ToolResult(Frozen, tag_field="type", tag="tool_result", frozen=True):
@@ -111,7 +128,7 @@ def visible(content: list[Block]) -> list[Block]:
     shown: list[Block] = []
     for block in content:
         if isinstance(block, Text):
-            shown.append(block)
+            shown.append(Text(block.text) if block.item or block.phase else block)
         elif not isinstance(block, Thinking):
             shown.append(_without_data(block))
     return shown
@@ -120,6 +137,8 @@ def visible(content: list[Block]) -> list[Block]:
 def _without_data(block: Block) -> Block:
     if isinstance(block, Image):  # clients can request the data with `get_messages`
         return Image(block.mime_type, block.bytes)
+    if isinstance(block, ToolCall) and block.item:
+        return ToolCall(block.id, block.name, block.args)
     if isinstance(block, ToolResult):
         shown = [Image(b.mime_type, b.bytes) if isinstance(b, Image) else b for b in block.content]
         return ToolResult(block.call_id, block.is_error, shown)

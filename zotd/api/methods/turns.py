@@ -156,8 +156,10 @@ def _least_bytes(message: Message) -> int:
     size = 0
     while blocks:
         match blocks.pop():
-            case Text(text=text) | Thinking(text=text):
+            case Text(text=text):
                 size += len(text)
+            case Thinking(text=text, encrypted=encrypted):
+                size += len(text) + len(encrypted)
             case Image(data=data):
                 size += len(data)
             case ToolResult(content=content):
