@@ -11,11 +11,13 @@ import openai
 import pytest
 from anthropic.types import RawMessageStreamEvent
 from openai.types.chat import ChatCompletionChunk
-from pydantic import TypeAdapter
+from openai.types.responses import ResponseStreamEvent
+from pydantic import BaseModel, TypeAdapter
 
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
-from zotd.testing.script import CallPart, Refusal, ScriptedReply, StreamError, TextPart, ThinkingPart
+from zotd.testing.responses_dialect import Responses
+from zotd.testing.script import CallPart, DeclinedPart, Refusal, ScriptedReply, StreamError, TextPart, ThinkingPart
 from zotd.wire.content import Tokens
 
 REPLY = ScriptedReply(
@@ -85,6 +87,94 @@ async def test_every_chunk_is_one_of_openais_type(completions):
     calls = [call for delta in deltas for call in delta["tool_calls"] or []]
     assert "".join(call["function"]["arguments"] for call in calls if call["index"] == 1) == '{"path": "b"}'
     assert chunks[-1]["usage"]["prompt_tokens"] == 9
+
+
+@pytest.fixture
+async def responses():
+    clients = []
+
+    def client(server):
+        clients.append(openai.AsyncOpenAI(api_key="k", base_url=server.openai_url, max_retries=0))
+        return clients[-1].responses
+
+    yield client
+    for one in clients:
+        await one.close()
+
+
+async def test_openais_sdk_assembles_the_response_of_the_script(responses):
+    async with ModelServer([REPLY]) as server, responses(server).stream(model="m", input="go") as stream:
+        response = await stream.get_final_response()
+    reasoning, text, first, second = response.output
+    assert (reasoning.summary[0].text, reasoning.encrypted_content) == ("hm", "signed")
+    assert text.content[0].text == "Let me look."
+    assert [json.loads(call.arguments) for call in (first, second)] == [{"path": "a"}, {"path": "b"}]
+    usage = response.usage
+    assert (response.status, usage.input_tokens, usage.input_tokens_details.cached_tokens) == ("completed", 9, 2)
+
+
+def extras(value):
+    """Fields that the SDK's types do not have."""
+    if isinstance(value, BaseModel):
+        return [*(value.model_extra or ()), *(found for _, inner in value for found in extras(inner))]
+    return [found for inner in value for found in extras(inner)] if isinstance(value, list) else []
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        REPLY,
+        ScriptedReply([ThinkingPart([]), DeclinedPart(["I can", "not."])]),
+        ScriptedReply([TextPart(["On"])], stop="length"),
+        ScriptedReply([TextPart(["On"])], stop="refusal"),
+        ScriptedReply([CallPart("read", {"path": "a"})], stop="length"),
+        ScriptedReply([TextPart(["On"]), StreamError()]),
+        ScriptedReply([TextPart(["On"]), StreamError(kind="server_error", fails=True)]),
+        ScriptedReply([]),
+    ],
+    ids=["calls", "declined", "length", "filtered", "cut call", "error", "failed", "empty"],
+)
+def test_every_event_is_one_of_openais_types(reply):
+    kind = TypeAdapter(ResponseStreamEvent)
+    numbers = []
+    for piece in Responses().pieces(reply, "gpt-5.6-sol"):
+        name, _, data = piece.removesuffix(b"\n\n").partition(b"\ndata: ")
+        event = kind.validate_json(data, strict=True)
+        assert name == b"event: " + event.type.encode()
+        assert type(event).model_fields["type"].annotation.__args__ == (event.type,)
+        assert extras(event) == []
+        numbers.append(event.sequence_number)
+    assert numbers == list(range(len(numbers)))
+
+
+SAID = {"type": "message", "role": "assistant", "content": [], "id": "msg_t_1_after_0"}
+THOUGHT = {"type": "reasoning", "id": "rs_t_0", "summary": [], "encrypted_content": "e"}
+CALL = {"type": "function_call", "call_id": "c", "name": "read", "arguments": "{}"}
+OUTPUT = {"type": "function_call_output", "call_id": "c", "output": ""}
+
+
+@pytest.mark.parametrize(
+    ("items", "words"),
+    [
+        ([], "must be provided"),
+        ([USER, CALL], "No tool output found for function call c"),
+        ([USER, OUTPUT], "No tool call found"),
+        ([USER, CALL, OUTPUT, OUTPUT], "No tool call found"),
+        ([USER, THOUGHT], "without its required following item"),
+        ([USER, THOUGHT, USER], "without its required following item"),
+        ([USER, {**THOUGHT, "encrypted_content": None}, SAID], "Items are not persisted"),
+        ([USER, SAID], "without its required 'reasoning' item: 'rs_t_0'"),
+        ([USER, THOUGHT, SAID, THOUGHT, CALL, OUTPUT], None),
+    ],
+)
+async def test_a_response_is_refused_as_the_vendor_does(responses, items, words):
+    async with ModelServer([script.text("ok")]) as server:
+        asked = responses(server).create(model="m", input=items, stream=True)
+        if words is None:
+            await (await asked).close()
+            return
+        with pytest.raises(openai.BadRequestError, match=words):
+            await asked
 
 
 async def test_errors_are_those_that_the_sdks_know(messages, completions):

@@ -1,4 +1,4 @@
-"""Scripted replies in the words of two APIs: Anthropic Messages and OpenAI Chat Completions, as server-sent events.
+"""Scripted replies in the words of Anthropic Messages and OpenAI Chat Completions, as server-sent events.
 
 A dialect turns a `script.ScriptedReply` into pieces: bytes to send, and waits. It also judges a request's history the way
 the vendor does, so that a transcript which the real API would refuse is refused here.
@@ -8,7 +8,18 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
-from zotd.testing.script import CallPart, Cut, Gate, Hang, Refusal, ScriptedReply, StreamError, TextPart, ThinkingPart
+from zotd.testing.script import (
+    CallPart,
+    Cut,
+    DeclinedPart,
+    Gate,
+    Hang,
+    Refusal,
+    ScriptedReply,
+    StreamError,
+    TextPart,
+    ThinkingPart,
+)
 
 Json = dict[str, object]
 Piece = bytes | Gate | Hang | Cut
@@ -62,7 +73,7 @@ class Anthropic:
             "usage": counts,
         }
         if not isinstance(reply.steps[0] if reply.steps else None, Hang):
-            yield _event({"type": "message_start", "message": message})
+            yield event({"type": "message_start", "message": message})
         for index, step in enumerate(reply.steps):
             match step:
                 case Hang() | Cut() | Gate():
@@ -70,14 +81,15 @@ class Anthropic:
                     if not isinstance(step, Gate):
                         return
                 case StreamError(text, kind):
-                    yield _event({"type": "error", "error": {"type": kind, "message": text}})
+                    yield event({"type": "error", "error": {"type": kind, "message": text}})
                     return
+                case DeclinedPart(deltas):
+                    yield from self._block(TextPart(deltas), index, ends=reply.ends(index))
                 case TextPart() | ThinkingPart() | CallPart():
-                    is_cut = isinstance(_after(reply, index), Cut)
-                    yield from self._block(step, index, ends=not is_cut and not _is_broken_off(reply, index))
+                    yield from self._block(step, index, ends=reply.ends(index))
         delta = {"stop_reason": self._STOPS.get(reply.stop_reason, reply.stop_reason), "stop_sequence": None}
-        yield _event({"type": "message_delta", "delta": delta, "usage": {"output_tokens": usage.output}})
-        yield _event({"type": "message_stop"})
+        yield event({"type": "message_delta", "delta": delta, "usage": {"output_tokens": usage.output}})
+        yield event({"type": "message_stop"})
 
     def refusal(self, refusal: Refusal) -> Json:
         """As `Dialect.refusal`."""
@@ -106,11 +118,11 @@ class Anthropic:
         start, pieces = self._block_parts(step, index)
         if not ends:
             pieces = pieces[:-1] or pieces
-        yield _event({"type": "content_block_start", "index": index, "content_block": start})
+        yield event({"type": "content_block_start", "index": index, "content_block": start})
         for piece in pieces:
-            yield _event({"type": "content_block_delta", "index": index, "delta": piece})
+            yield event({"type": "content_block_delta", "index": index, "delta": piece})
         if ends:
-            yield _event({"type": "content_block_stop", "index": index})
+            yield event({"type": "content_block_stop", "index": index})
 
     def _block_parts(self, step: TextPart | ThinkingPart | CallPart, index: int) -> tuple[Json, list[Json]]:
         """How a block starts, and its deltas."""
@@ -123,7 +135,7 @@ class Anthropic:
                 return {"type": "thinking", "thinking": "", "signature": ""}, pieces
             case CallPart(name):
                 start: Json = {"type": "tool_use", "id": f"toolu_{index}", "name": name, "input": {}}
-                return start, [{"type": "input_json_delta", "partial_json": part} for part in _argument_pieces(step)]
+                return start, [{"type": "input_json_delta", "partial_json": part} for part in step.argument_pieces]
 
 
 class OpenAI:
@@ -148,17 +160,19 @@ class OpenAI:
                     if not isinstance(step, Gate):
                         return
                 case StreamError(text, kind):
-                    yield b"data: " + _json({"error": {"message": text, "type": kind, "code": None}}) + b"\n\n"
+                    yield b"data: " + json_bytes({"error": {"message": text, "type": kind, "code": None}}) + b"\n\n"
                     return
                 case TextPart(deltas):
                     yield from (_chunk(model, {"content": delta}) for delta in deltas)
                 case ThinkingPart(deltas):
                     yield from (_chunk(model, {"reasoning_content": delta}) for delta in deltas)
+                case DeclinedPart(deltas):
+                    yield from (_chunk(model, {"refusal": delta}) for delta in deltas)
                 case CallPart():
-                    ends = not isinstance(_after(reply, index), Cut) and not _is_broken_off(reply, index)
-                    yield from self._call(step, number, model, ends=ends)
+                    yield from self._call(step, number, model, ends=reply.ends(index))
                     number += 1
-        yield _chunk(model, {}, finish=self._STOPS.get(reply.stop_reason, reply.stop_reason))
+        declined = any(isinstance(step, DeclinedPart) for step in reply.steps)  # in words: the reply itself is whole
+        yield _chunk(model, {}, finish="stop" if declined else self._STOPS.get(reply.stop_reason, reply.stop_reason))
         usage = reply.usage
         read = usage.input + usage.cache_read
         counts = {
@@ -193,25 +207,9 @@ class OpenAI:
     def _call(self, call: CallPart, number: int, model: str, *, ends: bool) -> Iterator[bytes]:
         head = {"index": number, "id": f"call_{number}", "type": "function"}
         yield _chunk(model, {"tool_calls": [{**head, "function": {"name": call.name, "arguments": ""}}]})
-        pieces = _argument_pieces(call)
+        pieces = call.argument_pieces
         for piece in pieces if ends else pieces[:-1] or pieces:
             yield _chunk(model, {"tool_calls": [{"index": number, "function": {"arguments": piece}}]})
-
-
-def _after(reply: ScriptedReply, index: int) -> object:
-    return reply.steps[index + 1] if index + 1 < len(reply.steps) else None
-
-
-def _is_broken_off(reply: ScriptedReply, index: int) -> bool:
-    """The last call of a reply that ran out of tokens has no end."""
-    is_last_call = isinstance(reply.steps[index], CallPart) and index == len(reply.steps) - 1
-    return is_last_call and reply.stop_reason == "length"
-
-
-def _argument_pieces(call: CallPart) -> list[str]:
-    whole = json.dumps(call.args) if call.raw is None else call.raw
-    size = max(1, -(-len(whole) // call.pieces))
-    return [whole[start : start + size] for start in range(0, len(whole), size)] or [""]
 
 
 def _messages(body: Json) -> Sequence[Json]:
@@ -236,12 +234,14 @@ def _chunk(model: str, delta: Json | None, *, finish: str | None = None, usage: 
         "choices": choices,
         "usage": usage,
     }
-    return b"data: " + _json(body) + b"\n\n"
+    return b"data: " + json_bytes(body) + b"\n\n"
 
 
-def _event(body: Json) -> bytes:
-    return b"event: " + str(body["type"]).encode() + b"\ndata: " + _json(body) + b"\n\n"
+def event(body: Json) -> bytes:
+    """A server-sent event that is named after its type."""
+    return b"event: " + str(body["type"]).encode() + b"\ndata: " + json_bytes(body) + b"\n\n"
 
 
-def _json(body: Json) -> bytes:
+def json_bytes(body: Json) -> bytes:
+    """The body as the vendors write it."""
     return json.dumps(body, separators=(",", ":")).encode()

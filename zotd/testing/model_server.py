@@ -1,4 +1,4 @@
-"""A model that says what a script tells it, over real HTTP: Anthropic Messages and OpenAI Chat Completions.
+"""A model that says what a script tells it, over real HTTP: Anthropic Messages, OpenAI Chat Completions and Responses.
 
     async with ModelServer([calls(Call("read", {"path": "a"})), text("done")]) as server:
         ...                                                   # provider anthropic or openai, base_url=server.url
@@ -22,9 +22,14 @@ from aiohttp import web
 
 from zotd.testing import script
 from zotd.testing.dialects import Anthropic, Dialect, Json, OpenAI
+from zotd.testing.responses_dialect import Responses
 from zotd.testing.script import Answer, Cut, Gate, Hang, Refusal, ScriptedReply
 
-DIALECTS: Mapping[str, Dialect] = {"/messages": Anthropic(), "/chat/completions": OpenAI()}
+DIALECTS: Mapping[str, Dialect] = {
+    "/messages": Anthropic(),
+    "/chat/completions": OpenAI(),
+    "/responses": Responses(),
+}
 """By the end of the path, so that any prefix will do."""
 
 CLOSE_S = 1.0
@@ -44,7 +49,7 @@ class Received:
     @property
     def messages(self) -> list[Json]:
         """Its history, in the vendor's words."""
-        return cast("list[Json]", self.body["messages"])
+        return cast("list[Json]", self.body["messages" if "messages" in self.body else "input"])
 
 
 Script = Iterable[Answer] | Callable[[Received], Answer]

@@ -11,6 +11,7 @@ The same as JSON (for `python -m zotd.testing.model_server SCRIPT.json`): a list
 """
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 
 import msgspec
@@ -25,10 +26,19 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
 
 
 class ThinkingPart(msgspec.Struct, frozen=True, tag="thinking"):
-    """Reasoning; on Anthropic's API signed, on OpenAI's `reasoning_content`."""
+    """Reasoning: in Anthropic's Messages signed, in Chat Completions `reasoning_content`.
+
+    In OpenAI's Responses the deltas are those of a summary, and the signature stands for the encrypted content.
+    """
 
     deltas: Sequence[str]
     signature: str = "signed"
+
+
+class DeclinedPart(msgspec.Struct, frozen=True, tag="declined"):
+    """The model declines to answer, in these words: OpenAI's `refusal`; in Anthropic's Messages a text."""
+
+    deltas: Sequence[str]
 
 
 class CallPart(msgspec.Struct, frozen=True, tag="call"):
@@ -38,6 +48,13 @@ class CallPart(msgspec.Struct, frozen=True, tag="call"):
     args: Mapping[str, object] = {}
     raw: str | None = None
     pieces: int = 2
+
+    @property
+    def argument_pieces(self) -> list[str]:
+        """Its arguments as JSON text, delta by delta."""
+        whole = json.dumps(self.args) if self.raw is None else self.raw
+        size = max(1, -(-len(whole) // self.pieces))
+        return [whole[start : start + size] for start in range(0, len(whole), size)] or [""]
 
 
 class Hang(msgspec.Struct, frozen=True, tag="hang"):
@@ -53,6 +70,8 @@ class StreamError(msgspec.Struct, frozen=True, tag="fault"):
 
     message: str = "Overloaded"
     kind: str = "overloaded_error"
+    fails: bool = False
+    """In OpenAI's Responses: the event is `response.failed` instead of `error`."""
 
 
 class Gate(msgspec.Struct, frozen=True, tag="gate"):
@@ -61,7 +80,7 @@ class Gate(msgspec.Struct, frozen=True, tag="gate"):
     event: asyncio.Event
 
 
-Step = TextPart | ThinkingPart | CallPart | Hang | Cut | StreamError | Gate
+Step = TextPart | ThinkingPart | DeclinedPart | CallPart | Hang | Cut | StreamError | Gate
 
 
 class ScriptedReply(msgspec.Struct, frozen=True):
@@ -77,7 +96,15 @@ class ScriptedReply(msgspec.Struct, frozen=True):
     @property
     def stop_reason(self) -> str:
         """Why it ends."""
+        if self.stop is None and any(isinstance(step, DeclinedPart) for step in self.steps):
+            return "refusal"
         return self.stop or ("tool_use" if any(isinstance(step, CallPart) for step in self.steps) else "end_turn")
+
+    def ends(self, index: int) -> bool:
+        """Whether that step is whole: not before a `Cut`, nor the last call of a reply that ran out of tokens."""
+        after = self.steps[index + 1] if index + 1 < len(self.steps) else None
+        is_last_call = after is None and isinstance(self.steps[index], CallPart)
+        return not isinstance(after, Cut) and not (is_last_call and self.stop_reason == "length")
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -104,7 +131,7 @@ def calls(*wanted: CallPart, before: str = "") -> ScriptedReply:
 
 
 class _StoredReply(msgspec.Struct, frozen=True):
-    steps: Sequence[TextPart | ThinkingPart | CallPart | Hang | Cut | StreamError] = ()
+    steps: Sequence[TextPart | ThinkingPart | DeclinedPart | CallPart | Hang | Cut | StreamError] = ()
     stop: str | None = None
     usage: Tokens = Tokens(input=10, output=5)
     joined: bool = False
