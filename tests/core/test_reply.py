@@ -13,9 +13,11 @@ from zotd.core.reply import (
     CallEnd,
     CallStart,
     Counted,
+    Reasoning,
     RequestAccepted,
     Signature,
     Stopped,
+    TextEnd,
     ThinkingChunk,
 )
 from zotd.wire import content, events
@@ -76,6 +78,20 @@ def test_an_empty_reply_is_an_empty_message():
 
 def test_on_stdio_events_carry_no_session():
     assert assembler().feed([text("x")]) == [events.TextDelta("x")]
+
+
+def test_texts_that_the_vendor_keeps_apart_stay_apart():
+    made = fed(text("I "), text("look."), TextEnd("m_1", "commentary"), text("Yes"), TextEnd("m_2"), text("."))
+    assert made.message() == [
+        content.Text("I look.", "m_1", "commentary"),
+        content.Text("Yes", "m_2"),
+        content.Text("."),
+    ]
+    assert made.text() == "I look.Yes."
+
+
+def test_the_end_of_a_text_that_never_began_is_nothing():
+    assert fed(TextEnd("m_1"), *call(0, "read", "{}"), TextEnd("m_2")).message() == [ToolCall("c_1", "read", {})]
 
 
 # --- calls ----------------------------------------------------------------------------------------------------
@@ -182,6 +198,13 @@ def test_every_block_of_thinking_has_its_own_signature():
 
 def test_redacted_thinking_is_kept_unchanged():
     assert fed(Signature(redacted="opaque")).message() == [content.Thinking("", "", "opaque")]
+
+
+@pytest.mark.parametrize(("summary", "text"), [(["let me see"], ""), ([], "let me see")])
+def test_encrypted_reasoning_keeps_its_summary_apart_from_its_text(summary, text):
+    made = fed(ThinkingChunk("let "), ThinkingChunk("me see"), Reasoning("r_1", "opaque", summary, "openai/m"))
+    assert made.message() == [content.Thinking(text, item="r_1", encrypted="opaque", summary=summary, model="openai/m")]
+    assert made.length() == len("let me see") + len("opaque")
 
 
 def test_cut_thinking_is_omitted_because_vendors_require_a_signature():

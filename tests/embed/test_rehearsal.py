@@ -8,7 +8,6 @@ import pytest
 
 from zotd.embed import rehearsal
 from zotd.embed.runtime import Runtime
-from zotd.providers.connect import APIS
 
 
 @pytest.fixture
@@ -26,11 +25,13 @@ def events(monkeypatch):
     return found
 
 
-def test_a_rehearsal_gets_a_reply_of_each_api_and_leaves_nothing(events, tmp_path, monkeypatch, caplog):
+def test_a_rehearsal_gets_a_reply_through_each_sdk_and_leaves_nothing(events, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = threading.enumerate(), set(Path("/proc/self/fd").iterdir())
     rehearsal.rehearse()
-    assert [event.delta for event in events if type(event).__name__ == "TextDelta"] == ["ready"] * len(APIS)
+    assert [event.delta for event in events if type(event).__name__ == "TextDelta"] == ["ready"] * len(
+        rehearsal.REPLIES
+    )
     assert caplog.messages == []
     assert (threading.enumerate(), set(Path("/proc/self/fd").iterdir())) == before
     assert not psutil.Process().net_connections()
@@ -40,4 +41,4 @@ def test_a_rehearsal_gets_a_reply_of_each_api_and_leaves_nothing(events, tmp_pat
 def test_a_rehearsal_that_fails_is_logged_and_raises_nothing(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "none"))
     rehearsal.rehearse()
-    assert len(caplog.messages) == len(APIS)
+    assert len(caplog.messages) == len(rehearsal.REPLIES)

@@ -15,7 +15,8 @@ from zotd.wire.content import Message, Text
 
 READ = ToolSpec("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 
-VENDORS = ["anthropic", "openai"]
+DIALECTS = ["anthropic", "openai", "responses"]
+"""The model APIs, by the name that `connect.APIS` gives them."""
 
 
 @pytest.fixture
@@ -28,9 +29,16 @@ async def providers():
 @pytest.fixture
 def connect(providers):
     def to(server, vendor, model="a-model", **choice):
-        return providers.connect(ModelChoice(vendor, model, api_key="sk-test", base_url=server.url, **choice))
+        return providers.connect(chosen(vendor, model, api_key="sk-test", base_url=server.url, **choice))
 
     return to
+
+
+def chosen(vendor, model, **fields):
+    """The choice of a model; `responses` for a vendor is OpenAI in that API."""
+    if vendor == "responses":
+        return ModelChoice("openai", model, api="responses", **fields)
+    return ModelChoice(vendor, model, **fields)
 
 
 def user(text):

@@ -8,9 +8,11 @@ import sys
 import pytest
 from genai_prices import Usage
 from genai_prices.data_snapshot import get_snapshot
+from msgspec.structs import replace
 
 from zotd.core.budget import FREE, Rates
 from zotd.providers.catalog import Catalog, Overlay, newest_first, prices
+from zotd.providers.catalog.wishes import unmet
 from zotd.providers.connect import APIS
 from zotd.wire.content import Tokens
 
@@ -55,6 +57,43 @@ def test_models_are_those_to_talk_to(catalog):
     ids = {model.id for model in catalog.models("openai")}
     assert {"gpt-4o", "o3"} <= ids
     assert not {id_ for id_ in ids if "embed" in id_ or "whisper" in id_ or "image" in id_}
+
+
+def test_models_that_answer_in_one_api_only_are_listed_with_it(catalog):
+    needed = {model.id: model.api for model in catalog.models("openai")}
+    for model in ("gpt-5-pro", "gpt-5.5-pro", "o3-pro", "gpt-5.3-codex", "codex-mini"):
+        assert needed[model] == "responses"
+        assert catalog.find("openai", model).reasoning
+    assert (needed["gpt-5.6-sol"], needed["gpt-4o"]) == (None, None)
+    assert catalog.assumed("openai", "gpt-9-pro").api == "responses"
+    assert catalog.assumed("openrouter", "gpt-5-pro").api is None
+
+
+@pytest.mark.parametrize(
+    ("vendor", "api", "model", "reasoning", "tools", "words"),
+    [
+        ("openai", "responses", "gpt-5.6-sol", "high", True, None),
+        ("openai", "openai", "gpt-5.6-sol", "off", True, None),
+        ("openai", "openai", "gpt-5.6-sol", "high", False, None),
+        ("openai", "openai", "gpt-5.6-sol", "high", True, 'set providers.openai.api = "responses" in config.toml'),
+        ("openai", "openai", "o3", "high", True, None),
+        ("openai", "responses", "gpt-4o", "low", True, "gpt-4o is not known to reason, so reasoning low has no effect"),
+        ("anthropic", "anthropic", "claude-2", "low", True, "is not known to reason"),
+        (
+            "deepseek",
+            "openai",
+            "deepseek-v4-pro",
+            "low",
+            True,
+            "DeepSeek cannot be told how much deepseek-v4-pro reasons",
+        ),
+        ("openrouter", "openai", "openai/gpt-5.6-sol", "low", True, None),
+    ],
+)
+def test_a_wish_without_effect_is_told(catalog, vendor, api, model, reasoning, tools, words):
+    speaking = replace(catalog.by_name[vendor], api=api)
+    said = unmet(speaking, catalog.assumed(vendor, model), reasoning, has_tools=tools)
+    assert said is None if words is None else words in said
 
 
 def test_a_dated_id_is_the_same_model(catalog):

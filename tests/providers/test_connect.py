@@ -11,7 +11,7 @@ import weakref
 import pytest
 import trustme
 
-from tests.providers.conftest import VENDORS, asking, parts_of, user
+from tests.providers.conftest import DIALECTS, asking, chosen, parts_of, user
 from zotd.core.reply import Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.providers import connect
@@ -47,10 +47,10 @@ def test_a_key_is_not_shown():
     assert "sk-secret" not in repr(ModelChoice("openai", "m", api_key="sk-secret"))
 
 
-@pytest.mark.parametrize("vendor", [*VENDORS, "ollama"])
+@pytest.mark.parametrize("vendor", [*DIALECTS, "ollama"])
 async def test_a_server_of_ones_own_needs_no_key(providers, vendor):
     async with ModelServer([script.text("ok")]) as server:
-        model = providers.connect(ModelChoice(vendor, "m", base_url=server.url))
+        model = providers.connect(chosen(vendor, "m", base_url=server.url))
         assert (await parts_of(model))[-1] == Stopped("end_turn")
 
 
@@ -70,7 +70,7 @@ async def test_a_base_url_without_a_path_means_the_one_that_servers_of_this_dial
     assert [request.path for request in server.requests] == [asked]
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 async def test_requests_to_this_machine_use_no_proxy(connect, vendor, monkeypatch):
     for name in ("HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
@@ -79,14 +79,14 @@ async def test_requests_to_this_machine_use_no_proxy(connect, vendor, monkeypatc
         assert (await parts_of(connect(server, vendor)))[-1] == Stopped("end_turn")
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 async def test_the_runs_of_many_sessions_share_connections(connect, vendor, raw):
-    done = (
-        b'data: {"type":"message_stop"}\n\n'
-        if vendor == "anthropic"
-        else b'data: {"choices":[{"finish_reason":"stop"}]}\n\n'
-    )
-    async with raw(done) as server:
+    done = {
+        "anthropic": b'data: {"type":"message_stop"}\n\n',
+        "openai": b'data: {"choices":[{"finish_reason":"stop"}]}\n\n',
+        "responses": b'data: {"type":"response.completed","response":{}}\n\n',
+    }
+    async with raw(done[vendor]) as server:
         for _ in range(5):
             await parts_of(connect(server, vendor))
     assert len(server.peers) == 1
@@ -125,9 +125,9 @@ async def test_warming_an_unknown_provider_does_nothing(providers):
     assert threading.enumerate() == before
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 async def test_a_client_is_made_at_once_when_its_sdk_is_loaded(providers, vendor, monkeypatch):
-    await warmed(providers, vendor)
+    await warmed(providers, "deepseek" if vendor == "openai" else chosen(vendor, "m").provider)
 
     async def refuse(*_):
         raise AssertionError("a thread")

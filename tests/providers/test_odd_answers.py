@@ -1,4 +1,4 @@
-"""Answers that are no proper stream, and errors in the middle of one, from both vendors."""
+"""Answers that are no proper stream, and errors in the middle of one, from all APIs."""
 
 import gzip
 import json
@@ -6,7 +6,7 @@ import json
 import httpx2
 import pytest
 
-from tests.providers.conftest import VENDORS, assembled, broken_off, parts_of
+from tests.providers.conftest import DIALECTS, assembled, broken_off, parts_of
 from zotd.core.reply import TextChunk
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.shared.http import bounded
@@ -17,7 +17,7 @@ from zotd.testing.script import Refusal, ScriptedReply, StreamError
 from zotd.wire.content import Tokens
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 @pytest.mark.parametrize("count", [2, 200])
 async def test_text_that_comes_with_an_error_in_the_same_read_is_kept(connect, vendor, count):
     words = ["word "] * count
@@ -27,25 +27,25 @@ async def test_text_that_comes_with_an_error_in_the_same_read_is_kept(connect, v
     assert error.failure is Failure.OVERLOADED
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 async def test_a_web_page_instead_of_a_reply_is_named_with_its_place(connect, raw, vendor):
     page = b"\n<!DOCTYPE html><html><head><title>Log in to the\nguest network</title></head></html>"
     async with raw(page, headers={"content-type": "text/html"}) as server:
         with pytest.raises(ModelError) as raised:
             await parts_of(connect(server, vendor))
-        url = f"{server.url}/v1" if vendor == "openai" else server.url
+        url = f"{server.url}/v1" if vendor != "anthropic" else server.url
     said = f"{url} answered with a web page instead of a reply: Log in to the guest network; check --base-url"
     assert (raised.value.failure, raised.value.sentence) == (Failure.REFUSED, said)
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 async def test_json_that_is_no_reply_is_shown(connect, raw, vendor):
     async with raw(b'{"status": "ok"}') as server:
         with pytest.raises(ModelError, match=r'answered with other JSON instead of a reply: \{"status": "ok"\}'):
             await parts_of(connect(server, vendor))
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 async def test_an_error_with_status_200_is_told_in_the_vendors_words(connect, raw, vendor):
     async with raw(b'{"error": {"message": "no such model"}}') as server:
         with pytest.raises(ModelError, match="no such model"):
@@ -70,7 +70,7 @@ async def test_a_message_that_comes_whole_is_understood(connect, raw):
     assert (reply.stop, reply.tokens) == ("tool_use", Tokens(7, 3))
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 @pytest.mark.parametrize("encoding", ["identity", "gzip"])
 async def test_an_error_that_a_proxy_compressed_is_read(connect, raw, vendor, encoding):
     body = b'{"error": {"type": "invalid_request_error", "message": "bad temperature"}}'
@@ -92,7 +92,7 @@ async def test_a_compressed_body_is_never_held_whole(raw):
     assert max(pieces) <= PIECE_BYTES
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 async def test_an_account_without_credit_is_told_to_add_some(connect, vendor):
     async with ModelServer([Refusal(429, "You exceeded your current quota", kind="insufficient_quota")]) as server:
         with pytest.raises(ModelError, match="has no credit: add some at") as raised:

@@ -7,17 +7,19 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from tests.providers.conftest import VENDORS, asking, broken_off, parts_of, user
+from tests.providers.conftest import DIALECTS, asking, broken_off, chosen, parts_of, user
 from zotd.core.retry import ModelError
-from zotd.providers import anthropic, openai
+from zotd.providers import anthropic
 from zotd.providers.catalog import Catalog
-from zotd.providers.connect import ModelChoice, Providers
+from zotd.providers.connect import Providers
+from zotd.providers.openai import sdk
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 
 DONE = {
     "anthropic": b'data: {"type":"message_stop"}\n\n',
     "openai": b'data: {"choices":[{"finish_reason":"stop"}]}\n\n',
+    "responses": b'data: {"type":"response.completed","response":{}}\n\n',
 }
 
 
@@ -85,24 +87,24 @@ async def failure(vendor, *answers):
     try:
         async with serving(vendor, *answers) as url:
             for _ in answers[1:]:
-                await parts_of(providers.connect(ModelChoice(vendor, "m", api_key="k", base_url=url)))
-            _, error = await broken_off(providers.connect(ModelChoice(vendor, "m", api_key="k", base_url=url)))
+                await parts_of(providers.connect(chosen(vendor, "m", api_key="k", base_url=url)))
+            _, error = await broken_off(providers.connect(chosen(vendor, "m", api_key="k", base_url=url)))
     finally:
         await providers.close()
     assert type(error) is ModelError
     return {**vars(error), "sentence": error.sentence.replace(url, "URL"), "failure": error.failure}
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 @pytest.mark.parametrize("kind", FAILURES)
 async def test_a_repeated_request_fails_as_the_first_one_does(vendor, kind, monkeypatch):
-    for module in (anthropic, openai):
+    for module in (anthropic, sdk):
         monkeypatch.setattr(module, "SILENCE_S", 0.3)
     first = await failure(vendor, FAILURES[kind])
     assert await failure(vendor, answer(200, DONE[vendor]), FAILURES[kind]) == first
 
 
-@pytest.mark.parametrize("vendor", VENDORS)
+@pytest.mark.parametrize("vendor", DIALECTS)
 async def test_a_repeated_request_has_the_headers_of_the_first(connect, vendor):
     async with ModelServer([script.text("one"), script.text("two"), script.text("three")]) as server:
         for words in ("hi", "something longer", "x"):

@@ -248,6 +248,10 @@ class ProviderSection(Struct, frozen=True, kw_only=True):
     """Base URL for this vendor's requests; API keys from the environment and `auth.json` are sent to it. Default: the
     vendor's own."""
 
+    api: Literal["chat", "responses"] | None = None
+    """API in which this vendor's models are asked: `chat` (Chat Completions) or `responses` (OpenAI's Responses). Default:
+    `responses` for `openai` at its own URL, `chat` for all other vendors and URLs that speak either."""
+
 
 class Config(Struct, frozen=True, kw_only=True):
     """All settings, with their defaults."""

@@ -233,7 +233,7 @@ def _tokens(block: Block) -> int:
         case Text(text):
             return len(text) // CHARS_PER_TOKEN + 1
         case Thinking(text, encrypted=encrypted):
-            return (len(text) + len(encrypted)) // CHARS_PER_TOKEN + 1
+            return (len(text) + len(encrypted) * 3 // 4) // CHARS_PER_TOKEN + 1  # three bytes are four of base64
         case Image():
             return IMAGE_TOKENS
         case ToolCall(args=args):

@@ -42,6 +42,8 @@ class ModelRequest(Struct, frozen=True):
     tools: Sequence[ToolSpec]
     reasoning: str = "off"
     max_output: int | None = None
+    cache_key: str = ""
+    """The same for all requests of a session; vendors use it to find what they have cached. Empty: none."""
 
 
 class Model(Protocol):

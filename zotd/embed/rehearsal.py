@@ -1,4 +1,4 @@
-"""Runs a session of each model API in a template process, so that its forks find everything loaded and built.
+"""Runs a session of each SDK in a template process, so that its forks find everything loaded and built.
 
 The SDKs build their types and clients when they are first used, which takes longer than their import. A rehearsal reads
 nothing of the user's and keeps nothing: its home is an empty directory, and its model server answers on the loopback
@@ -19,7 +19,7 @@ from zotd.embed.runtime import Runtime
 from zotd.providers.connect import APIS, load
 
 LIMIT_S = 20.0
-"""Longest rehearsal of one API, which takes 0.1 s; forks of a template process without one start 0.1 s later."""
+"""Longest rehearsal of one SDK, which takes 0.1 s; forks of a template process without one start 0.1 s later."""
 
 REPLIES: Mapping[str, str] = {
     "anthropic": """event: message_start
@@ -49,7 +49,7 @@ data: [DONE]
 
 """,
 }
-"""The reply of a model by the API, which is also the name of a vendor."""
+"""The reply of a model, by the name of a vendor whose SDK it is for; at this URL both answer in their oldest API."""
 
 _HEAD = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: {}\r\n\r\n"
 
@@ -62,21 +62,22 @@ def rehearse() -> None:
     before = set(threading.enumerate())
     for api in APIS:
         load(api)
+    for vendor in REPLIES:
         try:
             with tempfile.TemporaryDirectory(prefix="zot-rehearsal-") as folder:
-                asyncio.run(_prompt(api, folder))
+                asyncio.run(_prompt(vendor, folder))
         except Exception as error:  # noqa: BLE001  (no loopback, no space: programs start without a rehearsal)
-            log.warning("the rehearsal of %s failed: %s", api, error)
+            log.warning("the rehearsal of %s failed: %s", vendor, error)
     for thread in set(threading.enumerate()) - before:
         thread.join(LIMIT_S)
 
 
-async def _prompt(api: str, folder: str) -> None:
-    options = {"provider": api, "model": "rehearsal", "cwd": folder, "no_ext": True}
+async def _prompt(vendor: str, folder: str) -> None:
+    options = {"provider": vendor, "model": "rehearsal", "cwd": folder, "no_ext": True}
     env = {"ZOT_HOME": str(Path(folder, "home")), "PATH": os.environ.get("PATH", os.defpath)}
     async with (
         asyncio.timeout(LIMIT_S),
-        _model(REPLIES[api]) as url,
+        _model(REPLIES[vendor]) as url,
         Runtime.open({**options, "base_url": url}, env=env) as runtime,
     ):
         async for _ in runtime.prompt("hello"):

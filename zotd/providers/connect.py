@@ -12,11 +12,14 @@ from threading import Lock, Thread
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from zotd.core.budget import Rates
 from zotd.core.ports import ModelRequest
 from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.catalog import LOCAL, SMOL, Catalog
+from zotd.providers.catalog.wishes import unmet
 from zotd.providers.few_shot import shortened
 from zotd.providers.local import LocalModels
 from zotd.providers.shared import Target, Vendor, VendorClient, VendorConversation
@@ -25,8 +28,15 @@ from zotd.wire.content import Tokens
 
 log = logging.getLogger(__name__)
 
-APIS: Mapping[str, str] = {"anthropic": "zotd.providers.anthropic", "openai": "zotd.providers.openai"}
+APIS: Mapping[str, str] = {
+    "anthropic": "zotd.providers.anthropic",
+    "openai": "zotd.providers.openai.chat",
+    "responses": "zotd.providers.openai.responses",
+}
 """The modules that speak a model API, by the name that `Vendor.api` gives it; imported at first use."""
+
+OPENAIS: Mapping[str, str] = {"chat": "openai", "responses": "responses"}
+"""The two APIs of OpenAI and its imitators, by the name that a user chooses one with."""
 
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that no proxy can reach for us, whatever the environment says."""
@@ -54,6 +64,8 @@ class ModelChoice:
     api_key: str | None = field(default=None, repr=False)
     base_url: str | None = None
     """Instead of the vendor's own; such a server is asked without a key when none is given."""
+    api: str | None = None
+    """`chat` or `responses`, where the vendor speaks either; None: Responses for models of OpenAI at its own URL."""
 
 
 class Providers:
@@ -79,8 +91,38 @@ class Providers:
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider}; choose one of {names}")
         if not choice.model:
             raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
+        vendor = self._speaking(vendor, choice)
         checked = ModelChoice(vendor.name, choice.model, _key(vendor, choice), _url(vendor, choice))
         return ModelConnection(self, self._catalog, vendor, checked)
+
+    def _speaking(self, vendor: Vendor, choice: ModelChoice) -> Vendor:
+        """The vendor with the API in which this model is asked.
+
+        A base URL other than the vendor's own gets Chat Completions, which every imitator has, unless `choice.api` says
+        otherwise. At the vendor's own, a model that answers in one API only is asked in that one.
+        """
+        chosen = OPENAIS.get(choice.api or "")
+        if vendor.api not in OPENAIS.values():
+            if chosen is None:
+                return vendor
+            sentence = f"{vendor.title} has an API of its own; remove providers.{vendor.name}.api from config.toml"
+            raise ModelError(Failure.REFUSED, sentence)
+        if choice.base_url is not None and choice.base_url.rstrip("/") != vendor.base_url.rstrip("/"):
+            api = chosen or OPENAIS["chat"]
+        else:
+            api = self._catalog.api_needed(vendor.name, choice.model) or chosen or vendor.api
+        return vendor if api == vendor.api else replace(vendor, api=api)
+
+    def unmet(self, choice: ModelChoice, reasoning: str, *, has_tools: bool) -> str | None:
+        """What of these wishes the model does not fulfil, one sentence for the user; None: nothing is known."""
+        vendor = self._catalog.by_name.get(choice.provider)
+        if vendor is None:
+            return None
+        try:
+            vendor = self._speaking(vendor, choice)
+        except ModelError:
+            return None  # told by the first request
+        return unmet(vendor, self.facts(vendor.name, choice.model).info, reasoning, has_tools=has_tools)
 
     def facts(self, vendor: str, model: str) -> "ModelFacts":
         """What the catalog knows of a model; looked up once for all runs."""
@@ -270,8 +312,8 @@ def _url(vendor: Vendor, choice: ModelChoice) -> str | None:
         raise ModelError(
             Failure.REFUSED, f"{url} is not a base URL for {vendor.title}; it must begin with https:// or http://"
         )
-    if choice.base_url is not None and vendor.api == "openai" and not urlsplit(url).path.strip("/"):
-        return f"{url.rstrip('/')}/v1"  # servers serve this dialect below /v1, and people leave that out
+    if choice.base_url is not None and vendor.api in OPENAIS.values() and not urlsplit(url).path.strip("/"):
+        return f"{url.rstrip('/')}/v1"  # servers serve these APIs below /v1, and people leave that out
     return url
 
 

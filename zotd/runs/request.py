@@ -334,6 +334,7 @@ class RequestSender:
             messages=self._ledger.transcript.messages,
             tools=toolbox.specs,
             reasoning=self._plan.settings.reasoning,
+            cache_key=self._ledger.row.id,
         )
 
     async def _admit(self, hooks: Hooks, step: int, number: int) -> bool:

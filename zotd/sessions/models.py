@@ -9,6 +9,8 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from dataclasses import dataclass
 from http import HTTPStatus
 
+from msgspec.structs import replace
+
 from zotd.config.current import CurrentConfig
 from zotd.core.budget import FREE, Rates
 from zotd.core.ports import Model, ModelRequest, StorageError
@@ -103,14 +105,20 @@ class ModelChooser:
 
     async def open(self, settings: Settings, environment: Environment) -> Model:
         """The model for a run. What keeps it from working is told when it is used, as any failed request is."""
-        base_url = settings.base_url or self._configured_url(settings.provider)
         try:
-            key = await self._key(settings, environment)
-            return self._providers.connect(ModelChoice(settings.provider, settings.model, key, base_url))
+            return self._providers.connect(self._choice(settings, await self._key(settings, environment)))
         except ModelError as error:
             return Unavailable(error)
         except CommandError as error:
             return Unavailable(ModelError(Failure.NO_KEY, error.sentence))
+
+    def unmet(self, settings: Settings, *, has_tools: bool) -> str | None:
+        """What of the settings the model does not fulfil, one sentence for the user; None: nothing is known."""
+        return self._providers.unmet(self._choice(settings, None), settings.reasoning, has_tools=has_tools)
+
+    def _choice(self, settings: Settings, key: str | None) -> ModelChoice:
+        base_url = settings.base_url or self._configured_url(settings.provider)
+        return ModelChoice(settings.provider, settings.model, key, base_url, self._configured_api(settings.provider))
 
     def warm(self, provider: str) -> None:
         """Begin to load what the vendor's requests need, so that the first prompt does not wait for it."""
@@ -224,6 +232,10 @@ class ModelChooser:
         section = self._config.value.providers.get(provider)
         return section.base_url or None if section is not None else None
 
+    def _configured_api(self, provider: str) -> str | None:
+        section = self._config.value.providers.get(provider)
+        return section.api if section is not None else None
+
     def _foreign(self, settings: Settings) -> bool:
         """The request goes to a URL that only its client vouches for."""
         return settings.base_url is not None and settings.base_url != self._configured_url(settings.provider)
@@ -295,12 +307,4 @@ def _first(variables: Mapping[str, str], names: Sequence[str]) -> str | None:
 
 
 def _marked(info: ModelInfo, *, ready: bool) -> ModelInfo:
-    return ModelInfo(
-        info.id,
-        info.provider,
-        info.context_window,
-        info.max_output,
-        info.reasoning,
-        info.few_shot,
-        ready and info.ready,
-    )
+    return replace(info, ready=ready and info.ready)

@@ -84,6 +84,8 @@ class Planner:
         self._machine = machine
         self._last: dict[str, _Prepared] = {}
         """By the session's id; without it, preparing a run took longer than sending its request."""
+        self._said: dict[str, set[str]] = {}
+        """By the session's id: what users were told of wishes that its models do not fulfil."""
 
     def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
         """Raise CommandError when a run could not start for want of a key, or of what a budget has left.
@@ -123,6 +125,7 @@ class Planner:
             notes = (*last.context.notes, *(extensions.hints() if extensions is not None else ()))
         else:
             notes = tuple(last.context.notes)
+        notes += self._news(session.id, last.context)
         changes: dict[str, object] = {}
         if first is not None and first.unattended is not None:
             hooks = last.context.hooks
@@ -134,6 +137,18 @@ class Planner:
     def forget(self, session: Session) -> None:
         """The session leaves memory."""
         self._last.pop(session.id, None)
+        self._said.pop(session.id, None)
+
+    def _news(self, session: str, context: RunContext) -> tuple[str, ...]:
+        """A wish that the model does not fulfil, if the session was not told of it yet."""
+        if context.settings.reasoning == "off":
+            return ()
+        sentence = self._models.unmet(context.settings, has_tools=bool(context.toolbox().tools))
+        said = self._said.setdefault(session, set())
+        if sentence is None or sentence in said:
+            return ()
+        said.add(sentence)
+        return (sentence,)
 
     async def authorization(self, session: Session, hooks: Callable[[], Hooks | None]) -> Authorization:
         """Return the permission check for calls that no model makes. It never waits for a person."""

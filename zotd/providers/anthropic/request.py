@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import msgspec
 
 from zotd.core.ports import ModelRequest, ToolSpec
+from zotd.core.retry import ModelError
 from zotd.providers.shared import EncodedTranscript, Preamble, Target, parameters
 from zotd.wire.content import Block, Image, Message, Text, Thinking, ToolCall, ToolResult
 
@@ -60,6 +61,11 @@ class RequestWriter:
         return b"".join(
             (head, thinking, self._extra, self._preamble.encoded(request), b'"messages":[', messages, b"]}")
         )
+
+    def adapt(self, error: ModelError, request: ModelRequest) -> bool:
+        """See `shared.sdk_client.RequestBody`; nothing that is sent can be left out."""
+        del error, request
+        return False
 
     def _thinking(self, request: ModelRequest) -> tuple[bytes, int]:
         """The fields that make it think, and the tokens that they take from its output."""

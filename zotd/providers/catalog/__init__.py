@@ -21,7 +21,7 @@ import msgspec
 
 from zotd.core.budget import MILLION, Rates
 from zotd.providers.catalog import prices
-from zotd.providers.catalog.figures import chats, figures
+from zotd.providers.catalog.figures import chats, figures, needs_responses
 from zotd.providers.catalog.vendors import VENDORS
 from zotd.providers.shared import Vendor
 from zotd.wire.api import ModelInfo
@@ -163,7 +163,10 @@ class Catalog:
     def assumed(self, provider: str, model: str) -> ModelInfo:
         """The model as `find` has it, or as its name lets expect."""
         max_output, reasoning = figures(model)
-        return self.find(provider, model) or ModelInfo(model, self._name(provider), 0, max_output, reasoning)
+        found = self.find(provider, model)
+        return found or ModelInfo(
+            model, self._name(provider), 0, max_output, reasoning, api=self.api_needed(provider, model)
+        )
 
     def price(self, provider: str, model: str, tokens: Tokens) -> Tokens:
         """The same tokens with `cost_usd`; 0 when the price is unknown."""
@@ -188,6 +191,11 @@ class Catalog:
             self._rates[key] = Rates(read, written) if read or written or self._is_free(*key) else None
         return self._rates[key]
 
+    def api_needed(self, provider: str, model: str) -> str | None:
+        """The only API in which the vendor serves the model; None: its usual one, `Vendor.api`. Loads nothing."""
+        vendor = self.by_name.get(provider)
+        return "responses" if vendor is not None and vendor.api == "responses" and needs_responses(model) else None
+
     def _is_free(self, provider: str, model: str) -> bool:
         vendor, row = self._vendors.get(provider), self._rows.get((provider, model))
         return (vendor is not None and not vendor.key_env) or (row is not None and row.prices is not None)
@@ -206,6 +214,7 @@ class Catalog:
             max_output if row.max_output is None else row.max_output,
             reasoning if row.reasoning is None else row.reasoning,
             few_shot if row.few_shot is None else row.few_shot,
+            api=self.api_needed(vendor.name, model),
         )
 
 

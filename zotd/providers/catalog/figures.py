@@ -15,6 +15,7 @@ _RULES = tuple(
         (r"claude-", 64_000, True),
         (r"gpt-[56][\d-]*chat", 16_384, False),
         (r"gpt-[56]", 128_000, True),
+        (r"codex", 100_000, True),
         (r"o[134]\b", 100_000, True),
         (r"gpt-4-1", 32_768, False),
         (r"gpt-4o|chatgpt-4o", 16_384, False),
@@ -28,11 +29,18 @@ _RULES = tuple(
 
 _OTHER_TRADES = re.compile(
     r"embed|whisper|tts|image|audio|realtime|moderation|transcribe|ocr|guard|voice|voxtral|live|orpheus|search"
-    r"|deep-research|computer-use|rosalind|cyber|^(ada|babbage|curie|davinci|text-davinci)|^ft:|[.:](ft-|extended)"
-    r"|^(gpt-[\d.]+|o\d)-(pro|codex)|^codex",  # answer in OpenAI's Responses API only
+    r"|deep-research|computer-use|rosalind|cyber|^(ada|babbage|curie|davinci|text-davinci)|^ft:|[.:](ft-|extended)",
     re.IGNORECASE,
 )
 """Models that the price list has and no agent can use."""
+
+
+_IN_RESPONSES_ONLY = re.compile(r"(gpt-[\d.]+|o\d)-(pro|codex)|codex")
+"""Models of OpenAI that answer in its Responses API only."""
+
+
+_REASONS_WITHOUT_TOOLS = re.compile(r"gpt-(5\.[2-9]|[6-9])")
+"""OpenAI's models that take tools in Chat Completions only when told not to reason (else 400, "use /v1/responses")."""
 
 
 def figures(model: str) -> tuple[int, bool]:
@@ -42,6 +50,16 @@ def figures(model: str) -> tuple[int, bool]:
         if pattern.match(name):
             return max_output, reasoning
     return UNKNOWN_OUTPUT, False
+
+
+def needs_responses(model: str) -> bool:
+    """Whether OpenAI serves the model in its Responses API only."""
+    return _IN_RESPONSES_ONLY.match(model) is not None
+
+
+def reasons_without_tools(model: str) -> bool:
+    """Whether the model either reasons or gets tools, but in OpenAI's Responses API."""
+    return _REASONS_WITHOUT_TOOLS.match(model) is not None
 
 
 def chats(model: str) -> bool:

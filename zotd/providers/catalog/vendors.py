@@ -15,6 +15,7 @@ VENDORS = (
     Vendor(
         name="openai",
         label="OpenAI",
+        api="responses",
         base_url="https://api.openai.com/v1",
         key_env=("OPENAI_API_KEY",),
         default_model="gpt-5.6-sol",

@@ -49,6 +49,9 @@ _KINDS: Mapping[str, Failure] = {
     "permission": Failure.AUTH,
     "billing": Failure.REFUSED,
     "not_found": Failure.REFUSED,
+    "invalid_prompt": Failure.REFUSED,
+    "image": Failure.REFUSED,
+    "policy": Failure.REFUSED,
 }
 """What a type or code of an error inside a stream means, by a part of it; any other may pass by itself."""
 
@@ -99,7 +102,8 @@ def reported(target: Target, error: object) -> ModelError:
     reason = message or words or "an unspecified error"
     if failure := next((kind for word, kind in _KINDS.items() if word in words), None):
         way_out = "try again later" if failure in REPEATED else "the request has to change"
-        return ModelError(failure, f"{target.vendor.title} cut off its reply: {reason}; {way_out}")
+        sentence = f"{target.vendor.title} cut off its reply: {reason}; {way_out}"
+        return ModelError(failure, sentence, refuses_content="image" in words)
     return cut(target, reason)
 
 

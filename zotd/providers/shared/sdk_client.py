@@ -46,6 +46,13 @@ class RequestBody(Protocol):
         """The HTTP body of one request."""
         ...
 
+    def adapt(self, error: ModelError, request: ModelRequest) -> bool:
+        """The vendor has refused that request: leave out of the next bodies what it does not take.
+
+        False: nothing can be left out, so it would be refused again.
+        """
+        ...
+
 
 class Sdk(Protocol):
     """One vendor SDK, bound to a URL and a key."""
@@ -143,11 +150,20 @@ class SdkConversation:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """Send one request and yield the parts of the reply; see `core.ports.Model.stream`."""
-        answer = await self._post(self._writer.body(request))
+        answer = await self._ask(request)
         reader = self._sdk.reader(self._target)
         async with aclosing(parts(answer, reader, self._target, httpx2.HTTPError)) as received:
             async for chunk in received:
                 yield chunk
+
+    async def _ask(self, request: ModelRequest) -> httpx2.Response:
+        """Send the request, and again without what the vendor refuses, as often as that leaves something out."""
+        while True:
+            try:
+                return await self._post(self._writer.body(request))
+            except ModelError as error:
+                if not self._writer.adapt(error, request):
+                    raise
 
     async def _post(self, body: bytes) -> httpx2.Response:
         head = self._heads.get(self._target.vendor.name)

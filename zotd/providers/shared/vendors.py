@@ -30,7 +30,7 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     label: str = ""
     """The name for users; `name` if empty."""
     api: str = "openai"
-    """`anthropic` (Messages) or `openai` (Chat Completions)."""
+    """`anthropic` (Messages), `openai` (Chat Completions) or `responses` (OpenAI's Responses)."""
     base_url: str
     key_env: tuple[str, ...] = ()
     """Environment variables that may hold the key, the first one that is set wins; none: no key is needed."""
@@ -76,6 +76,11 @@ class Target:
     vendor: Vendor
     base_url: str
     model: ModelInfo
+
+    @property
+    def author(self) -> str:
+        """Who writes what only this model can read again: vendor and model."""
+        return f"{self.vendor.name}/{self.model.id}"
 
     @property
     def is_imitation(self) -> bool:

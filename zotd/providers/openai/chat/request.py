@@ -1,20 +1,18 @@
 """A model call as a request of the Chat Completions API, in bytes."""
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import msgspec
 
 from zotd.core.ports import ModelRequest
+from zotd.core.retry import ModelError
+from zotd.providers.catalog.figures import reasons_without_tools
 from zotd.providers.shared import EncodedTranscript, Preamble, Target, parameters
 from zotd.wire.content import Image, Message, Text, Thinking, ToolCall, ToolResult
 
 EFFORTS = {"minimum": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
 """`reasoning_effort`: the three words that every reasoning model knows."""
-
-_THINKS_WITHOUT_TOOLS = re.compile(r"gpt-(5\.[2-9]|[6-9])")
-"""OpenAI's models that take tools in this API only when told not to think (else 400, "use /v1/responses")."""
 
 SHORT_ID = 9
 """Length of a call id that `Vendor.short_call_ids` means. The last characters of ours are random."""
@@ -56,11 +54,16 @@ class RequestWriter:
         tools, system = self._preamble.encoded(request), self._system.encoded(request)
         return b"".join((head, tools, b'"messages":[', system, messages, b"]}"))
 
+    def adapt(self, error: ModelError, request: ModelRequest) -> bool:
+        """See `shared.sdk_client.RequestBody`; nothing that is sent can be left out."""
+        del error, request
+        return False
+
     def _reasoning(self, request: ModelRequest) -> dict[str, object]:
         style, effort = self._vendor.reasoning_style, EFFORTS.get(request.reasoning)
         if not style or not self._model.reasoning:
             return {}
-        if request.tools and style == "effort" and _THINKS_WITHOUT_TOOLS.match(self._model.id):
+        if request.tools and style == "effort" and reasons_without_tools(self._model.id):
             return {"reasoning_effort": "none"}
         if effort is None:
             return {}
@@ -80,7 +83,7 @@ class RequestWriter:
         encoded: dict[str, object] = {"role": "assistant", "content": text}  # never null: some servers refuse that
         if calls:
             encoded["tool_calls"] = calls
-        thoughts = [b.text for b in message.content if isinstance(b, Thinking) and not b.signature and not b.redacted]
+        thoughts = [b.text for b in message.content if isinstance(b, Thinking) and _is_plain(b)]
         if thoughts and self._vendor.echo_reasoning:
             encoded["reasoning_content"] = "".join(thoughts)
         return encoded
@@ -104,6 +107,11 @@ class RequestWriter:
 
     def _call_id(self, call_id: str) -> str:
         return call_id[-SHORT_ID:] if self._vendor.short_call_ids else call_id
+
+
+def _is_plain(block: Thinking) -> bool:
+    """Whether it is thinking in the clear, not that of a vendor who signs or encrypts it."""
+    return not (block.signature or block.redacted or block.encrypted)
 
 
 def _tools(request: ModelRequest) -> bytes:

@@ -7,7 +7,7 @@ import msgspec
 
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, TextChunk, ThinkingChunk
 from zotd.core.retry import ModelError
-from zotd.providers.openai.tags import ThinkTags
+from zotd.providers.openai.chat.tags import ThinkTags
 from zotd.providers.shared import EVENT_BYTES, Events, Target, cut, foreign, reported, too_large
 from zotd.wire.content import Tokens
 
