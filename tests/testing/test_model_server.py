@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from typing import get_args
 from urllib.error import HTTPError
 from urllib.request import urlopen
 
@@ -138,10 +139,11 @@ def test_every_event_is_one_of_openais_types(reply):
     kind = TypeAdapter(ResponseStreamEvent)
     numbers = []
     for piece in Responses().pieces(reply, "gpt-5.6-sol"):
+        assert isinstance(piece, bytes)
         name, _, data = piece.removesuffix(b"\n\n").partition(b"\ndata: ")
         event = kind.validate_json(data, strict=True)
         assert name == b"event: " + event.type.encode()
-        assert type(event).model_fields["type"].annotation.__args__ == (event.type,)
+        assert get_args(type(event).model_fields["type"].annotation) == (event.type,)
         assert extras(event) == []
         numbers.append(event.sequence_number)
     assert numbers == list(range(len(numbers)))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.providers.conftest import asking, assembled, broken_off, parts_of, user
 from zotd.core.reply import Assembler, Counted, Stopped, TextChunk, ThinkingChunk
 from zotd.core.retry import Failure
-from zotd.providers.openai.responses import ReplyReader
+from zotd.providers.openai.responses.reply import ReplyReader
 from zotd.providers.shared import Target, Vendor
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
@@ -49,7 +49,7 @@ async def test_a_reply_becomes_blocks_that_can_be_sent_back(connect):
     assert (text.text, text.item[:4]) == ("Let me look.", "msg_")
     assert (second.encrypted, second.summary) == ("e_2", [])
     assert [call.args, other.args] == [{"path": "a"}, {"path": "b"}]
-    sent = server.requests[1].body["input"][1:6]
+    sent = server.requests[1].messages[1:6]
     assert [item["id"] for item in sent] == [first.item, text.item, second.item, call.item, other.item]
 
 
@@ -168,7 +168,7 @@ async def test_a_reply_that_failed_was_paid_for(connect):
     assert got[-1] == Counted(Tokens(5, 1))
 
 
-EVENTS = list(Responses().pieces(WHOLE, SOL))
+EVENTS = [piece for piece in Responses().pieces(WHOLE, SOL) if isinstance(piece, bytes)]
 
 
 @pytest.mark.parametrize("count", range(1, len(EVENTS)))

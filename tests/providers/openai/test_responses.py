@@ -213,7 +213,7 @@ async def test_reasoning_that_the_vendor_cannot_read_is_left_out_and_later_reaso
         assert (await parts_of(model, asking(*old)))[-1] == Stopped("end_turn")
         assert (await parts_of(model, asking(*new)))[-1] == Stopped("end_turn")
     assert [kinds(request.body).count("reasoning") for request in server.requests] == [1, 0, 1]
-    assert server.requests[2].body["input"][3]["encrypted_content"] == "e_2"
+    assert server.requests[2].messages[3]["encrypted_content"] == "e_2"
 
 
 async def test_summaries_that_an_organisation_does_not_get_are_asked_for_once(connect):
