@@ -207,8 +207,9 @@ async def test_a_session_that_began_in_chat_completions_goes_on(house, model):
 
 async def test_tokens_have_their_price_with_those_from_the_cache_apart(begin):
     usage = Tokens(input=1000, output=100, cache_read=5000)
-    talk, _ = await begin(text("Yes.", usage=usage))
+    talk, _ = await begin(ScriptedReply([ThinkingPart(["Hm."]), TextPart(["Yes."])], usage=usage))
     (told,) = only(await talk.run(), "usage")
+    assert told["reasoning"] == 50
     assert (told["input"], told["cache_read"], told["output"]) == (1000, 5000, 100)
     assert told["cost_usd"] > 0
 

@@ -23,7 +23,7 @@ STDIO = {
     "tool_use_start": "id name",
     "tool_use_args": "id delta",
     "tool_use_end": "id",
-    "usage": "input output cache_read cache_write cost_usd cumulative",
+    "usage": "input output cache_read cache_write cost_usd cumulative reasoning?",
     "assistant_message": "content time",
     "tool_call": "id name args",
     "turn_end": "stop error?",

@@ -161,6 +161,8 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     """`reply` or `compaction`."""
     estimate: Tokens | None = None
     """What budgets count instead of `tokens`, if the cost is unknown or incomplete."""
+    reasoning: int = 0
+    """Tokens of the output that were reasoning; 0 also if the provider did not report them."""
 
 
 class ConfigRecord(Record, tag="config", frozen=True, kw_only=True):

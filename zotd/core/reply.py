@@ -95,6 +95,8 @@ class Counted(msgspec.Struct, frozen=True):
     """Tokens so far, without the cost; a later part replaces it."""
 
     tokens: Tokens
+    reasoning: int = 0
+    """How many of the output are reasoning; 0 also if the vendor does not say."""
 
 
 class Stopped(msgspec.Struct, frozen=True, gc=False):
@@ -147,6 +149,8 @@ class Assembler:
         self._size = 0
         self.stop: str | None = None
         self.tokens: Tokens | None = None
+        self.reasoning = 0
+        """As in `Counted`."""
 
     def feed(self, parts: Iterable[Part]) -> list[events.Event]:
         """Add parts; return their live events."""
@@ -190,8 +194,8 @@ class Assembler:
                 call = self._calls[index]
                 call.ended = True
                 shown.append(events.ToolUseEnd(call.id, session=self._session))
-            case Counted(tokens):
-                self.tokens = tokens
+            case Counted(tokens, reasoning):
+                self.tokens, self.reasoning = tokens, reasoning
             case Stopped(reason):
                 self.stop = reason
             case RequestAccepted() | TextChunk():

@@ -46,7 +46,15 @@ class RecordBatch:
             self.context = tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
             total = self._ledger.row.usage + (self._usage or Tokens())
             shown.append(
-                events.Usage(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, tokens.cost_usd, total)
+                events.Usage(
+                    tokens.input,
+                    tokens.output,
+                    tokens.cache_read,
+                    tokens.cache_write,
+                    tokens.cost_usd,
+                    total,
+                    row.reasoning,
+                )
             )
         self.add(Shown(row, shown))
 

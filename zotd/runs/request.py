@@ -103,6 +103,7 @@ class RequestBilling:
             tokens=tokens,
             purpose=self._purpose,
             estimate=self._correction(tokens),
+            reasoning=0 if self._reply is None else self._reply.reasoning,
         )
         self._settle(budget.counted(row))
         self._purpose = None

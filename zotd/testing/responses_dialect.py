@@ -95,6 +95,8 @@ class _Stream:
         self._token = secrets.token_hex(8)
         self._numbers = count()
         self._output: list[Json] = []
+        self._has_reasoned = any(isinstance(step, ThinkingPart) for step in reply.steps)
+        """Then half of its tokens were for that."""
         self._reasoned: int | None = None
         """Index of the reasoning that the next item is written after."""
 
@@ -193,7 +195,7 @@ class _Stream:
             "input_tokens": read,
             "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
             "output_tokens": usage.output,
-            "output_tokens_details": {"reasoning_tokens": 0},
+            "output_tokens_details": {"reasoning_tokens": usage.output // 2 if self._has_reasoned else 0},
             "total_tokens": read + usage.output,
         }
         return {

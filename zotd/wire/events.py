@@ -94,6 +94,8 @@ class Usage(Event, tag="usage", frozen=True):
     cache_write: int
     cost_usd: float
     cumulative: Tokens
+    reasoning: int = 0
+    """Tokens of `output` that were reasoning; absent if there were none, or the vendor does not say."""
 
 
 class AssistantMessage(Event, tag="assistant_message", frozen=True):

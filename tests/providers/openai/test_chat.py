@@ -222,6 +222,12 @@ async def test_tokens_are_read_wherever_the_vendor_puts_them(connect, raw, last,
     assert Counted(tokens) in parts
 
 
+async def test_tokens_of_the_reasoning_are_told(connect, raw):
+    usage = {"prompt_tokens": 9, "completion_tokens": 5, "completion_tokens_details": {"reasoning_tokens": 4}}
+    async with raw(chunk({}, "stop"), chunk(usage=usage), DONE) as server:
+        assert Counted(Tokens(9, 5), reasoning=4) in await parts_of(connect(server, "openai"))
+
+
 async def test_tokens_inside_the_choice_are_read(connect, raw):
     choice = {"index": 0, "delta": {}, "finish_reason": "stop", "usage": {"prompt_tokens": 3, "completion_tokens": 1}}
     last = b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"

@@ -53,10 +53,10 @@ async def test_a_reply_becomes_blocks_that_can_be_sent_back(connect):
     assert [item["id"] for item in sent] == [first.item, text.item, second.item, call.item, other.item]
 
 
-async def test_tokens_are_counted_with_those_of_the_cache_apart(connect):
+async def test_tokens_are_counted_with_those_of_the_cache_and_of_the_reasoning_apart(connect):
     async with ModelServer([WHOLE]) as server:
         parts = await parts_of(connect(server, "responses"))
-    assert [part.tokens for part in parts if isinstance(part, Counted)] == [Tokens(7, 3, 2, 1)]
+    assert [part for part in parts if isinstance(part, Counted)] == [Counted(Tokens(7, 3, 2, 1), reasoning=1)]
 
 
 async def test_a_summary_is_shown_as_thinking_with_its_parts_apart(connect, raw):

@@ -49,10 +49,15 @@ class _Details(msgspec.Struct):
     cache_write_tokens: int | None = None
 
 
+class _OutputDetails(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
 class _Usage(msgspec.Struct):
     prompt_tokens: int = 0
     completion_tokens: int = 0
     prompt_tokens_details: _Details | None = None
+    completion_tokens_details: _OutputDetails | None = None
     cached_tokens: int | None = None
     """Moonshot."""
     prompt_cache_hit_tokens: int | None = None
@@ -147,7 +152,7 @@ class ReplyReader:
             choice.delta = choice.message
             self._choice(choice, parts)
             if reply.usage is not None:
-                parts.append(Counted(_tokens(reply.usage)))
+                parts.append(_counted(reply.usage))
             self._finish(parts)
         return parts
 
@@ -178,7 +183,7 @@ class ReplyReader:
             if chunk.choices:
                 self._choice(chunk.choices[0], parts)
             if chunk.usage is not None:
-                parts.append(Counted(_tokens(chunk.usage)))
+                parts.append(_counted(chunk.usage))
 
     def _choice(self, choice: _Choice, parts: list[Part]) -> None:
         delta = choice.delta
@@ -194,7 +199,7 @@ class ReplyReader:
         if choice.finish_reason:
             self._reason = choice.finish_reason
         if choice.usage is not None:
-            parts.append(Counted(_tokens(choice.usage)))
+            parts.append(_counted(choice.usage))
 
     def _say(self, delta: _Delta, parts: list[Part]) -> None:
         thought = delta.reasoning_content or delta.reasoning or ""
@@ -281,8 +286,10 @@ class ReplyReader:
         self.stopped = True
 
 
-def _tokens(usage: _Usage) -> Tokens:
+def _counted(usage: _Usage) -> Counted:
     details = usage.prompt_tokens_details or _Details()
     read = details.cached_tokens or usage.cached_tokens or usage.prompt_cache_hit_tokens or 0
     write = details.cache_write_tokens or 0
-    return Tokens(max(0, usage.prompt_tokens - read - write), usage.completion_tokens, read, write)
+    tokens = Tokens(max(0, usage.prompt_tokens - read - write), usage.completion_tokens, read, write)
+    reasoning = (usage.completion_tokens_details or _OutputDetails()).reasoning_tokens or 0
+    return Counted(tokens, reasoning)

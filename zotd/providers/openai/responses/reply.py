@@ -49,11 +49,16 @@ class _Details(msgspec.Struct):
     cache_write_tokens: int | None = None
 
 
+class _OutputDetails(msgspec.Struct):
+    reasoning_tokens: int | None = None
+
+
 class _Usage(msgspec.Struct):
     input_tokens: int = 0
     output_tokens: int = 0
     """With those of the reasoning."""
     input_tokens_details: _Details | None = None
+    output_tokens_details: _OutputDetails | None = None
 
 
 class _Incomplete(msgspec.Struct):
@@ -328,7 +333,9 @@ class ReplyReader:
             return
         details = usage.input_tokens_details or _Details()
         read, write = details.cached_tokens or 0, details.cache_write_tokens or 0
-        parts.append(Counted(Tokens(max(0, usage.input_tokens - read - write), usage.output_tokens, read, write)))
+        reasoning = (usage.output_tokens_details or _OutputDetails()).reasoning_tokens or 0
+        tokens = Tokens(max(0, usage.input_tokens - read - write), usage.output_tokens, read, write)
+        parts.append(Counted(tokens, reasoning))
 
     def _check_unknown(self, data: bytes) -> None:
         """There are more kinds of events than are used here, and new ones come without notice."""
