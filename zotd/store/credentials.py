@@ -39,7 +39,7 @@ def load(path: Path) -> Mapping[str, str]:
     Raises:
         StorageError: the file cannot be read, is readable by others, or is malformed. The message contains no key.
     """
-    return _keys(path, _read(path))
+    return _keys(path, secret_content(path))
 
 
 def save(path: Path, keys: Mapping[str, str]) -> None:
@@ -62,7 +62,7 @@ def change(path: Path, vendor: str, key: str | None) -> bool:
     """
     try:
         with private_file.locked(path):
-            content = _read(path)
+            content = secret_content(path)
             if vendor not in _keys(path, content) and key is None:
                 return False
             stored = _WHOLE.decode(content)
@@ -77,8 +77,12 @@ def change(path: Path, vendor: str, key: str | None) -> bool:
     return True
 
 
-def _read(path: Path) -> bytes:
-    """Return the content of the file, or that of an empty one if it does not exist."""
+def secret_content(path: Path) -> bytes:
+    """Return the content of a file with secrets, or that of an empty one (`{}`) if it does not exist.
+
+    Raises:
+        StorageError: it cannot be read, is no regular file, or is open to other users.
+    """
     try:
         with open(path, "rb", opener=_opened) as file:
             mode = os.fstat(file.fileno()).st_mode  # of the open file: the name may refer to another one by now
