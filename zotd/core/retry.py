@@ -93,6 +93,7 @@ class ModelError(Exception):
         retry_after_s: float | None = None,
         status: int | None = None,
         refuses_content: bool = False,
+        refuses_key: bool = False,
     ) -> None:
         """Create the error.
 
@@ -102,12 +103,14 @@ class ModelError(Exception):
             retry_after_s: pause that the provider asked for, in seconds.
             status: HTTP status, if it is that of a temporary error.
             refuses_content: the vendor rejected the content of the request, e.g. an image.
+            refuses_key: the vendor rejected the key or token (status 401); another one may be accepted.
         """
         super().__init__(sentence)
         self.failure = failure
         self.sentence = sentence
         self.retry_after_s = retry_after_s
         self.refuses_content = refuses_content
+        self.refuses_key = refuses_key
         self.status = status
 
     @property

@@ -22,7 +22,7 @@ from zotd.providers.catalog import LOCAL, SMOL, Catalog
 from zotd.providers.catalog.wishes import unmet
 from zotd.providers.few_shot import shortened
 from zotd.providers.local import LocalModels
-from zotd.providers.shared import Target, Vendor, VendorClient, VendorConversation
+from zotd.providers.shared import Access, Target, Vendor, VendorClient, VendorConversation
 from zotd.wire.api import ModelInfo
 from zotd.wire.content import Tokens
 
@@ -66,6 +66,8 @@ class ModelChoice:
     """Instead of the vendor's own; such a server is asked without a key when none is given."""
     api: str | None = None
     """`chat` or `responses`, where the vendor speaks either; None: Responses for models of OpenAI at its own URL."""
+    access: Access | None = field(default=None, repr=False)
+    """A login, instead of a key."""
 
 
 class Providers:
@@ -88,11 +90,15 @@ class Providers:
         vendor = self._catalog.by_name.get(choice.provider)
         if vendor is None or vendor.api not in APIS:
             names = ", ".join(known.name for known in self._catalog.vendors() if known.api in APIS)
+            if vendor is not None:
+                sentence = f"zot does not speak the API of {vendor.title} yet; choose one of {names}"
+                raise ModelError(Failure.REFUSED, sentence)
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider}; choose one of {names}")
         if not choice.model:
             raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
         vendor = self._speaking(vendor, choice)
-        checked = ModelChoice(vendor.name, choice.model, _key(vendor, choice), _url(vendor, choice))
+        key, url = _key(vendor, choice), _url(vendor, choice)
+        checked = ModelChoice(vendor.name, choice.model, key, url, access=choice.access)
         return ModelConnection(self, self._catalog, vendor, checked)
 
     def _speaking(self, vendor: Vendor, choice: ModelChoice) -> Vendor:
@@ -211,9 +217,34 @@ class ModelConnection:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """See `core.ports.Model.stream`."""
-        conversation = await self._open()
         if self._facts.info.few_shot:
             request = shortened(request)
+        access = self._choice.access
+        chunks = self._attempt(request) if access is None else self._with_login(request, access)
+        async with aclosing(chunks):
+            async for parts in chunks:
+                yield parts
+
+    async def _with_login(self, request: ModelRequest, access: Access) -> AsyncGenerator[Sequence[Part], None]:
+        await access.prepare()
+        sent, chunks = access.headers, self._attempt(request)
+        async with aclosing(chunks):
+            try:
+                async for parts in chunks:
+                    yield parts
+                return
+            except ModelError as error:
+                if not error.refuses_key:
+                    raise
+        # The token was revoked, or ended earlier than this machine's clock says. No part of a reply has come yet.
+        await access.renew(sent)
+        again = self._attempt(request)
+        async with aclosing(again):
+            async for parts in again:
+                yield parts
+
+    async def _attempt(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
+        conversation = await self._open()
         async with aclosing(conversation.stream(request)) as chunks:
             async for parts in chunks:
                 yield parts
@@ -238,12 +269,17 @@ class ModelConnection:
 
     async def _open(self) -> VendorConversation:
         """The conversation; a new one, which has encoded nothing yet, when the local server had to be started anew."""
-        base_url, api_key = self._choice.base_url or "", self._choice.api_key or NO_KEY
+        base_url, api_key, access = self._choice.base_url or "", self._choice.api_key or NO_KEY, self._choice.access
+        if access is not None:
+            # A client of its own: it keeps the headers of its first request.
+            api_key = f"login:{self._vendor.name}"
+            if base_url == self._vendor.base_url:
+                base_url = access.base_url or base_url
         if not base_url:
             base_url, api_key = await self._providers.local(self._choice.model)
         if self._conversation is None or base_url != self._opened_url:
             client = await self._providers.client(self._vendor.api, base_url, api_key)
-            self._conversation = client.open(Target(self._vendor, base_url, self._facts.info))
+            self._conversation = client.open(Target(self._vendor, base_url, self._facts.info, access))
             self._opened_url = base_url
         return self._conversation
 
@@ -319,7 +355,7 @@ def _url(vendor: Vendor, choice: ModelChoice) -> str | None:
 
 def _key(vendor: Vendor, choice: ModelChoice) -> str:
     key = (choice.api_key or "").strip()
-    if not key and vendor.key_env and choice.base_url is None:
+    if not key and vendor.key_env and choice.base_url is None and choice.access is None:
         raise ModelError(Failure.NO_KEY, f"there is no API key for {vendor.title}; {vendor.key_ways}")
     if not key.isascii() or not key.isprintable():
         raise ModelError(

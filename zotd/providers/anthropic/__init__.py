@@ -58,7 +58,7 @@ class AnthropicSdk:
             cast_to=httpx2.Response,
             content=body,
             # A redirect would carry the key to another host.
-            options={"headers": target.vendor.headers, "follow_redirects": False},
+            options={"headers": target.headers, "follow_redirects": False},
             stream=True,
         )
 

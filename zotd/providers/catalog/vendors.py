@@ -87,6 +87,27 @@ VENDORS = (
         default_model="moonshotai/Kimi-K3",
         prices="together",
     ),
+    # Subscriptions: `zotd.logins` has how to log in to them. Their requests cost nothing, so they have no prices.
+    Vendor(
+        name="copilot",
+        label="GitHub Copilot",
+        base_url="https://api.githubcopilot.com",
+        default_model="gpt-4.1",
+    ),
+    Vendor(
+        name="kimi-code",
+        label="Kimi Code",
+        base_url="https://api.kimi.com/coding/v1",
+        default_model="kimi-for-coding",
+        echo_reasoning=True,
+    ),
+    Vendor(
+        name="chatgpt",
+        label="ChatGPT",
+        api="responses",
+        base_url="https://chatgpt.com/backend-api/codex",
+        default_model="gpt-5.6-sol",
+    ),
     Vendor(name="ollama", label="Ollama", base_url="http://127.0.0.1:11434/v1", default_model="qwen3"),
     Vendor(
         name="llamacpp",

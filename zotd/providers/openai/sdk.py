@@ -73,7 +73,7 @@ class OpenAiSdk:
             cast_to=httpx2.Response,
             content=body,
             # A redirect would carry the key to another host.
-            options={"headers": target.vendor.headers, "follow_redirects": False},
+            options={"headers": target.headers, "follow_redirects": False},
             stream=True,
         )
 

@@ -73,7 +73,10 @@ def answered(target: Target, status: int, headers: Mapping[str, str], body: byte
         sentence = f"the conversation is too long for {target.model.id}: {text}; compact it"
         return ModelError(Failure.CONTEXT, sentence, refuses_content=status == 413)
     if status in {401, 403}:
-        return ModelError(Failure.AUTH, f"{text}; check the API key: {target.vendor.key_ways}")
+        advice = f"check the API key: {target.vendor.key_ways}"
+        if target.access is not None:
+            advice = f"check your account there, or run: zotctl login {target.vendor.name}"
+        return ModelError(Failure.AUTH, f"{text}; {advice}", refuses_key=status == 401)
     if status == 402 or (status in {400, 429} and _NO_CREDIT.search(f"{words} {message}")):
         return ModelError(
             Failure.REFUSED, f"{text}; the account has no credit: add some at {target.vendor.title}, or use another key"

@@ -8,7 +8,7 @@ only in the module that they come from; an API module lists them in `SdkErrors`.
 Imports the HTTP library of the SDKs: only the API modules import this one.
 """
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
@@ -100,9 +100,11 @@ class RequestHead:
         del headers["content-length"]
         return cls(request.url, headers, {"timeout": request.extensions["timeout"]})
 
-    def request(self, body: bytes) -> httpx2.Request:
-        """Return another request."""
-        return httpx2.Request("POST", self.url, headers=self.headers, content=body, extensions=self.extensions)
+    def request(self, body: bytes, replaced: Mapping[str, str] | None) -> httpx2.Request:
+        """Return another request; `replaced`: headers that may differ from those of the first one."""
+        headers = httpx2.Headers(self.headers)
+        headers.update(replaced)
+        return httpx2.Request("POST", self.url, headers=headers, content=body, extensions=self.extensions)
 
 
 class SdkClient:
@@ -176,7 +178,9 @@ class SdkConversation:
     async def _repeat(self, head: RequestHead, body: bytes) -> httpx2.Response:
         try:
             # A redirect would carry the key to another host.
-            answer = await self._sdk.http.send(head.request(body), stream=True, follow_redirects=False)
+            access = self._target.access
+            request = head.request(body, None if access is None else access.headers)
+            answer = await self._sdk.http.send(request, stream=True, follow_redirects=False)
         except httpx2.TimeoutException as error:
             raise silent(self._target, was_sent=not isinstance(error, httpx2.ConnectTimeout)) from error
         except httpx2.HTTPError as error:

@@ -1,7 +1,7 @@
 """What an API module needs to know of a vendor, a model and the place where it is served."""
 
-from collections.abc import AsyncGenerator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 from urllib.parse import urlsplit
 
@@ -69,6 +69,28 @@ class Vendor(Frozen, frozen=True, kw_only=True):
         return f"{variable}pass --api-key or run: zotctl login {self.name}"
 
 
+class Access(Protocol):
+    """What a vendor takes instead of a key, and how it is renewed: a login."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The headers of a request, the secret among them; valid after `prepare`, and other ones after `renew`."""
+        ...
+
+    @property
+    def base_url(self) -> str:
+        """Where this account's requests go; empty: to the vendor's usual URL. Valid after `prepare`."""
+        ...
+
+    async def prepare(self) -> None:
+        """Make `headers` valid for a request. Raises ModelError."""
+        ...
+
+    async def renew(self, refused: Mapping[str, str]) -> None:
+        """Get other headers than these, which the vendor has refused. Raises ModelError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """Where a conversation goes."""
@@ -76,6 +98,13 @@ class Target:
     vendor: Vendor
     base_url: str
     model: ModelInfo
+    access: Access | None = field(default=None, repr=False)
+    """Instead of the key of the SDK's client."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What the next request carries besides the SDK's headers."""
+        return self.vendor.headers if self.access is None else {**self.vendor.headers, **self.access.headers}
 
     @property
     def author(self) -> str:
