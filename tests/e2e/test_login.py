@@ -169,6 +169,10 @@ async def test_the_list_says_which_place_counts(house):
         "variables": [],
         "source": None,
         "stored": False,
+        "methods": [],
+        "plan": "",
+        "login": None,
+        "note": "",
     }
 
 

@@ -32,7 +32,7 @@ ROLES = {
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown
-        channel.pair channel.unpair auth.check auth.login auth.logout
+        channel.pair channel.unpair auth.check auth.login auth.logout auth.begin auth.wait auth.cancel
     """,
 }
 """The specification's table of commands and roles (`docs/protocol.md`); `hello` and `ping` are open to all."""

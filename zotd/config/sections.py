@@ -252,6 +252,12 @@ class ProviderSection(Struct, frozen=True, kw_only=True):
     """API in which this vendor's models are asked: `chat` (Chat Completions) or `responses` (OpenAI's Responses). Default:
     `responses` for `openai` at its own URL, `chat` for all other vendors and URLs that speak either."""
 
+    login_url: Url | None = None
+    """Scheme and host of the server for logins by subscription, such as a proxy of yours. Default: the vendor's own."""
+
+    client_id: str | None = None
+    """Client ID for logins by subscription, if you have registered one with the vendor. Default: the vendor's public one."""
+
 
 class Config(Struct, frozen=True, kw_only=True):
     """All settings, with their defaults."""
@@ -289,6 +295,10 @@ class Config(Struct, frozen=True, kw_only=True):
     rules: Rules = ()
     """Rules that allow tool calls, require approval for them or deny them; they take precedence over the mode. See
     durability.md."""
+
+    keyring: Flag = True
+    """Keep the tokens of logins by subscription in the system's keyring, if the extra `[keyring]` is installed and the
+    keyring works; otherwise in `logins.json`."""
 
     approval: ApprovalSection = ApprovalSection()
     limits: LimitsSection = LimitsSection()

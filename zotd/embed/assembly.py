@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from msgspec import structs
@@ -14,6 +14,7 @@ from zotd.core.ports import Probe
 from zotd.core.retry import ATTENDED_S
 from zotd.exthost.host import ExtensionTimeouts
 from zotd.ledger.spending import Spending
+from zotd.logins.desk import Logins
 from zotd.permissions.rules import RuleStore
 from zotd.process.handover_store import HandoverStore, handover_store_of
 from zotd.process.orphan_reaper import OrphanReaper
@@ -26,9 +27,10 @@ from zotd.sessions.models import Keys, ModelChooser
 from zotd.sessions.notifier import Notifier
 from zotd.sessions.planner import Machine, Planner
 from zotd.sessions.slash_commands import RESERVED
-from zotd.store import credentials
+from zotd.store import credentials, keyring_vault
 from zotd.store.journal import SqliteJournal
 from zotd.store.key_command import KeyCommand
+from zotd.store.logins import LoginStore
 from zotd.store.trust import Trust
 from zotd.template.forks import Forks
 from zotd.workspace.environment import split
@@ -89,7 +91,14 @@ def assemble(
     grounds = _grounds(home, env, config, catalog, spawn=spawn, addressed=addressed)
     env = unsupervised(env)
     providers = Providers(catalog, env)
-    models = _models(home, env, current, catalog=catalog, providers=providers)
+    models = _models(
+        home,
+        env,
+        current,
+        catalog=catalog,
+        providers=providers,
+        logins=_logins(home, current, catalog, spawn=spawn),
+    )
     extension_pool = ExtensionPool(grounds, spawn=spawn)
     notifier = Notifier(
         lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn
@@ -148,8 +157,25 @@ def _grounds(
     )
 
 
+def _logins(home: Path, config: CurrentConfig, catalog: Catalog, *, spawn: Spawn) -> Logins:
+    # Looked for when a login is read or written: asking the system for its keyring takes a tenth of a second.
+    vault = cache(partial(keyring_vault.find, home))
+    return Logins(
+        LoginStore(home, vault, prefers_vault=lambda: config.value.keyring),
+        config,
+        titles=lambda name: catalog.by_name[name].title,
+        spawn=spawn,
+    )
+
+
 def _models(
-    home: Path, env: Mapping[str, str], config: CurrentConfig, *, catalog: Catalog, providers: Providers
+    home: Path,
+    env: Mapping[str, str],
+    config: CurrentConfig,
+    *,
+    catalog: Catalog,
+    providers: Providers,
+    logins: Logins,
 ) -> ModelChooser:
     return ModelChooser(
         catalog=catalog,
@@ -160,6 +186,7 @@ def _models(
             command=_key_command(config, env),
             inherited={name: env[name] for name in catalog.key_variables() if name in env},
         ),
+        logins=logins,
         config=config,
     )
 

@@ -1,8 +1,8 @@
 """Which model a session uses, and with which key (`docs/protocol.md`, Environment and keys).
 
-A key is looked for in this order: `--api-key`, the client's environment, `auth.json`, `api_key_command`, the
-daemon's environment. Those from the environment and from `auth.json` go only to the vendor's own host or to a base
-URL from the configuration: a URL that came with a request could be anybody's.
+A key is looked for in this order: `--api-key`, the client's environment, a login by subscription, `auth.json`,
+`api_key_command`, the daemon's environment. All but the first go only to the vendor's own host or to a base URL from the
+configuration: a URL that came with a request could be anybody's.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
@@ -17,14 +17,20 @@ from zotd.core.ports import Model, ModelRequest, StorageError
 from zotd.core.records import Settings
 from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
+from zotd.logins.desk import Logins
+from zotd.logins.vendors import LoginVendor
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import ModelChoice, Providers
-from zotd.providers.shared.vendors import Vendor
+from zotd.providers.shared.vendors import Access, Vendor
+from zotd.store.logins import VendorLogin
 from zotd.wire.api import ModelInfo
-from zotd.wire.auth import KeyCheck, KeyInfo
+from zotd.wire.auth import KeyCheck, KeyInfo, LoginInfo
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
+
+LOGIN = "login"
+"""The source of a key that is a login by subscription."""
 
 KEY_CHARS = 16 * 1024
 """Longest key; most have a hundred characters, one with claims in it a few thousand."""
@@ -47,11 +53,14 @@ class Keys:
 class ModelChooser:
     """Chooses and opens models."""
 
-    def __init__(self, *, catalog: Catalog, providers: Providers, keys: Keys, config: CurrentConfig) -> None:
+    def __init__(
+        self, *, catalog: Catalog, providers: Providers, keys: Keys, logins: Logins, config: CurrentConfig
+    ) -> None:
         """The configuration may be replaced at any time."""
         self.catalog = catalog
         self._providers = providers
         self._keys = keys
+        self.logins = logins
         self._config = config
         self._last_used: tuple[str, str] | None = None
         """Vendor and model of the session that was created last."""
@@ -86,7 +95,7 @@ class ModelChooser:
         vendors = [self._vendor(provider)] if provider else self.catalog.vendors()
         found: list[ModelInfo] = []
         for vendor in vendors:
-            ready = not vendor.key_env or self._has_key(vendor, environment)
+            ready = self._usable(vendor.name, environment)
             found.extend(_marked(info, ready=ready) for info in self.catalog.models(vendor.name))
         return found
 
@@ -96,9 +105,13 @@ class ModelChooser:
         if settings.own_key and not environment.api_key:
             sentence = f"the key for {vendor.title} that this session was given is no longer in memory; pass it again with --api-key"
             raise CommandError(Code.BLOCKED, sentence)
-        if environment.api_key or not vendor.key_env:
+        if environment.api_key or not self._needs_key(vendor):
             return
         if not self._foreign(settings) and not self._has_key(vendor, environment):
+            if not vendor.key_env:
+                raise CommandError(
+                    Code.BLOCKED, f"you are not logged in to {vendor.title}; run: zotctl login {vendor.name}"
+                )
             ways = f"set {vendor.key_env[0]}, pass --api-key, or run: zotctl login {vendor.name}"
             sentence = f"no key for {vendor.title}: {ways}"
             raise CommandError(Code.BLOCKED, sentence)
@@ -106,7 +119,9 @@ class ModelChooser:
     async def open(self, settings: Settings, environment: Environment) -> Model:
         """The model for a run. What keeps it from working is told when it is used, as any failed request is."""
         try:
-            return self._providers.connect(self._choice(settings, await self._key(settings, environment)))
+            access = self._access(settings, environment)
+            key = None if access is not None else await self._key(settings, environment)
+            return self._providers.connect(self._choice(settings, key, access))
         except ModelError as error:
             return Unavailable(error)
         except CommandError as error:
@@ -114,11 +129,14 @@ class ModelChooser:
 
     def unmet(self, settings: Settings, *, has_tools: bool) -> str | None:
         """What of the settings the model does not fulfil, one sentence for the user; None: nothing is known."""
-        return self._providers.unmet(self._choice(settings, None), settings.reasoning, has_tools=has_tools)
+        return self._providers.unmet(self._choice(settings), settings.reasoning, has_tools=has_tools)
 
-    def _choice(self, settings: Settings, key: str | None) -> ModelChoice:
-        base_url = settings.base_url or self._configured_url(settings.provider)
-        return ModelChoice(settings.provider, settings.model, key, base_url, self._configured_api(settings.provider))
+    def _choice(self, settings: Settings, key: str | None = None, access: Access | None = None) -> ModelChoice:
+        base_url, api = (
+            settings.base_url or self._configured_url(settings.provider),
+            self._configured_api(settings.provider),
+        )
+        return ModelChoice(settings.provider, settings.model, key, base_url, api=api, access=access)
 
     def warm(self, provider: str) -> None:
         """Begin to load what the vendor's requests need, so that the first prompt does not wait for it."""
@@ -131,7 +149,11 @@ class ModelChooser:
         vendor = self._vendor(provider)
         source, _ = next(self._found(vendor, environment), (None, ""))
         stored = bool(self._stored().get(vendor.name))
-        return KeyInfo(vendor.name, vendor.title, list(vendor.key_env), source, stored)
+        info = KeyInfo(vendor.name, vendor.title, list(vendor.key_env), source, stored)
+        offer = self.logins.vendor(vendor.name)
+        if offer is None:
+            return info
+        return replace(info, methods=list(offer.methods), plan=offer.plan, login=self._login_info(vendor))
 
     async def check_key(self, provider: str, key: str) -> KeyCheck:
         """Ask the vendor about a key; a CommandError comes out when it is none, or no such vendor wants one."""
@@ -159,17 +181,37 @@ class ModelChooser:
             )
         return vendor, key
 
-    def log_out(self, provider: str) -> None:
-        """Forget a stored key. Blocks; a CommandError comes out when none is stored."""
-        vendor = self._keyed(provider)
-        if not self._change(vendor, None):
+    def login_vendor(self, provider: str) -> tuple[str, LoginVendor]:
+        """Return a vendor's title and how to log in to it; a CommandError comes out when it offers no login."""
+        vendor = self._vendor(provider)
+        offer = self.logins.vendor(vendor.name)
+        if offer is None:
+            raise CommandError(Code.BAD_REQUEST, f"{vendor.title} has no login by subscription; use an API key")
+        return vendor.title, offer
+
+    def log_out(self, provider: str) -> str:
+        """Forget a stored key and a login; return what the user should know about that, or "".
+
+        Blocks; a CommandError comes out when there is neither.
+        """
+        vendor = self._vendor(provider)
+        try:
+            note = self.logins.log_out(vendor.name)
+        except StorageError as error:
+            raise CommandError(Code.BLOCKED, str(error)) from error
+        if note is None and self.logins.vendor(vendor.name) is not None and not vendor.key_env:
+            raise CommandError(Code.NOT_FOUND, f"you are not logged in to {vendor.title}")
+        if (note is None or vendor.key_env) and not self._change(self._keyed(provider), None) and note is None:
             raise CommandError(
                 Code.NOT_FOUND, f"auth.json has no key for {vendor.title}; auth.list shows the stored keys"
             )
+        return note or ""
 
     def _keyed(self, provider: str) -> Vendor:
         vendor = self._vendor(provider)
         if not vendor.key_env:
+            if self.logins.vendor(vendor.name) is not None:
+                raise CommandError(Code.BAD_REQUEST, f"{vendor.title} takes no key; run: zotctl login {vendor.name}")
             raise CommandError(Code.BAD_REQUEST, f"{vendor.title} needs no key")
         return vendor
 
@@ -199,7 +241,7 @@ class ModelChooser:
         if self._last_used and self._usable(self._last_used[0], environment):
             return self._last_used[0]
         for vendor in self.catalog.vendors():
-            if vendor.key_env and self._has_key(vendor, environment):
+            if self._needs_key(vendor) and self._has_key(vendor, environment):
                 return vendor.name
         keyed = [vendor for vendor in self.catalog.vendors() if vendor.key_env]
         if keyless:
@@ -226,7 +268,10 @@ class ModelChooser:
 
     def _usable(self, provider: str, environment: Environment) -> bool:
         vendor = self.catalog.by_name.get(provider)
-        return vendor is not None and (not vendor.key_env or self._has_key(vendor, environment))
+        return vendor is not None and (not self._needs_key(vendor) or self._has_key(vendor, environment))
+
+    def _needs_key(self, vendor: Vendor) -> bool:
+        return bool(vendor.key_env) or self.logins.vendor(vendor.name) is not None
 
     def _configured_url(self, provider: str) -> str | None:
         section = self._config.value.providers.get(provider)
@@ -249,6 +294,8 @@ class ModelChooser:
             yield "option", environment.api_key
         if key := _first(environment.keys, vendor.key_env):
             yield "environment", key
+        if self._login(vendor) is not None:
+            yield LOGIN, None
         if key := self._stored().get(vendor.name):
             yield "auth.json", key
         if self._keys.command() is not None and vendor.key_env:
@@ -262,11 +309,37 @@ class ModelChooser:
         except StorageError as error:
             raise CommandError(Code.BLOCKED, str(error)) from error
 
+    def _login(self, vendor: Vendor) -> VendorLogin | None:
+        if self.logins.vendor(vendor.name) is None:
+            return None
+        try:
+            return self.logins.listed().get(vendor.name)
+        except StorageError as error:
+            raise CommandError(Code.BLOCKED, str(error)) from error
+
+    def _login_info(self, vendor: Vendor) -> LoginInfo | None:
+        login = self._login(vendor)
+        if login is None:
+            return None
+        return LoginInfo(login.account, login.logged_in_at, login.current.expires_at, login.place, login.ended)
+
+    def _access(self, settings: Settings, environment: Environment) -> Access | None:
+        """The login with which the session's requests are made; None: they are made with a key."""
+        vendor = self._vendor(settings.provider)
+        if self._foreign(settings):
+            return None
+        source, _ = next(self._found(vendor, environment), (None, None))
+        if source == LOGIN or (source is None and not vendor.key_env):
+            return self.logins.access(vendor.name)
+        return None
+
     async def _key(self, settings: Settings, environment: Environment) -> str | None:
         vendor = self._vendor(settings.provider)
         if self._foreign(settings):
             return environment.api_key
-        for _, found in self._found(vendor, environment):
+        for source, found in self._found(vendor, environment):
+            if source == LOGIN:
+                continue
             key = found
             if key is None and (ask := self._keys.command()) is not None:
                 key = await ask(vendor.name)

@@ -46,6 +46,7 @@ FIELDS = {
     "height": 24,
     "provider": "ollama",
     "api_key": "k",
+    "login": "login_1",
     "channel": "c",
     "code": "1",
     "sender": "s",

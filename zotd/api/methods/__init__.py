@@ -82,6 +82,9 @@ HANDLERS: Mapping[str, Handler] = cast(
         "auth.check": credentials.check,
         "auth.login": credentials.login,
         "auth.logout": credentials.logout,
+        "auth.begin": credentials.begin,
+        "auth.wait": credentials.wait,
+        "auth.cancel": credentials.cancel,
     },
 )
 """Handlers by command name, of commands that need sessions only; `zot rpc` has no others."""

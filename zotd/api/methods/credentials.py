@@ -1,11 +1,20 @@
-"""Commands about the vendors' API keys. Keys are stored in `auth.json` and appear in no response, error or log line."""
+"""Commands about the vendors' API keys and logins. No key and no token appears in a response, an error or a log line."""
 
 import asyncio
+from contextlib import suppress
+
+from msgspec import structs
 
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import session_of
+from zotd.logins.desk import LoginRun
+from zotd.oauth.protocol import OAuthError
 from zotd.wire import auth
+from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
+
+WAIT_S = 25.0
+"""Longest wait of one `auth.wait`: clients give up a command that takes longer than 30 s."""
 
 
 async def listing(call: Invocation, params: auth.AuthScope) -> auth.KeyList:
@@ -27,9 +36,50 @@ async def login(call: Invocation, params: auth.Login) -> auth.KeyInfo:
 
 
 async def logout(call: Invocation, params: auth.Logout) -> auth.KeyInfo:
-    """Remove a stored key; the response says which source is used instead."""
-    await asyncio.to_thread(call.manager.models.log_out, params.provider)
-    return call.manager.models.key_info(params.provider, await _environment(call))
+    """Remove a stored key and a login; the response says which source is used instead."""
+    note = await asyncio.to_thread(call.manager.models.log_out, params.provider)
+    info = call.manager.models.key_info(params.provider, await _environment(call))
+    return structs.replace(info, note=note)
+
+
+async def begin(call: Invocation, params: auth.LoginBegin) -> auth.LoginBegun:
+    """Begin a login by subscription; its user has to open a page."""
+    title, vendor = call.manager.models.login_vendor(params.provider)
+    method = params.method or vendor.methods[0]
+    if method not in vendor.methods:
+        ways = " or ".join(vendor.methods)
+        raise CommandError(Code.BAD_REQUEST, f'{title} has no login by "{method}"; use {ways}')
+    try:
+        prompt = await call.manager.models.logins.begin(vendor, method)
+    except OAuthError as error:
+        raise CommandError(Code.BLOCKED, f"the login to {title} cannot begin: {error}") from error
+    return auth.LoginBegun(prompt.id, title, prompt.method, prompt.url, prompt.full_url, prompt.code, prompt.lifetime_s)
+
+
+async def wait(call: Invocation, params: auth.LoginWait) -> auth.LoginOutcome:
+    """Wait for the end of a login, at most `WAIT_S`."""
+    run = _run(call, params.login)
+    with suppress(TimeoutError):
+        async with asyncio.timeout(max(0.0, min(params.wait_s, WAIT_S))):
+            await run.ended.wait()
+    if not run.ended.is_set():
+        return auth.LoginOutcome("pending", "")
+    return auth.LoginOutcome("failed" if run.failure else "done", run.failure)
+
+
+async def cancel(call: Invocation, params: auth.LoginCancel) -> None:
+    """Cancel a login; one that has ended stays as it is."""
+    run = _run(call, params.login)
+    if not run.ended.is_set():
+        run.cancel()
+        await run.ended.wait()
+
+
+def _run(call: Invocation, login: str) -> LoginRun:
+    run = call.manager.models.logins.run(login)
+    if run is None:
+        raise CommandError(Code.NOT_FOUND, "this login has ended; begin it again")
+    return run
 
 
 async def _environment(call: Invocation, session_id: str | None = None) -> Environment:

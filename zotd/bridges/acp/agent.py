@@ -98,8 +98,8 @@ class Agent:
         if params.method_id != LOGIN:
             raise RpcError(RpcErrorCode.PARAMS, f'unknown login method "{params.method_id}"')
         keys = await self._daemon.ask(auth.AuthScope(), auth.KeyList, command="auth.list")
-        # Providers without variables need no key, so they do not count.
-        if not any(key.variables and key.source is not None for key in keys.providers):
+        # Providers without variables and without a login need no key, so they do not count.
+        if not any((key.variables or key.methods) and key.source is not None for key in keys.providers):
             raise RpcError(RpcErrorCode.AUTH, "there is no key yet; run in a terminal: zotctl login PROVIDER")
         respond(frames.Empty())
 
