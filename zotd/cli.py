@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _program(args: list[str]) -> str:
-    if args[:1] == ["ext"]:
+    if args[:1] == ["ext"] or _is_login(args):
         return ZOTCTL
     if args[:1] == ["acp"]:
         return ACP
@@ -61,6 +61,11 @@ def _program(args: list[str]) -> str:
         return ONE_SHOT
     # Without a terminal for input there is no chat: `git diff | zot "review this"` prints a reply.
     return CHAT if sys.stdin is not None and sys.stdin.isatty() else ONE_SHOT
+
+
+def _is_login(args: list[str]) -> bool:
+    """Whether it is `zot login VENDOR`, and not a prompt without quotes such as `zot login fails on safari`."""
+    return args[:1] in (["login"], ["logout"]) and sum(not arg.startswith("-") for arg in args) <= 2
 
 
 if __name__ == "__main__":

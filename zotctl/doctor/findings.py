@@ -122,6 +122,18 @@ STATES = (
         "zotctl login anthropic",
     ),
     ProblemKind(
+        "login-file",
+        "`logins.json` cannot be used",
+        "it is damaged, or other users can read it",
+        "chmod 600 {file} if the mode is wrong, otherwise mv {file} {file}.old and log in again",
+    ),
+    ProblemKind(
+        "login-ended",
+        "a login by subscription has ended",
+        "the vendor has refused to renew its tokens: the login was revoked, or not used for too long",
+        "zotctl login PROVIDER",
+    ),
+    ProblemKind(
         "database-damaged",
         "the database is damaged",
         "SQLite's quick check fails (it runs for up to a second)",

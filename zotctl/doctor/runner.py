@@ -30,6 +30,7 @@ WITHOUT_DAEMON: Mapping[str, Callable[[Scene], Iterator[Finding]]] = {
     "the log": host_checks.log,
     "the configuration": host_checks.configuration,
     "the keys": store_checks.auth_file,
+    "the logins": store_checks.logins,
     "the vendors": store_checks.keys,
     "the database": store_checks.database,
     "the linger setting": host_checks.linger,

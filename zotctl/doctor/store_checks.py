@@ -16,6 +16,8 @@ from zotd.logs.masking import hide
 from zotd.providers.catalog.vendors import VENDORS
 from zotd.store import credentials
 from zotd.store.errors import NewerSchemaError
+from zotd.store.logins import FILE as LOGINS
+from zotd.store.logins import LoginStore
 from zotd.store.schema import read_at_rest
 
 LOOK_S = 0.7
@@ -45,8 +47,23 @@ def keys(scene: Scene) -> Iterator[Finding]:
     except (StorageError, config.ConfigError):
         return  # reported by other checks
     keyless = {name for vendor in VENDORS if not vendor.key_env for name in (vendor.name, *vendor.aliases)}
-    if not (variables or stored or chosen.api_key_command or chosen.provider in keyless):
+    logged_in = os.path.exists(scene.home / LOGINS)
+    if not (variables or stored or logged_in or chosen.api_key_command or chosen.provider in keyless):
         yield found("no-key", "no API key is set for any model vendor, in the environment or in auth.json")
+
+
+def logins(scene: Scene) -> Iterator[Finding]:
+    """Check that `logins.json` is usable, if it exists, and that no login in it has ended."""
+    file = scene.home / LOGINS
+    try:
+        known = LoginStore(scene.home, lambda: None, prefers_vault=lambda: False).listed()
+    except StorageError as error:
+        yield found("login-file", str(error), f"chmod 600 {file}" if _is_open(file) else f"mv {file} {file}.old")
+        return
+    for vendor, login in known.items():
+        if login.ended:
+            sentence = f"{vendor} no longer accepts the login ({login.ended})"
+            yield found("login-ended", sentence, f"zotctl login {vendor}")
 
 
 def database(scene: Scene) -> Iterator[Finding]:

@@ -192,6 +192,18 @@ def no_key(patient):
     return "zotctl login anthropic"
 
 
+def login_file(patient, content="{}", mode=0o644):
+    file = patient.home / "logins.json"
+    file.write_text(content)
+    file.chmod(mode)
+    return f"chmod 600 {file}"
+
+
+def login_ended(patient):
+    login_file(patient, json.dumps({"copilot": {"ended": "invalid_grant"}}), 0o600)
+    return "zotctl login copilot"
+
+
 def database_damaged(patient):
     file = patient.database()
     with file.open("r+b") as database:
@@ -270,16 +282,8 @@ MADE = {
     made.__name__.replace("_", "-"): made
     for made in (
         *(stale_socket, listener_lost, wedged, version_mismatch, unmanaged, unreachable, gave_up),
-        *(
-            socket_directory,
-            home_not_writable,
-            disk_full,
-            log_not_writable,
-            config_invalid,
-            auth_file,
-            cold_start,
-            no_key,
-        ),
+        *(socket_directory, home_not_writable, disk_full, log_not_writable, config_invalid, auth_file, cold_start),
+        *(no_key, login_file, login_ended),
         *(
             database_damaged,
             database_newer,
