@@ -55,9 +55,13 @@ class Figures:
         with suppress(ClientError):
             known = await self._ui.ask(auth.AuthScope(session.id), auth.KeyList)
             vendor = next((each for each in known.providers if each.provider == session.provider), None)
-            if vendor is not None and vendor.variables and vendor.source is None:
+            if vendor is None or vendor.source is not None:
+                return
+            if vendor.variables:
                 words = f"no key for {vendor.title}: run /login, or set {vendor.variables[0]} and restart zot"
                 self._ui.say(words, "warn")
+            elif vendor.methods:
+                self._ui.say(f"you are not logged in to {vendor.title}: run /login {vendor.provider}", "warn")
 
     async def _refresh(self) -> None:
         with suppress(ClientError):  # outdated values are less annoying than an error line after each run
