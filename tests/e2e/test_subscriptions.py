@@ -9,7 +9,8 @@ import pytest
 
 from tests.e2e.conftest import House
 from zotd.testing.auth_server import AuthServer
-from zotd.testing.live_daemon import serving
+from zotd.testing.file_keyring import VARIABLE
+from zotd.testing.live_daemon import DaemonProcess, serving
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import CallPart, Refusal, ScriptedReply, text
 
@@ -232,6 +233,32 @@ async def test_no_token_is_found_anywhere_but_in_its_file(house, caplog):
         assert token not in str(admin.seen) + str(talk.client.seen)
         files = [path for path in house.place.folder.rglob("*") if path.is_file() and path != own]
         assert [path.name for path in files if token.encode() in path.read_bytes()] == []
+
+
+async def test_with_a_keyring_the_tokens_are_there_and_requests_find_them(tmp_path):
+    extra = {
+        "ZOT_KEYRING": "true",
+        "PYTHON_KEYRING_BACKEND": "zotd.testing.file_keyring.FileKeyring",
+        VARIABLE: str(tmp_path / "ring"),
+    }
+    async with AuthServer() as auth, ModelServer([text("hi")]) as model, AsyncExitStack() as stack:
+        home = tmp_path / "zot"
+        home.mkdir(mode=0o700)
+        urls = f'base_url = "{model.openai_url}"\nlogin_url = "{auth.url}"\n'
+        (home / "config.toml").write_text(f"[providers.kimi-code]\n{urls}")
+        daemon = stack.enter_context(DaemonProcess(tmp_path, extra))
+        house = Subscribed(stack, daemon.place, auth, model)
+        admin = await house.connect(role="admin")
+        await house.log_in(admin, "kimi-code")
+        assert (await info(admin, "kimi-code"))["login"]["place"] == "keyring"
+        (token,) = auth.access_tokens
+        assert token not in (home / "logins.json").read_text()
+        assert token in (tmp_path / "ring").read_text()
+        talk = await house.talk("kimi-code")
+        assert (await talk.run())[-1]["type"] == "done"
+        assert model.requests[0].headers["Authorization"] == f"Bearer {token}"
+        await admin.ask("auth.logout", provider="kimi-code")
+        assert token not in (tmp_path / "ring").read_text()
 
 
 async def test_only_an_admin_logs_in(house):

@@ -69,7 +69,8 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
     # A signal stops it at once, unless a test is about draining: most of those that send one mean to cut a run.
     # A script that has come to its end answers 500: a test that gets there ends after half a minute, and not after hours.
     bounds = {"ZOT_LIMITS_DRAIN_S": "0", "ZOT_LIMITS_RETRY_PATIENCE_S": "30"}
-    env = {**passed, **ours, **bounds, **(extra or {})}
+    # The keyring would be that of the person who runs the tests.
+    env = {**passed, **ours, **bounds, "ZOT_KEYRING": "false", **(extra or {})}
     return DaemonPaths(folder, env)
 
 
