@@ -34,7 +34,7 @@ def overlaid(tmp_path):
 
 def test_every_vendor_has_an_api_that_we_speak_and_a_default_model_that_exists(catalog):
     for vendor in catalog.vendors():
-        assert vendor.api in {*APIS, "responses"}  # that of ChatGPT, which is not spoken yet
+        assert vendor.api in APIS
         default = catalog.default_model(vendor.name)
         assert default
         if vendor.prices:
