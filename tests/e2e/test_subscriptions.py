@@ -54,8 +54,8 @@ async def house(tmp_path, monkeypatch):
         home = tmp_path / "zot"
         home.mkdir(mode=0o700)
         sections = (
-            f'[providers.{name}]\nbase_url = "{model.openai_url}"\nlogin_url = "{auth.url}"\n'
-            for name in ("copilot", "kimi-code", "chatgpt")
+            f'[providers.{name}]\nbase_url = "{model.openai_url}"\nlogin_url = "{auth.url}"\napi = "{api}"\n'
+            for name, api in (("copilot", "chat"), ("kimi-code", "chat"), ("chatgpt", "responses"))
         )
         (home / "config.toml").write_text("".join(sections))
         place = await stack.enter_async_context(serving(tmp_path))
@@ -84,6 +84,21 @@ async def test_a_run_uses_the_key_that_was_exchanged_for_the_login(house):
         assert sent["authorization"] == f"Bearer {key}"
         assert sent["editor-version"].startswith("zot/")
         assert sent["user-agent"].startswith("zot/")
+
+
+async def test_a_run_on_chatgpt_asks_in_the_responses_api_for_the_account_of_the_login(house):
+    admin = await house.connect(role="admin")
+    assert (await house.log_in(admin, "chatgpt"))["state"] == "done"
+    talk = await house.talk("chatgpt")
+    assert (await talk.run())[-1]["type"] == "done"
+    for request in house.model.requests:
+        sent = {name.lower(): value for name, value in request.headers.items()}
+        assert request.path.endswith("/responses")
+        assert sent["chatgpt-account-id"] == "acc-1"
+        assert sent["originator"] == "zot"
+        assert request.body["store"] is False
+        assert request.body["instructions"]
+        assert "max_output_tokens" not in request.body
 
 
 async def test_a_token_that_ends_in_the_middle_of_a_run_is_renewed_and_the_run_goes_on(house):
