@@ -17,6 +17,7 @@ import psutil
 from benchmarks import extensions_rig, floors, rig
 from benchmarks.rig import Place, Row
 from zotd.client.client import Client
+from zotd.testing import warm
 from zotd.testing.live_daemon import serving
 from zotd.wire import api, extensions
 from zotd.wire.content import Text
@@ -178,7 +179,7 @@ async def _census(client: Client, others: set[int]) -> _Census:
 
 
 def _children() -> set[int]:
-    return {child.pid for child in psutil.Process().children()}
+    return {child.pid for child in psutil.Process().children() if not warm.is_fork_server(child)}
 
 
 def _descriptors() -> int:

@@ -12,6 +12,7 @@ import pytest
 
 from zotd.testing.live_daemon import ROOT
 from zotd.testing.script import CallPart, calls, text
+from zotd.testing.warm import is_fork_server
 
 RELOADS = 10
 
@@ -84,9 +85,9 @@ async def census(client, ended):
     Without sockets and unnamed tasks: the model's server, in this process too, has some for each open connection. Without
     the task that looks at files which have changed, too: it ends by itself a moment after the last change.
     """
-    me = psutil.Process()
+    children = [child for child in psutil.Process().children() if not is_fork_server(child)]
     serving = {one["pid"] for one in (await client.ask("ext.list"))["extensions"]}
-    for child in me.children():
+    for child in children:
         if child.pid not in serving:
             await ended(child.pid)
     await client.ask("ping")  # the daemon, in this loop, has heard of their ends too
@@ -95,7 +96,7 @@ async def census(client, ended):
         await asyncio.wait(looking, timeout=5)
     tasks = [task.get_name() for task in asyncio.all_tasks()]
     return {
-        "processes": len(me.children()),
+        "processes": sum(not is_fork_server(child) for child in psutil.Process().children()),
         "descriptors": descriptors(),
         "tasks": Counter(name for name in tasks if not name.startswith(("Task-", LOOKING))),
     }

@@ -58,7 +58,7 @@ async def forking(workshop, *, bridges=False, **options):
                 async with workshop.host(env=ENV, reaper=reaper, forks=forks, **options) as host:
                     yield host, forks
             finally:
-                forks.stop()
+                await forks.stop()
                 await reaper.close()
 
 

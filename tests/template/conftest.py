@@ -71,7 +71,7 @@ async def rigged(path: Path, env=ENV, *, serves=True, lasts=True):
                     await rig.serving()
                 yield rig
             finally:
-                forks.stop()
+                await forks.stop()
 
 
 @pytest.fixture

@@ -66,7 +66,7 @@ class EmbeddedParts:
             await self.handover_store.decide()
         await self.manager.stop()
         if self.forks is not None:
-            self.forks.stop()
+            await self.forks.stop()  # before the ledger is closed, which has them
         if self.handover_store is not None:
             self.handover_store.close()
         await self.reaper.close()

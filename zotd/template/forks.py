@@ -65,6 +65,9 @@ Spawn = Callable[[str, Coroutine[object, object, None]], None]
 
 log = logging.getLogger(__name__)
 
+END_S = 2.0
+"""Longest wait for the end of a template process; `Child.stop` takes 1 s at most."""
+
 
 class TemplateState(Enum):
     """What can be expected of the template process."""
@@ -111,6 +114,9 @@ class ForkTemplate:
         self._reasons: set[str] = set()
         self._over = asyncio.Event()
         """Set when the current template process is of no further use."""
+        self._ended = asyncio.Event()
+        """No template process runs, and none is recorded."""
+        self._ended.set()
         self._loop = asyncio.get_running_loop()
         self._overdue: asyncio.TimerHandle | None = None
 
@@ -119,6 +125,7 @@ class ForkTemplate:
         # A fork that refuses its program ends as a child that nothing waits for.
         if self.state is TemplateState.ABSENT and adopts_orphans():
             self.state = TemplateState.STARTING
+            self._ended.clear()
             self._spawn_task("template of extensions", self._keep())
 
     def fork(self, request: ForkRequest, then: Callable[[ForkedProcess | None], None]) -> PendingFork | None:
@@ -130,11 +137,17 @@ class ForkTemplate:
         self._loop.call_soon(self._pump)
         return pending
 
-    def stop(self) -> None:
-        """End the template process; programs that it has forked are not its own and keep running."""
+    async def stop(self) -> None:
+        """End the template process; programs that it has forked are not its own and keep running.
+
+        Takes as long as `Child.stop`, at most `END_S`. Afterwards the process is no longer recorded.
+        """
         self.state = TemplateState.STOPPED
         self._over.set()
         self._give_up()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await self._ended.wait()
 
     # --- inside -----------------------------------------------------------------------------------------------
 
@@ -220,15 +233,18 @@ class ForkTemplate:
 
     async def _keep(self) -> None:
         """Keep a template process running until `stop`."""
-        while not self._is_stopped():
-            try:
-                await self._run_one()
-            except OSError as error:
-                log.warning("the template process of extensions cannot be started: %s", error)
-            if not self._is_stopped():
-                pause_s = PAUSES_S[min(self._failures, len(PAUSES_S) - 1)]
-                self._failures += 1
-                await self._pause(pause_s)
+        try:
+            while not self._is_stopped():
+                try:
+                    await self._run_one()
+                except OSError as error:
+                    log.warning("the template process of extensions cannot be started: %s", error)
+                if not self._is_stopped():
+                    pause_s = PAUSES_S[min(self._failures, len(PAUSES_S) - 1)]
+                    self._failures += 1
+                    await self._pause(pause_s)
+        finally:
+            self._ended.set()
 
     async def _run_one(self) -> None:
         """Run one template process until it is of no further use."""
@@ -341,10 +357,11 @@ class Forks:
                 template.begin()
         return template.fork(ForkRequest(program, cwd, marked(env), is_bound), then)
 
-    def stop(self) -> None:
+    async def stop(self) -> None:
         """End the template processes; programs that they have forked are not their own and keep running."""
-        self.extensions.stop()
-        self.bridges.stop()
+        async with asyncio.TaskGroup() as tasks:
+            for template in (self.extensions, self.bridges):
+                tasks.create_task(template.stop())
 
 
 def _environment(env: Mapping[str, str]) -> dict[str, str]:

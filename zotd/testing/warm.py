@@ -54,6 +54,14 @@ def command(module: str, *arguments: str | bytes | Path) -> list[str | bytes | P
     return [sys.executable, "-I", "-S", thin.__file__, _socket(), module, *arguments]
 
 
+def is_fork_server(process: psutil.Process) -> bool:
+    """Whether a daemon forks its extensions from this process; such a child stays as long as the daemon."""
+    try:
+        return any("zotd.template.fork_server" in word for word in process.cmdline())
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return False
+
+
 def serving(folder: Path) -> list[psutil.Process]:
     """The template processes with a socket below `folder`, also those that do not listen yet."""
     found = []

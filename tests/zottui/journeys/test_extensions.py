@@ -31,6 +31,13 @@ def extension(world, name, body, **fields):
     directory.joinpath("main.py").write_text(f"{head}{textwrap.dedent(body)}\next.run()\n")
 
 
+def ready(world):
+    """The only extension of the only session when it is ready, else None; the prompt is drawn before that."""
+    found = world.call("session.list")["sessions"]
+    extensions = world.call("ext.list", session=found[0]["id"])["extensions"] if found else []
+    return next((one for one in extensions if one["state"] == "ready"), None)
+
+
 # --- 36 ----------------------------------------------------------------------------------------------------------
 
 
@@ -101,9 +108,7 @@ def test_a_guard_that_hangs_refuses_or_warns_by_its_name(impatient, on_failure):
     world.model.says([CallPart("bash", {"command": "touch made"})], "all done")
     zot = world.zot()
     zot.wait(PROMPT)
-    (session,) = world.call("session.list")["sessions"]
-    (guard,) = world.call("ext.list", session=session["id"])["extensions"]
-    os.kill(guard["pid"], signal.SIGSTOP)
+    os.kill(zot.until(lambda: ready(world), "the extension")["pid"], signal.SIGSTOP)
     ask(zot)
     zot.wait("^all done$")
     assert (
