@@ -7,7 +7,7 @@ from zotd.core import records
 from zotd.core.budget import Rates
 from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
-from zotd.core.reply import Assembler, Counted, RequestAccepted, Stopped
+from zotd.core.reply import AnsweredBy, Assembler, Counted, RequestAccepted, Stopped
 from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
@@ -86,6 +86,37 @@ def test_a_request_that_failed_before_its_reply_costs_nothing_or_is_unknown(fail
     known = failure not in OF_UNKNOWN_COST
     assert (row.tokens, row.estimate) == ((Tokens(), None) if known else (None, estimate))
     assert till.day.spent_usd == (0 if known else estimate.cost_usd)
+
+
+def test_a_row_says_how_long_the_request_took_and_when_its_first_token_came():
+    till = Till()
+    till.billing.begin()
+    till.billing.admit()
+    till.answer(AnsweredBy("m-2026"), Counted(PRICED), Stopped("end_turn"))
+    till.billing.stopwatch.first_token()
+    row = till.bill(1)
+    assert 0 <= row.first_s <= row.took_s
+    assert (row.failure, row.answered_by) == ("", "m-2026")
+    till.billing.begin()
+    till.billing.admit()
+    assert till.bill(1, ModelError(Failure.OVERLOADED, "busy")).first_s is None  # not that of the request before
+
+
+@pytest.mark.parametrize(
+    ("error", "sent", "failure"),
+    [
+        (ModelError(Failure.AUTH, "no"), True, "auth"),
+        (None, True, "aborted"),
+        (ModelError(Failure.REFUSED, "no"), False, "refused"),
+    ],
+)
+def test_a_row_says_why_a_request_was_not_answered(error, sent, failure):
+    till = Till()
+    till.billing.begin()
+    if sent:
+        till.billing.admit()
+    row = till.bill(1, error)
+    assert (row.failure, row.took_s is not None, row.first_s) == (failure, sent, None)
 
 
 async def test_an_aborted_request_of_which_nothing_came_counts_with_its_estimate():

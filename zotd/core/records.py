@@ -88,6 +88,8 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     an incomplete reply from what the model sees."""
     estimate: Tokens | None = None
     """What budgets charge for it if a crash cuts it, since it has no usage row then."""
+    continues: str | None = None
+    """With `resumes`: the run that was cut."""
 
 
 class Reply(Record, tag="message", frozen=True, kw_only=True):
@@ -122,6 +124,8 @@ class CallResult(Record, tag="call_result", frozen=True, kw_only=True):
     content: ToolContent
     unknown: bool = False
     """The daemon stopped while it ran, so it may have taken effect."""
+    took_s: float | None = None
+    """How long the tool ran, in seconds; None: it did not run, or an earlier version ran it."""
 
 
 class ShellStarted(Record, tag="shell_started", frozen=True, kw_only=True):
@@ -163,6 +167,15 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     """What budgets count instead of `tokens`, if the cost is unknown or incomplete."""
     reasoning: int = 0
     """Tokens of the output that were reasoning; 0 also if the provider did not report them."""
+    took_s: float | None = None
+    """Seconds from sending the request to its end, successful or not; None: it was not sent, a crash cut it, or an
+    earlier version sent it."""
+    first_s: float | None = None
+    """Seconds from sending the request to the first token of the reply; None: there was none."""
+    answered_by: str = ""
+    """The model that answered, if it is another one than `model`: an alias stands for it, or a router has chosen it."""
+    failure: str = ""
+    """Why it failed: a `core.retry.Failure`, `aborted`, or `interrupted` by a crash. Empty: it was answered in full, or an earlier version sent it."""
 
 
 class ConfigRecord(Record, tag="config", frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 Providers translate a vendor's stream into `Part`s; everything after that is the same for all vendors.
 
-    RequestAccepted
+    RequestAccepted AnsweredBy?
     (TextChunk* TextEnd? | ThinkingChunk* (Signature | Reasoning) | CallStart CallArgs* CallEnd | Counted)*
     Stopped
 """
@@ -29,6 +29,12 @@ REPLY_CALLS = 256
 
 class RequestAccepted(msgspec.Struct, frozen=True, gc=False):
     """The provider has accepted the request (status 200)."""
+
+
+class AnsweredBy(msgspec.Struct, frozen=True, gc=False):
+    """Another model answers than the one that was asked: an alias stands for it, or a router has chosen it."""
+
+    model: str
 
 
 class TextChunk(msgspec.Struct, frozen=True, gc=False):
@@ -107,6 +113,7 @@ class Stopped(msgspec.Struct, frozen=True, gc=False):
 
 Part = (
     RequestAccepted
+    | AnsweredBy
     | TextChunk
     | TextEnd
     | ThinkingChunk
@@ -151,6 +158,8 @@ class Assembler:
         self.tokens: Tokens | None = None
         self.reasoning = 0
         """As in `Counted`."""
+        self.answered_by = ""
+        """The model that answers, if it is another one than was asked."""
 
     def feed(self, parts: Iterable[Part]) -> list[events.Event]:
         """Add parts; return their live events."""
@@ -194,12 +203,19 @@ class Assembler:
                 call = self._calls[index]
                 call.ended = True
                 shown.append(events.ToolUseEnd(call.id, session=self._session))
+            case RequestAccepted() | TextChunk():
+                pass
+            case _:
+                self._learn(part)
+
+    def _learn(self, part: Counted | Stopped | AnsweredBy) -> None:
+        match part:
             case Counted(tokens, reasoning):
                 self.tokens, self.reasoning = tokens, reasoning
             case Stopped(reason):
                 self.stop = reason
-            case RequestAccepted() | TextChunk():
-                pass
+            case AnsweredBy(model):
+                self.answered_by = model
 
     def _end_block(self, part: Signature | Reasoning | TextEnd) -> None:
         match part:

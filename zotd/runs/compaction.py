@@ -50,10 +50,13 @@ async def summarise(
     )
     assembler = Assembler(None, _no_calls)
     billing.admit()
+    is_silent = True
     async with aclosing(model.stream(request)) as chunks:
         async for parts in chunks:
             billing.answered(assembler)
-            assembler.feed(parts)
+            if assembler.feed(parts) and is_silent:
+                is_silent = False
+                billing.stopwatch.first_token()
             assembler.check()
     text = assembler.text().strip()
     if not text:

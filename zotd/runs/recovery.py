@@ -23,6 +23,9 @@ CUT_REPLY = "the reply was cut here: {text}"
 
 ASKED_AGAIN = "the reply was cut off here; the model is asked again"
 
+INTERRUPTED = "interrupted"
+"""`failure` of the usage row of a request that a crash has cut."""
+
 RUN, REPLY_CUT, TOOL, QUEUE = "run", "reply", "tool", "queue"
 """What can be cut: `interrupted.what`."""
 
@@ -81,6 +84,7 @@ def unbilled(transcript: Transcript, now: str) -> list[Shown]:
         tokens=None,
         purpose=REPLY if sent.number else COMPACTION,
         estimate=sent.estimate,
+        failure=INTERRUPTED,
     )
     return [Shown(row)]
 

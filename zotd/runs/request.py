@@ -8,10 +8,12 @@ later step. So an input stops waiting in the very commit that shows it to the mo
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import cached_property, partial
+
+from msgspec.structs import replace
 
 from zotd import ids
 from zotd.clock import rfc3339
@@ -21,20 +23,24 @@ from zotd.core import budget, records
 from zotd.core.pacing import Pacing
 from zotd.core.ports import ModelRequest, PartialText
 from zotd.core.records import Opening
-from zotd.core.reply import Assembler, CallArgs, CallEnd, CallStart, Counted, Part, RequestAccepted, Stopped
+from zotd.core.reply import Assembler
 from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError
 from zotd.core.turn import Send
 from zotd.exthost.guards import GuardRemark, GuardVerdict
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.context import RunContext
+from zotd.runs.opening import made_by_a_person
 from zotd.runs.queue import Queue
+from zotd.runs.stopwatch import Stopwatch
 from zotd.wire import events
 from zotd.wire.api import Partial, ToolUse
-from zotd.wire.base import ENCODER
 from zotd.wire.content import Block, Text, Tokens, visible
 
 REPLY, COMPACTION = "reply", "compaction"
 """What a request is for: `purpose` of a usage row."""
+
+ABORTED = "aborted"
+"""`failure` of the usage row of a request that did not fail, and was not answered in full either."""
 
 
 class RequestBilling:
@@ -53,6 +59,8 @@ class RequestBilling:
         self._purpose: str | None = None
         self._reply: Assembler | None = None
         self._reservation: int | None = None
+        self.stopwatch = Stopwatch()
+        """Times the request."""
         self.estimate = Tokens()
         """What the request counts as until the vendor sends figures."""
 
@@ -68,6 +76,7 @@ class RequestBilling:
         self._coming = 0
         self._purpose = purpose
         self._reply = None
+        self.stopwatch = Stopwatch()
         return self.estimate
 
     def admit(self) -> None:
@@ -81,6 +90,7 @@ class RequestBilling:
         if sentence is not None:
             raise ModelError(Failure.REFUSED, sentence)
         self._reservation = self._plan.spending.reserve(self.estimate)
+        self.stopwatch.send()
 
     def answered(self, reply: Assembler) -> None:
         """The vendor has begun to answer; `reply` has its figures when they come."""
@@ -104,6 +114,10 @@ class RequestBilling:
             purpose=self._purpose,
             estimate=self._correction(tokens),
             reasoning=0 if self._reply is None else self._reply.reasoning,
+            took_s=self.stopwatch.took_s,
+            first_s=self.stopwatch.first_s,
+            answered_by="" if self._reply is None else self._reply.answered_by,
+            failure=str(error.failure) if error is not None else "" if self._is_whole else ABORTED,
         )
         self._settle(budget.counted(row))
         self._purpose = None
@@ -112,6 +126,10 @@ class RequestBilling:
     def close(self) -> None:
         """Release what was reserved for a request without a bill, because the journal could not be written."""
         self._settle(self.estimate)
+
+    @property
+    def _is_whole(self) -> bool:
+        return self._reply is not None and self._reply.stop is not None
 
     def _took(self, error: ModelError | None) -> Tokens | None:
         """Return the vendor's figures with their price; zero for a free request; None if the vendor sent none."""
@@ -125,7 +143,7 @@ class RequestBilling:
             return None  # it cost nothing
         return budget.correction(
             tokens,
-            is_whole=self._reply is not None and self._reply.stop is not None,
+            is_whole=self._is_whole,
             expected=self.estimate,
             rates=self._plan.model.rates,
             floor=self._plan.spending.floor,
@@ -156,9 +174,9 @@ class Attempts:
         self._first = first
         self._billing = billing
 
-    def resumed(self) -> Shown:
-        """The run begins where another one was cut; no model is asked by this."""
-        return Shown(self._record(0, 0, resumes=True))
+    def resumed(self, continues: str | None) -> Shown:
+        """The run begins where the run `continues` was cut; no model is asked by this."""
+        return Shown(replace(self._record(0, 0, resumes=True), continues=continues))
 
     def begin(self, send: Send) -> Shown:
         """A request is about to be sent; with the events that begin a step."""
@@ -275,11 +293,12 @@ class RequestSender:
         hooks = self._plan.hooks()
         self.holds_text = hooks is not None and await self._admit(hooks, step, number)
         if step == 1 and self._opening is not None:
-            stream = _made_by_a_person(self._opening)
+            stream = made_by_a_person(self._opening)
         else:
             self._billing.admit()
             stream = self._plan.model.stream(self._request(toolbox))
         reply: Assembler | None = None
+        is_silent = True
         async with aclosing(stream):  # else, cancelled between two chunks, it would be closed at some time or other
             async for parts in stream:
                 if reply is None:
@@ -288,6 +307,9 @@ class RequestSender:
                     self._billing.answered(reply)
                     await opened()  # to commit it while more is read took longer: the threads fight for the GIL
                 self._show(reply.feed(parts))
+                if is_silent and reply.length():
+                    is_silent = False
+                    self._billing.stopwatch.first_token()
                 self._keep(step, reply)
                 reply.check()
         return SentRequest(toolbox, None if reply is None else await self._censored(reply))
@@ -366,18 +388,6 @@ class RequestSender:
         if self.holds_text and shown:
             self._ledger.live([events.TextDelta(shown, session=self._ledger.label)])
         return None if shown == text else shown
-
-
-async def _made_by_a_person(opening: Opening) -> AsyncGenerator[Sequence[Part], None]:
-    """A call that a person has chosen, as if the model had made it; it costs nothing."""
-    yield [
-        RequestAccepted(),
-        CallStart(0, opening.name),
-        CallArgs(0, ENCODER.encode(opening.args).decode()),
-        CallEnd(0),
-        Counted(Tokens()),
-        Stopped("tool_use"),
-    ]
 
 
 def _withheld(event: events.Event) -> events.Event:

@@ -105,7 +105,7 @@ class Runner:
         When the journal cannot write, an ExceptionGroup with a StorageError comes out; nothing that was told is lost.
         """
         if self._input is None:
-            self._batch.add(self._attempts.resumed())
+            self._batch.add(self._attempts.resumed(self._ledger.transcript.run))
         elif self._is_new:
             self._batch.add(Shown(self._input))
         self._reach("input taken")

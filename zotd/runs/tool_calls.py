@@ -63,6 +63,8 @@ class ToolCalls:
         """Calls that are not made, because the outcome of one before them is unknown."""
         self._since: dict[str, float] = {}
         """When calls began to run, in seconds of the loop's clock."""
+        self._took: dict[str, float] = {}
+        """How long calls ran that have ended and are not recorded yet, in seconds."""
         self._cut: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._questions: dict[str, asyncio.Task[GuardVerdict[dict[str, object]]]] = {}
@@ -201,6 +203,7 @@ class ToolCalls:
             is_error=outcome.is_error,
             content=outcome.content,
             unknown=outcome.state == "unknown",
+            took_s=self._took.pop(key, None),
         )
         tool = self._tools.get(call.name)
         shows = events.ToolResultEvent(
@@ -262,6 +265,7 @@ class ToolCalls:
 
     def _tell(self, key: str, outcome: ToolOutcome) -> None:
         del self._tasks[key]
+        self._took[key] = round(asyncio.get_running_loop().time() - self._since.pop(key), 4)
         self._ended(key, outcome)
 
     def _tell_cut(self, key: str, task: asyncio.Task[None]) -> None:

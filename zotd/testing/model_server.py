@@ -125,7 +125,7 @@ class ModelServer:
         answer = Refusal(400, problem) if problem else self._next(received)
         if isinstance(answer, Refusal):
             return web.json_response(dialect.refusal(answer), status=answer.status, headers=dict(answer.headers))
-        return await self._stream(request, dialect, answer, str(received.body.get("model")))
+        return await self._stream(request, dialect, answer, answer.model or str(received.body.get("model")))
 
     def _next(self, received: Received) -> Answer:
         if callable(self._answers):

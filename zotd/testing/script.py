@@ -92,6 +92,8 @@ class ScriptedReply(msgspec.Struct, frozen=True):
     usage: Tokens = Tokens(input=10, output=5)
     joined: bool = False
     """Everything up to the next wait in one write, as a fast vendor does."""
+    model: str | None = None
+    """What it calls the model that answers; None: the one that was asked."""
 
     @property
     def stop_reason(self) -> str:

@@ -5,7 +5,18 @@ message_start (content_block_start content_block_delta* content_block_stop)* mes
 
 import msgspec
 
-from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, TextChunk, ThinkingChunk
+from zotd.core.reply import (
+    AnsweredBy,
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Counted,
+    Part,
+    Signature,
+    Stopped,
+    TextChunk,
+    ThinkingChunk,
+)
 from zotd.core.retry import ModelError
 from zotd.providers.shared import EVENT_BYTES, Events, Target, cut, foreign, reported, too_large
 from zotd.wire.content import Tokens
@@ -28,6 +39,7 @@ class _Usage(msgspec.Struct):
 
 class _Message(msgspec.Struct):
     usage: _Usage | None = None
+    model: str = ""
 
 
 class _MessageStart(msgspec.Struct, tag="message_start"):
@@ -218,6 +230,8 @@ class ReplyReader:
     def _other(self, event: _Event, parts: list[Part]) -> None:
         match event:
             case _MessageStart(message):
+                if message.model and message.model != self._target.model.id:
+                    parts.append(AnsweredBy(message.model))
                 self._count(message.usage, parts)
             case _BlockStart(index, block):
                 self._start(index, block, parts)

@@ -5,7 +5,18 @@ chunk{delta}* chunk{finish_reason} chunk{usage}? [DONE]?
 
 import msgspec
 
-from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, Part, Signature, Stopped, TextChunk, ThinkingChunk
+from zotd.core.reply import (
+    AnsweredBy,
+    CallArgs,
+    CallEnd,
+    CallStart,
+    Counted,
+    Part,
+    Signature,
+    Stopped,
+    TextChunk,
+    ThinkingChunk,
+)
 from zotd.core.retry import ModelError
 from zotd.providers.openai.chat.tags import ThinkTags
 from zotd.providers.shared import EVENT_BYTES, Events, Target, cut, foreign, reported, too_large
@@ -80,6 +91,12 @@ class _Chunk(msgspec.Struct):
     error: object = None
 
 
+class _FirstChunk(_Chunk):
+    """Every chunk names the model; it is read once."""
+
+    model: str | None = None
+
+
 class _Open(msgspec.Struct):
     """A call that is being written, under our number."""
 
@@ -88,6 +105,7 @@ class _Open(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
+_decode_first = msgspec.json.Decoder(_FirstChunk).decode
 
 
 class ReplyReader:
@@ -101,6 +119,8 @@ class ReplyReader:
         self._thinks = False
         self._tags = ThinkTags() if target.is_imitation else None
         """Finds thinking between tags; None once the text cannot contain any."""
+        self._is_first = True
+        """No chunk has come."""
         self._reason: str | None = None
         self._refused = False
         self._spoke = False
@@ -175,7 +195,7 @@ class ReplyReader:
                 self._stop(parts)
                 break
             try:
-                chunk = _decode(data)
+                chunk = self._decode_first(data, parts) if self._is_first else _decode(data)
             except msgspec.DecodeError as error:
                 raise cut(self._target, "it sent malformed data") from error
             if chunk.error is not None:
@@ -184,6 +204,13 @@ class ReplyReader:
                 self._choice(chunk.choices[0], parts)
             if chunk.usage is not None:
                 parts.append(_counted(chunk.usage))
+
+    def _decode_first(self, data: bytes, parts: list[Part]) -> _Chunk:
+        self._is_first = False
+        chunk: _FirstChunk = _decode_first(data)
+        if chunk.model and chunk.model != self._target.model.id:
+            parts.append(AnsweredBy(chunk.model))
+        return chunk
 
     def _choice(self, choice: _Choice, parts: list[Part]) -> None:
         delta = choice.delta
