@@ -23,6 +23,11 @@ def echo(text: str) -> str:
     return text
 
 
+@server.tool()
+def span(context: Progress) -> str:
+    return str((context.request_context.meta or {}).get("traceparent", "none"))
+
+
 @server.tool(annotations=ToolAnnotations(idempotent_hint=True, destructive_hint=True), structured_output=True)
 def weather(city: str) -> dict[str, int]:
     return {city: 16}

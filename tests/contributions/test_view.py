@@ -10,6 +10,7 @@ from zotd.contributions.resolution import Resolution
 from zotd.contributions.view import Extensions
 from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
+from zotd.core.run_watch import Unwatched
 from zotd.core.transcript import Transcript
 from zotd.exthost.host import READY_S, ExtensionTimeouts
 from zotd.ledger.ledger import Ledger
@@ -28,7 +29,9 @@ def extensions():
     row = SessionRow("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
     ledger = Ledger(row, Memory(), Transcript(), addressed=True)
     resolution = Resolution(own=None, shared=[looking()], home=Path("/nowhere"))
-    return Extensions(ledger, resolution, limits=ExtensionTimeouts(), reserved_commands=(), submit=lambda *_: None)
+    return Extensions(
+        ledger, resolution, limits=ExtensionTimeouts(), reserved_commands=(), submit=lambda *_: None, watch=Unwatched()
+    )
 
 
 @pytest.mark.looptime

@@ -8,6 +8,7 @@ from zotd.contributions.toolbox import Toolbox
 from zotd.core.permissions import Policy
 from zotd.core.ports import Model, SessionRow, Tool, ToolContext
 from zotd.core.records import Settings
+from zotd.core.run_watch import Unwatched
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
 from zotd.permissions.approvals import SessionApprovals
@@ -67,6 +68,10 @@ class Desk:
 
     def check(self, settings, environment, spent):
         pass
+
+    def watch(self, ledger, environment):
+        del ledger, environment
+        return Unwatched()
 
     async def plan(self, session, first):
         del first

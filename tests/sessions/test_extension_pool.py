@@ -10,6 +10,7 @@ from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources
 from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
+from zotd.core.run_watch import Unwatched
 from zotd.core.transcript import Transcript
 from zotd.exthost.host import ExtensionTimeouts
 from zotd.ledger.ledger import Ledger
@@ -57,7 +58,7 @@ def session(tmp_path):
     def session(name, **settings):
         row = SessionRow(name, "", str(tmp_path), TIME, TIME, Settings(provider="p", model="m", **settings), "idle")
         ledger = Ledger(row, Memory(), Transcript(), addressed=True)
-        planner = SimpleNamespace(plan=lambda *_: None)  # no run begins here
+        planner = SimpleNamespace(plan=None, watch=lambda *_: Unwatched())  # no run begins here
         return make(ledger, Environment({}), planner, spawn=None, changed=lambda _: None, stored_queue=True)
 
     return session

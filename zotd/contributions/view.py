@@ -16,6 +16,7 @@ from zotd.contributions.toolbox import Toolbox, choose
 from zotd.contributions.ui_state import UiState
 from zotd.core.life import ExtensionState
 from zotd.core.records import Settings
+from zotd.core.run_watch import RunWatch
 from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.guards import Guards
 from zotd.exthost.host import READY_S, ExtensionTimeouts, Wish
@@ -46,14 +47,15 @@ class Extensions:
         limits: ExtensionTimeouts,
         reserved_commands: Sequence[str],
         submit: Callable[[str, Submission], None],
+        watch: RunWatch,
     ) -> None:
-        """`submit` is given an extension's name, and what it wants submitted."""
+        """`submit` is given an extension's name, and what it wants submitted; `watch` is told of guards' answers."""
         self.about = About(ledger.row.id, ledger.row.cwd)
         self.resolution = resolution
         self.ui_state = UiState(ledger)
         self.subscriptions = EventSubscriptions(resolution.used, self.about)
         """Those who hear of what happens in the session."""
-        self.guards = Guards(resolution.used, limits.intercept_s)
+        self.guards = Guards(resolution.used, limits.intercept_s, watch)
         self.offers = Offers(
             resolution.used,
             reserved_commands=reserved_commands,

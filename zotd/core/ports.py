@@ -118,6 +118,8 @@ class ToolContext(Struct, frozen=True):
     """The calls that caused this one, outermost first; empty for a call of the model."""
     operation_key: str | None = None
     """Key that stays the same when recovery repeats the call; only for `idempotent` and `reconcile` tools."""
+    traceparent: str = ""
+    """The call's span, for programs that make spans of their own; empty: no traces are made."""
     reconcile: bool = False
     """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 

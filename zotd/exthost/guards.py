@@ -5,6 +5,7 @@ one before. A guard that does not answer delays its event by 5 s three times. Af
 fails closed, until it answers or is replaced.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from zotd.core.depth import is_too_deep
 from zotd.core.life import ExtensionState
+from zotd.core.run_watch import GuardAnswer, RunWatch, Unwatched
 from zotd.exthost.calls import CallTimeoutError, ExtensionCallError
 from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.surroundings import About
@@ -78,16 +80,22 @@ class GuardQuery(Generic[T]):
     told: Callable[[T], str] = lambda _: "rewrote it"
     """Text of the note about a rewrite."""
     may_block: bool = True
+    tool_id: str = ""
+    """The call that it is about, if it is about one."""
 
 
 async def ask(
-    guards: Sequence[SupervisedExtension], question: GuardQuery[T], value: T, *, limit_s: float
+    guards: Sequence[SupervisedExtension], question: GuardQuery[T], value: T, *, limit_s: float, watch: RunWatch
 ) -> GuardVerdict[T]:
-    """Ask all `guards` (in load order) that intercept the question's event. Safe to cancel."""
+    """Ask all `guards` (in load order) that intercept the question's event; `watch` is told. Safe to cancel."""
     verdict = GuardVerdict(value)
     for guard in guards:
         if concerns(guard, question.event):
-            await _ask_one(guard, question, verdict, limit_s)
+            began, before = time.monotonic(), verdict.value
+            key = await _ask_one(guard, question, verdict, limit_s, watch=watch)
+            took_s, outcome = time.monotonic() - began, _outcome(verdict, before, answered=bool(key))
+            about = question.tool_id
+            watch.guarded(GuardAnswer(key, guard.name, question.event, about, time.time(), took_s, outcome))
         if verdict.is_blocked:
             break
     return verdict
@@ -114,26 +122,41 @@ def is_responding(guard: SupervisedExtension) -> bool:
     return guard.serving is None or guard.serving.calls.guard_timeouts < TIMEOUTS
 
 
+def _outcome(verdict: GuardVerdict[T], before: T, *, answered: bool) -> str:
+    if verdict.is_blocked:
+        return "blocked"
+    if not answered:
+        return "unanswered"
+    return "allowed" if verdict.value == before else "changed"
+
+
 async def _ask_one(
-    guard: SupervisedExtension, question: GuardQuery[T], verdict: GuardVerdict[T], limit_s: float
-) -> None:
+    guard: SupervisedExtension, question: GuardQuery[T], verdict: GuardVerdict[T], limit_s: float, *, watch: RunWatch
+) -> str:
+    """Ask one guard, and return the id of the question; empty if there is no answer."""
     # A guard that is being reloaded is waited for; skipping it would let one call pass unchecked.
     peer = await guard.available(limit_s)
     if peer is None or not intercepts(guard, question.event):
         _unanswered(guard, question.event, verdict, guard.condition)
-        return
+        return ""
     # Asking again would delay every call by the whole time limit.
     if not is_responding(guard):
         if question.event in guard.manifest.closed:
             refusal = f"the guard {guard.name} is not responding, so what it guards is refused"
             verdict.block(guard.name, refusal)
             verdict.notes.append(GuardRemark(guard.name, question.event, refusal))
-        return
-    about = question.about
+        return ""
+    about, asked = question.about, ""
 
     def frame(key: str) -> ext.EventIntercept:
+        nonlocal asked
+        asked = key
         blank = ext.EventIntercept(
-            id=key, event=question.event, session_id=about.session, cwd=about.cwd_for(guard.manifest)
+            id=key,
+            event=question.event,
+            session_id=about.session,
+            cwd=about.cwd_for(guard.manifest),
+            traceparent=watch.traceparent(key) or None,
         )
         return question.frame(blank, verdict.value)
 
@@ -143,18 +166,19 @@ async def _ask_one(
         last = isinstance(error, CallTimeoutError) and not is_responding(guard)
         more = "; it is not responding, and is not asked again until it answers or is restarted" if last else ""
         _unanswered(guard, question.event, verdict, f"{guard.name} {error}{more}")
-        return
+        return ""
     assert isinstance(answer, ext.EventInterceptResponse)
     # A block wins over a rewrite in the same answer.
     if answer.block and question.may_block:
         verdict.block(guard.name, answer.reason[:REASON_CHARS] or f"refused by the extension {guard.name}")
         verdict.notes.append(GuardRemark(guard.name, question.event, f"blocked {question.what}: {verdict.reason}"))
-        return
+        return asked
     rewritten = question.rewrite(answer, verdict.value)
     # An answer that changes nothing leaves no note in the transcript.
     if rewritten != verdict.value:
         verdict.value = rewritten
         verdict.notes.append(GuardRemark(guard.name, question.event, question.told(rewritten)))
+    return asked
 
 
 def _unanswered(guard: SupervisedExtension, event: str, verdict: GuardVerdict[T], what: str) -> None:
@@ -168,10 +192,16 @@ def _unanswered(guard: SupervisedExtension, event: str, verdict: GuardVerdict[T]
 class Guards:
     """Asks all guards of a workspace about the four events."""
 
-    def __init__(self, extensions: Callable[[], Sequence[SupervisedExtension]], limit_s: float) -> None:
-        """`extensions` returns the current ones in load order; `limit_s` is the time limit of each."""
+    def __init__(
+        self, extensions: Callable[[], Sequence[SupervisedExtension]], limit_s: float, watch: RunWatch | None = None
+    ) -> None:
+        """`extensions` returns the current ones in load order; `limit_s` is the time limit of each.
+
+        `watch` is told of each answer.
+        """
         self._extensions = extensions
         self._limit_s = limit_s
+        self._watch = watch or Unwatched()
 
     def of(self, event: str) -> list[str]:
         """List the guards that would be asked. While `assistant_message` has any, text deltas are held back."""
@@ -196,7 +226,7 @@ class Guards:
         def told(args: dict[str, object]) -> str:
             return f"changed the arguments of {tool} to {encode(args).decode()[:TOLD_CHARS]}"
 
-        question = GuardQuery("tool_call", about, frame, rewrite, what=f"a call of {tool}", told=told)
+        question = GuardQuery("tool_call", about, frame, rewrite, f"a call of {tool}", told, tool_id=tool_id)
         return await self._ask(question, dict(args))
 
     async def turn_start(self, about: About, step: int) -> GuardVerdict[int]:
@@ -231,7 +261,7 @@ class Guards:
         return await self._ask(question, system_prompt)
 
     async def _ask(self, question: GuardQuery[T], value: T) -> GuardVerdict[T]:
-        return await ask(self._extensions(), question, value, limit_s=self._limit_s)
+        return await ask(self._extensions(), question, value, limit_s=self._limit_s, watch=self._watch)
 
 
 def _new_prompt(answer: ext.EventInterceptResponse, prompt: str) -> str:

@@ -60,6 +60,7 @@ class ExtensionTool:
                 operation_key=context.operation_key,
                 reconcile=context.reconcile,
                 cwd=cwd,
+                traceparent=context.traceparent or None,
             )
 
         try:

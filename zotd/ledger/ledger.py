@@ -92,6 +92,8 @@ class Ledger:
         self._subscribers: dict[Subscriber, None] = {}
         self.observers: list[Callable[[Sequence[events.Event]], None]] = []
         """Told of committed events, as they are before a carrier's changes; they return at once and never raise."""
+        self.watchers: list[Callable[[Sequence[Shown]], None]] = []
+        """Told of committed records with their events, for figures and traces; they return at once and never raise."""
         self._failed: Callable[[], None] | None = None
         self.shown_seq = row.seq
         """`seq` of the last event that subscribers have got."""
@@ -338,6 +340,8 @@ class Ledger:
         return spent
 
     def _tell(self, items: Sequence[Shown]) -> None:
+        for watcher in self.watchers:
+            watcher(items)
         if self.observers:
             told: list[events.Event] = []
             for item in items:

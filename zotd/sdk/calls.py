@@ -34,6 +34,8 @@ class Call:
         """Stays the same if this call is repeated after a crash; a tool with `replay="idempotent"` uses it to recognise that."""
         self.reconcile = bool(frame.get("reconcile", False))
         """The host asks for the outcome of the operation instead of its execution."""
+        self.traceparent = text(frame, "traceparent")
+        """The call's span (W3C Trace Context), for spans of the extension's own; empty if the host makes no traces."""
         self.cancelled = False
         """The result is no longer needed. A coroutine without the parameter `call` is cancelled instead."""
         self._pipe = pipe

@@ -287,6 +287,7 @@ def _event_of(frame: Frame) -> Event:
         error=text(frame, "error"),
         system_prompt=text(frame, "system_prompt"),
         fields=frame,
+        traceparent=text(frame, "traceparent"),
     )
 
 

@@ -146,6 +146,8 @@ class Event(NamedTuple):
     system_prompt: str = ""
     fields: Mapping[str, object] = {}
     """The whole frame, including fields that newer hosts add."""
+    traceparent: str = ""
+    """The span of a guard's answer (W3C Trace Context), for spans of its own; empty if the host makes no traces."""
 
 
 class Message(NamedTuple):

@@ -171,6 +171,7 @@ class ExtensionPool:
             limits=self._grounds.limits,
             reserved_commands=self._grounds.reserved_commands,
             submit=lambda extension, frame: self._listener.submit(session, extension, frame),
+            watch=session.watch,
         )
         for layer in (own, *shared):
             if layer is not None:

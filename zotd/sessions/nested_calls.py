@@ -8,7 +8,8 @@ stands in `docs/decisions/0009-nested-calls.md`.
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+import time
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -19,7 +20,8 @@ from zotd.contributions.guards import noted
 from zotd.contributions.toolbox import Toolbox
 from zotd.contributions.view import Extensions
 from zotd.core import records
-from zotd.core.ports import Replay, StorageError, Tool, ToolOutcome
+from zotd.core.ports import Replay, StorageError, Tool, ToolContext, ToolOutcome
+from zotd.core.run_watch import NestedCall, RunWatch
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.tools import ExtensionTool
 from zotd.ledger.ledger import Shown
@@ -119,13 +121,27 @@ class NestedCalls:
             return ToolOutcome.error(verdict.reason)
         make = await self._planner.tool_context(session)
         context = replace(make(key, request.progress), lineage=request.lineage, operation_key=operation)
-        return await tool.run(verdict.value, context)
+        return await _watched(session.watch, tool, verdict.value, context, extension=request.extension)
 
     def _find(self, request: ToolRequest) -> tuple[Session, Extensions]:
         session = self._session(request.session)
         if session is None or session.extensions is None:
             raise RefusedError(f"the session {request.session} is no longer open")
         return session, session.extensions
+
+
+async def _watched(
+    watch: RunWatch, tool: Tool, args: Mapping[str, object], context: ToolContext, *, extension: str
+) -> ToolOutcome:
+    """Run the tool, and tell `watch` about it, however it ends."""
+    began, is_error = time.monotonic(), True
+    try:
+        outcome = await tool.run(args, context)
+        is_error = outcome.is_error
+        return outcome
+    finally:
+        took_s, within = time.monotonic() - began, context.lineage[0].call_id if context.lineage else ""
+        watch.nested(NestedCall(context.call_id, tool.spec.name, extension, within, time.time(), took_s, is_error))
 
 
 def _choose(toolbox: Toolbox, request: ToolRequest, absent: Callable[[str], str]) -> Tool:

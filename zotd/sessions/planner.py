@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -24,6 +24,8 @@ from zotd.core import prompts, records
 from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, ToolContext
 from zotd.core.retry import RetryPolicy
+from zotd.core.run_watch import RunWatch, Unwatched
+from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
@@ -37,6 +39,9 @@ from zotd.wire.content import Tokens
 from zotd.workspace import context
 from zotd.workspace.context import ContextPaths, WorkspaceContext
 from zotd.workspace.environment import Environment
+
+TRACEPARENT = "TRACEPARENT"
+"""Variable that names the span of a tool call to the programs that it starts, if traces are made."""
 
 READ_S = 5.0
 """Longest wait for AGENTS.md and skills; local files take a millisecond, a dead network mount for ever."""
@@ -58,6 +63,8 @@ class Machine:
     """Sends this sentence to a user who is not looking; returns at once."""
     probe: Probe | None = None
     """Called at the points of each run, `runs.runner.POINTS`."""
+    watch: Callable[[Ledger, Callable[[], Mapping[str, str]]], RunWatch] = lambda *_: Unwatched()
+    """Follows the runs of a session from now on; the function returns the environment of its client."""
 
 
 class Planner:
@@ -86,6 +93,10 @@ class Planner:
         """By the session's id; without it, preparing a run took longer than sending its request."""
         self._said: dict[str, set[str]] = {}
         """By the session's id: what users were told of wishes that its models do not fulfil."""
+
+    def watch(self, ledger: Ledger, environment: Callable[[], Mapping[str, str]]) -> RunWatch:
+        """Return what follows the runs of a session from now on; `environment` returns that of its client."""
+        return self._machine.watch(ledger, environment)
 
     def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
         """Raise CommandError when a run could not start for want of a key, or of what a budget has left.
@@ -262,11 +273,13 @@ class Planner:
         skill_dirs = tuple(paths.skill_dirs())
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
+            env, traceparent = session.environment.variables, session.watch.traceparent(call_id)
             return ToolContext(
                 session=row.id,
                 call_id=call_id,
                 cwd=row.cwd,
-                env=session.environment.variables,
+                env={**env, TRACEPARENT: traceparent} if traceparent else env,
+                traceparent=traceparent,
                 out_dir=out_dir,
                 progress=progress,
                 skill_dirs=skill_dirs,

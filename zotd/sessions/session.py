@@ -10,7 +10,7 @@ an order take effect in it.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -19,6 +19,7 @@ from zotd.clock import rfc3339
 from zotd.contributions.view import Extensions
 from zotd.core import records
 from zotd.core.ports import SessionRow
+from zotd.core.run_watch import RunWatch
 from zotd.ledger.ledger import Ledger, LetGoError, Shown
 from zotd.permissions.approvals import SessionApprovals
 from zotd.runs import recovery
@@ -42,6 +43,10 @@ class RunPlanner(Protocol):
 
     def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
         """Raise CommandError when no run could start, such as for want of a key. Quick."""
+        ...
+
+    def watch(self, ledger: Ledger, environment: Callable[[], Mapping[str, str]]) -> RunWatch:
+        """Return what follows the runs of a session from now on; `environment` returns that of its client."""
         ...
 
     async def plan(self, session: "Session", first: records.Input | None) -> RunContext:
@@ -76,6 +81,8 @@ class Session:
         """Connections that keep an ephemeral session although they do not follow it: those that created it."""
         self.environment = environment
         """The environment and keys that runs use: of the client that sent its own last, else of the daemon."""
+        self.watch = planner.watch(ledger, lambda: self.environment.variables)
+        """Follows its runs, for figures and traces."""
         self._planner = planner
         self._stored_queue = stored_queue
         self._changed = changed

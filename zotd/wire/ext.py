@@ -332,6 +332,7 @@ class ToolCall(Outbound, tag="tool_call", frozen=True):
     operation_key: str | None = None
     reconcile: bool = False
     cwd: str | None = None
+    traceparent: str | None = None
 
 
 class ToolCancel(Outbound, tag="tool_cancel", frozen=True):
@@ -397,6 +398,7 @@ class EventIntercept(Outbound, tag="event_intercept", frozen=True, kw_only=True)
     step: int | None = None
     text: str | None = None
     system_prompt: str | None = None
+    traceparent: str | None = None
 
 
 class PanelKey(Outbound, tag="panel_key", frozen=True):

@@ -64,6 +64,14 @@ def test_content_is_shown_as_it_is_or_told_about(sample):
     assert result["is_error"] is False
 
 
+def test_the_server_is_told_the_span_of_a_call(sample):
+    driver = sample()
+    span = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    key = driver.request("tool_call", name="srv__span", args={}, traceparent=span)
+    assert text_of(driver.expect("tool_result", id=key)) == span
+    assert text_of(driver.call_tool("srv__span")) == "none"
+
+
 def test_a_structured_result_is_passed_on(sample):
     result = sample().call_tool("srv__weather", city="Berlin")
     assert result["structured_content"] == {"Berlin": 16}

@@ -13,11 +13,11 @@ import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from mcp import MCPError
 from mcp.client import IncomingMessage
-from mcp.types import CONNECTION_CLOSED, ToolListChangedNotification
+from mcp.types import CONNECTION_CLOSED, RequestParamsMeta, ToolListChangedNotification
 
 from zotd.bridges.mcp.connection import McpConnection, connected
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
@@ -101,18 +101,21 @@ class McpBridge:
         call = text(frame, "id")
         match text(frame, "type"):
             case "tool_call":
-                self._begin(call, text(frame, "name"), frame.get("args"))
+                self._begin(call, text(frame, "name"), frame.get("args"), text(frame, "traceparent"))
             case "tool_cancel" if call in self._running:
                 self._cancelled.add(call)
                 self._running[call].cancel()
 
-    def _begin(self, call: str, name: str, args: object) -> None:
+    def _begin(self, call: str, name: str, args: object, traceparent: str) -> None:
         if self._serving is None or name not in self._offered:
             self._pipe.send(tool_error(call, f"the MCP server {self._name} has no tool {name} now"))
             return
         connection, calls = self._serving
         tool, _ = self._offered[name]
-        task = calls.create_task(self._call(connection, call, tool, args if isinstance(args, dict) else {}))
+        # Where the conventions of MCP put it: https://modelcontextprotocol.io/specification, `_meta`.
+        meta = cast("RequestParamsMeta", {"traceparent": traceparent}) if traceparent else None
+        work = self._call(connection, call, tool, args if isinstance(args, dict) else {}, meta=meta)
+        task = calls.create_task(work)
         self._running[call] = task
         task.add_done_callback(lambda _: self._forget(call))
 
@@ -120,10 +123,18 @@ class McpBridge:
         self._running.pop(call, None)
         self._cancelled.discard(call)
 
-    async def _call(self, connection: McpConnection, call: str, tool: str, args: dict[str, object]) -> None:
+    async def _call(
+        self,
+        connection: McpConnection,
+        call: str,
+        tool: str,
+        args: dict[str, object],
+        *,
+        meta: RequestParamsMeta | None,
+    ) -> None:
         progress = functools.partial(self._progress, call)
         try:
-            result = await connection.client.call_tool(tool, args, progress_callback=progress)
+            result = await connection.client.call_tool(tool, args, progress_callback=progress, meta=meta)
             self._pipe.send(tool_result(call, result))
         except asyncio.CancelledError:
             self._pipe.send(tool_error(call, "cancelled" if call in self._cancelled else LOST))
