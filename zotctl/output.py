@@ -50,6 +50,12 @@ def print_text(text: str) -> None:
     sys.stdout.buffer.flush()
 
 
+def print_lines(lines: Sequence[str]) -> None:
+    """Print lines of our own making, which may contain colours."""
+    for line in lines:
+        print(line)
+
+
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print a table with a bold head; only the head if there are no rows. Cells may contain any text."""
     first, *others = table([head, *rows])

@@ -64,6 +64,14 @@ async def test_usage_can_be_summed_by_session_or_directory(archive, journal, aut
     ]
 
 
+async def test_usage_can_be_summed_by_day_with_the_hour_in_which_the_report_begins(archive, journal, author_of):
+    days = [(took(Tokens(input=day), day=day),) for day in (1, 2, 2, 3)]
+    await author_of(journal).commit(*days)
+    found = await archive.usage(by="day", since="2026-11-01T12:00:00.000Z")
+    assert {row.key[-2:]: (row.input, row.attempts) for row in found} == {"01": (1, 1), "02": (4, 2), "03": (3, 1)}
+    assert {row.key[:8] for row in found} == {"2026-11-"}
+
+
 async def test_only_requests_after_the_given_time_count(archive, journal, author_of):
     await author_of(journal).commit(*[(took(Tokens(input=1), day=day),) for day in (1, 2, 3)])
     assert [row.input for row in await archive.usage(since=DAYS[2])] == [2]

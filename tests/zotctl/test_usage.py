@@ -1,6 +1,11 @@
 """`zotctl usage` and `usage.report`, in a real daemon."""
 
 import json
+import os
+import pty
+import re
+import termios
+from datetime import datetime
 
 import pytest
 
@@ -52,6 +57,59 @@ def test_the_table_has_a_line_for_each_session_or_directory(live, talk):
     assert live.zotctl("usage", "--by", "cwd")[1].splitlines()[1].endswith(str(live.cwd))
 
 
+def on_a_terminal(live, *arguments, **env):
+    """What a command prints on a terminal of 60 columns."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 60))
+    live.shell.env.update({"TERM": "xterm-256color", "LANG": "C.UTF-8", **env})
+    with live.shell.start("zotctl", *arguments, stdin=theirs, stdout=theirs) as one:
+        os.close(theirs)
+        one.wait(timeout=40)
+    said = b""
+    while chunk := _read(ours):
+        said += chunk
+    os.close(ours)
+    return said.decode().replace("\r\n", "\n")
+
+
+def _read(terminal):
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # the other side is closed, and all of it was read
+        return b""
+
+
+def test_days_are_drawn_as_bars_on_a_terminal(live, talk):
+    said = on_a_terminal(live, "usage")
+    (line,) = [line for line in said.splitlines() if "█" in line]
+    today = datetime.now().astimezone().date().isoformat()
+    assert line.startswith(f"{today}  \x1b[36m█")
+    assert len(re.sub(r"\x1b\[\d+m", "", line)) <= 60
+    assert "USD" in line
+
+
+def test_bars_need_neither_colours_nor_block_characters(live, talk):
+    (line,) = [line for line in on_a_terminal(live, "usage", NO_COLOR="1").splitlines() if "█" in line]
+    assert "\x1b" not in line
+    plain = on_a_terminal(live, "usage", TERM="dumb")
+    assert "█" not in plain
+    assert "##" in plain
+    assert "\x1b" not in plain
+
+
+def test_a_pipe_gets_bars_only_by_day(live, talk):
+    assert "█" not in live.zotctl("usage")[1]
+    head, row, _, bar = live.zotctl("usage", "--by", "day")[1].splitlines()
+    assert head.endswith("DAY")
+    assert bar[:10] == row[-10:]
+    assert len(bar) <= 80
+
+
+def test_json_by_day_has_rows_and_no_bars(live, talk):
+    report = json.loads(live.zotctl("usage", "--by", "day", "--json")[1])
+    assert (report["by"], report["rows"][0]["attempts"]) == ("day", 1)
+
+
 @pytest.mark.parametrize("since", ["1h", "7d", "2w", "2020-01-31", "2020-01-31T08:00", "2020-01-31T08:00:00+02:00"])
 def test_a_time_may_be_an_age_a_day_or_a_moment(live, talk, since):
     assert len(live.zotctl("usage", "--since", since)[1].splitlines()) == 2
@@ -72,7 +130,7 @@ def test_invalid_time_is_bad_usage_with_examples(shell, since):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"by": "mood"}, 'usage can be grouped by model, session, cwd, not by "mood"'),
+        ({"by": "mood"}, 'usage can be grouped by model, session, cwd, day, not by "mood"'),
         ({"since": "2026-11-01"}, '"2026-11-01" is not a time; write it like 2026-11-21T20:11:18Z'),
         ({"since": "2026-11-01T00:00:00"}, '"2026-11-01T00:00:00" is not a time; write it like 2026-11-21T20:11:18Z'),
     ],

@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
@@ -20,7 +21,7 @@ from zotd.store.forks import OWN
 from zotd.wire.content import Tokens
 from zotd.wire.reports import UsageSum
 
-GROUPS = ("model", "session", "cwd")
+GROUPS = ("model", "session", "cwd", "day")
 """Values of `by` in `sums`."""
 
 HOUR_CHARS = len("2026-11-21T20")
@@ -33,7 +34,7 @@ DAMAGED = "unreadable record"
 """Shown as the model of an attempt whose record is damaged: the attempt still counts."""
 
 FOUND = f"""
-SELECT sessions.id, sessions.name, sessions.cwd, records.session, records.number, records.body
+SELECT sessions.id, sessions.name, sessions.cwd, records.time, records.session, records.number, records.body
 FROM records JOIN sessions ON sessions.key = records.session
 WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ? AND records.time < ?
     AND sessions.state <> 'staged' AND {OWN}
@@ -48,10 +49,14 @@ FROM sums JOIN sessions ON sessions.key = sums.session
 WHERE hour > ? AND sessions.state <> 'staged' GROUP BY {group}
 """
 
+_DAY = "date(hour || ':00', 'localtime')"
+"""The day of an hour in this machine's time zone."""
+
 SUMS_BY = {
     "model": _SUMS.format(key="model", name="''", group="model"),
     "session": _SUMS.format(key="sessions.id", name="sessions.name", group="sums.session"),
     "cwd": _SUMS.format(key="sessions.cwd", name="''", group="sessions.cwd"),
+    "day": _SUMS.format(key=_DAY, name="''", group=_DAY),
 }
 
 _CUT = "SELECT key, records FROM sessions WHERE state IN ('running', 'waiting')"
@@ -80,11 +85,14 @@ class _Attempt:
     session: str
     name: str
     cwd: str
+    day: str
     figures: RequestUsage
 
 
 def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
-    """One row for each model, session or directory (`by`, one of `GROUPS`), most expensive first.
+    """One row for each model, session, directory or day (`by`, one of `GROUPS`), most expensive first.
+
+    A day is one of this machine's time zone; an hour that two days share counts for the first of them.
 
     `since` is RFC 3339 in UTC; empty: from the beginning. Deleted sessions are not included.
     """
@@ -92,7 +100,7 @@ def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
     hour = since[:HOUR_CHARS]
     found = {row[0]: UsageSum(*row) for row in connection.execute(SUMS_BY[by], (hour,))}
     for attempt in _attempts(connection, since, hour and hour + END):
-        key = {"model": attempt.figures.model, "session": attempt.session, "cwd": attempt.cwd}[by]
+        key = {"model": attempt.figures.model, "session": attempt.session, "cwd": attempt.cwd, "day": attempt.day}[by]
         row = found.get(key) or UsageSum(key, attempt.name if by == "session" else "")
         found[key] = added(row, attempt.figures)
     return sorted(found.values(), key=lambda row: (-row.cost_usd, -row.attempts, row.key))
@@ -115,10 +123,11 @@ def spent(connection: sqlite3.Connection, since: str) -> Tokens:
 
 def _attempts(connection: sqlite3.Connection, since: str, until: str) -> Iterator[_Attempt]:
     with closing(connection.execute(FOUND, (since, until))) as rows:
-        for session, name, cwd, key, number, body in rows:
+        for session, name, cwd, time, key, number, body in rows:
             figures = figures_of(connection, key, number, body)
             if figures is not None:
-                yield _Attempt(session, name, cwd, figures)
+                day = datetime.fromisoformat(time).astimezone().date().isoformat()
+                yield _Attempt(session, name, cwd, day, figures)
 
 
 def figures_of(connection: sqlite3.Connection, session: int, number: int, body: bytes) -> RequestUsage | None:

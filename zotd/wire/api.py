@@ -761,7 +761,7 @@ class TokenList(Frozen, frozen=True):
 
 
 class UsageReport(Frozen, frozen=True):
-    """Since an RFC 3339 time (else from the beginning), grouped by `model`, `session` or `cwd`."""
+    """Since an RFC 3339 time (else from the beginning), grouped by `model`, `session`, `cwd` or `day`."""
 
     since: str | None = None
     by: str = "model"
