@@ -28,6 +28,7 @@ from benchmarks import (
     slow_client,
     startup,
     steps,
+    telemetry,
     template,
     tui,
 )
@@ -38,6 +39,7 @@ MEASURES: Mapping[str, Measure] = {
     "deltas": deltas.measure,
     "latency": latency.measure,
     "steps": steps.measure,
+    "telemetry": telemetry.measure,
     "bash": bash.measure,
     "abort": abort.measure,
     "answers": answers.measure,

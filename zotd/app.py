@@ -265,6 +265,7 @@ class Daemon:
             spawn=self._spawn,
             archive=archive,
             spending=parts.spending,
+            telemetry=parts.telemetry,
             presences=Presences(lambda: parts.config.value.limits.attention_s),
             reload=partial(self._reload, configuration),
             config_problems=configuration.problems,

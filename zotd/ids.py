@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _RANDOM_BITS = 80
@@ -23,3 +24,13 @@ def new(prefix: str) -> str:
     for shift in range(125, -1, -5):
         digits += _ALPHABET[(value >> shift) & 31]
     return f"{prefix}_{digits}"
+
+
+def milliseconds(key: str) -> int:
+    """Return when an id was made, in milliseconds since the epoch; 0 if it is no such id."""
+    digits, value = key.rpartition("_")[2], 0
+    with suppress(ValueError):
+        for digit in digits:
+            value = value << 5 | _ALPHABET.index(digit)
+        return value >> _RANDOM_BITS
+    return 0

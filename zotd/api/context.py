@@ -3,6 +3,7 @@
 import asyncio
 import os
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from weakref import WeakSet
@@ -18,9 +19,13 @@ from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.store.archive import Archive
 from zotd.store.tokens import TokenStore
+from zotd.telemetry.watching import Telemetry
 from zotd.wire.api import ConfigReloaded, Status
-from zotd.wire.reports import Metrics
+from zotd.wire.reports import MetricFamily, Metrics, MetricSample
 from zotd.wire.version import PROTOCOL, VERSION, protocols
+
+STATES = ("idle", "running", "waiting", "held", "blocked")
+"""The states of a session, `Session.state`."""
 
 MAX_LOOKS = 2
 """Number of threads that may access working directories at a time: a hanging mount must not block all threads."""
@@ -112,6 +117,7 @@ class DaemonContext:
     remote_heavy: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Shared by all clients on other machines: only one of their `dispatch.HEAVY` commands runs at a time."""
     spending: Spending = field(default_factory=Spending)
+    telemetry: Telemetry = field(default_factory=Telemetry)
     heritage: Heritage | None = None
     """Knows which processes earlier daemons of this home started; None if that is not tracked."""
     presences: Presences = field(default_factory=Presences)
@@ -164,6 +170,7 @@ class DaemonContext:
                 *self.warnings,
                 *filter(None, [self._storage_problem()]),
                 *self.doors.problems(),
+                *self.telemetry.problems(),
                 *self.spending.warnings(session.ledger.row for session in sessions),
             ],
             protocols=protocols(),
@@ -204,4 +211,21 @@ class DaemonContext:
             commits=written.writes,
             transactions=written.transactions,
             synced=written.synced,
+            families=[*self._session_figures(), *self.telemetry.families()],
         )
+
+    def _session_figures(self) -> list[MetricFamily]:
+        sessions = self.manager.loaded
+        states = Counter(session.state for session in sessions)
+        waiting = sum(len(session.approvals.shown) for session in sessions)
+        return [
+            MetricFamily(
+                "zotd_sessions_by_state",
+                "gauge",
+                "Sessions in memory, by state.",
+                [MetricSample({"state": state}, states[state]) for state in STATES],
+            ),
+            MetricFamily(
+                "zotd_approvals_waiting", "gauge", "Tool calls that wait for a decision.", [MetricSample({}, waiting)]
+            ),
+        ]

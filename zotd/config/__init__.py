@@ -37,6 +37,7 @@ from zotd.config.sections import (
     RuleEntry,
     Rules,
     TelegramSection,
+    TelemetrySection,
     WebsocketSection,
 )
 from zotd.decodable import decodable
@@ -56,6 +57,7 @@ __all__ = [
     "Setting",
     "SettingSource",
     "TelegramSection",
+    "TelemetrySection",
     "WebsocketSection",
     "changed_back",
     "docs",

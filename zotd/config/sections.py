@@ -241,6 +241,21 @@ class WebsocketSection(Struct, frozen=True, kw_only=True):
             return False
 
 
+class TelemetrySection(Struct, frozen=True, kw_only=True):
+    """`[telemetry]`: read when the daemon starts. See observability.md."""
+
+    traces: Flag = False
+    """Send a trace of each run to an OpenTelemetry collector, by OTLP over HTTP. Requires the extra `otel`
+    (`pip install 'zotd[otel]'`). The standard `OTEL_*` variables of the daemon's environment apply."""
+
+    endpoint: Url | None = None
+    """Base URL of the collector, to which `/v1/traces` is added. Default: what the `OTEL_*` variables say, else
+    `http://localhost:4318`."""
+
+    content: Flag = False
+    """Include prompts, replies, and the arguments and results of tool calls in traces."""
+
+
 class ProviderSection(Struct, frozen=True, kw_only=True):
     """`[providers.<name>]`."""
 
@@ -310,6 +325,7 @@ class Config(Struct, frozen=True, kw_only=True):
     local: LocalSection = LocalSection()
     channels: ChannelsSection = ChannelsSection()
     websocket: WebsocketSection = WebsocketSection()
+    telemetry: TelemetrySection = TelemetrySection()
     providers: dict[str, ProviderSection] = {}
 
     def __post_init__(self) -> None:

@@ -32,6 +32,7 @@ from zotd.store.journal import SqliteJournal
 from zotd.store.key_command import KeyCommand
 from zotd.store.logins import LoginStore
 from zotd.store.trust import Trust
+from zotd.telemetry.watching import Telemetry
 from zotd.template.forks import Forks
 from zotd.workspace.environment import split
 
@@ -57,6 +58,7 @@ class EmbeddedParts:
     """Processes that outlive this program; None if there can be none."""
     forks: Forks | None
     """Forks the Python programs among the extensions."""
+    telemetry: Telemetry
     close: Callable[[], Awaitable[None]]
 
     async def stop(self) -> None:
@@ -70,6 +72,7 @@ class EmbeddedParts:
         if self.handover_store is not None:
             self.handover_store.close()
         await self.reaper.close()
+        await self.telemetry.close()
 
 
 def assemble(
@@ -103,15 +106,14 @@ def assemble(
     notifier = Notifier(
         lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn
     )
-    spending = Spending(config.budget)
-    rules = RuleStore(config.rules, path=home / CONFIG_FILE)
+    spending, telemetry = Spending(config.budget), Telemetry.opened(config.telemetry)
     planner = Planner(
         models,
         extension_pool,
         spending,
-        rules,
+        RuleStore(config.rules, path=home / CONFIG_FILE),
         config=current,
-        machine=Machine(home, Path.home(), notifier.tell, probe),
+        machine=Machine(home, Path.home(), notifier.tell, probe, telemetry.watch),
     )
     manager = Manager(
         journal=journal,
@@ -123,15 +125,16 @@ def assemble(
         addressed=addressed,
     )
     return EmbeddedParts(
-        current,
-        manager,
-        models,
-        catalog,
-        spending,
-        grounds.reaper,
-        grounds.handover_store,
-        grounds.forks,
-        providers.close,
+        config=current,
+        manager=manager,
+        models=models,
+        catalog=catalog,
+        spending=spending,
+        reaper=grounds.reaper,
+        handover_store=grounds.handover_store,
+        forks=grounds.forks,
+        telemetry=telemetry,
+        close=providers.close,
     )
 
 

@@ -20,7 +20,7 @@ from zotd.wire.api import ConfigReloaded
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 
-RESTART = ("channels.", "ext.", "local.", "websocket.")
+RESTART = ("channels.", "ext.", "local.", "telemetry.", "websocket.")
 """Prefixes of settings that are only read when a part of the daemon starts. All others are read when needed."""
 
 KEPT = "the previous configuration stays in effect"

@@ -53,7 +53,7 @@ class UsageSum(Frozen, frozen=True, omit_defaults=False):
     """The usage of a group of model requests."""
 
     key: str
-    """`provider/model`, a session id or a directory."""
+    """`provider/model`, a session id, a directory, or a day of the daemon's time zone (`2026-11-21`)."""
     name: str = ""
     """Name of the session."""
     input: int = 0
@@ -104,6 +104,31 @@ class Compacted(Frozen, frozen=True, omit_defaults=False):
     after_bytes: int
 
 
+class MetricSample(Frozen, frozen=True):
+    """One series of a family."""
+
+    labels: dict[str, str]
+    value: float
+    """The value; of a histogram, how many values it has counted."""
+    counts: list[int] = []
+    """Only of histograms: how many values fell into each bucket, and last, how many exceed all `bounds`. Not cumulative."""
+    sum: float = 0.0
+    """Only of histograms: the sum of the values."""
+
+
+class MetricFamily(Frozen, frozen=True):
+    """Figures of the same kind, by labels."""
+
+    name: str
+    """As for Prometheus, without the suffix `_total` of counters."""
+    kind: str
+    """`counter`, `gauge` or `histogram`."""
+    help: str
+    samples: list[MetricSample] = []
+    bounds: list[float] = []
+    """Only of histograms: the upper bounds of the buckets, which are inclusive."""
+
+
 class Metrics(Frozen, frozen=True, omit_defaults=False):
     """Current figures of the daemon, and counters since its start; null if the system does not report the value."""
 
@@ -137,6 +162,8 @@ class Metrics(Frozen, frozen=True, omit_defaults=False):
     """Database transactions; one contains all commits that are waiting."""
     synced: int
     """Database transactions that were synced to disk."""
+    families: list[MetricFamily] = []
+    """Figures of model requests, tools, approvals and sessions, by labels."""
 
 
 class Branch(Frozen, frozen=True):

@@ -15,10 +15,10 @@ from aiohttp import HttpVersion11, web
 
 from zotd.api import page
 from zotd.api.context import DaemonContext
-from zotd.api.websocket import figures
 from zotd.api.websocket.gate import OriginCheck
 from zotd.api.websocket.throttle import Throttle
 from zotd.store.tokens import Token, TokenStore
+from zotd.wire import exposition
 
 log = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ class Site:
             return plain(401, "a token is required", **{"WWW-Authenticate": "Bearer"})
         if found[1].sessions:
             return plain(403, "this token is limited to some sessions")
-        return _response(200, figures.exposition(await self._context.metrics()), figures.CONTENT_TYPE, {})
+        return _response(200, exposition.exposition(await self._context.metrics()), exposition.CONTENT_TYPE, {})
 
     def admitted(self, given: str | None, source: str) -> tuple[str, Token] | AnonymousVisitor:
         """Return name and data of the token that a client from `source` presents, or an `AnonymousVisitor`.

@@ -1,13 +1,17 @@
-"""`GET /metrics`: `daemon.metrics` in the text format of Prometheus. Only numbers, no names of users or sessions."""
+"""The response to `daemon.metrics` in the text format of Prometheus. It names models, tools and working directories.
 
-from collections.abc import Iterator
+Import it only where the text is needed: prometheus-client takes 0.1 s and 6 MB.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from zotd.wire.reports import Metrics
+from zotd.wire.reports import MetricFamily, Metrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -49,10 +53,36 @@ class _Snapshot(Collector):
                 yield GaugeMetricFamily(f"zotd_{name}", text, value=value)
         for field, (name, text) in COUNTERS.items():
             yield CounterMetricFamily(f"zotd_{name}", text, value=getattr(self._found, field))
+        yield from map(_translated, self._found.families)
 
 
 def exposition(found: Metrics) -> bytes:
-    """Return the body of the response."""
+    """Return the text, of the type `CONTENT_TYPE`."""
     registry = CollectorRegistry()
     registry.register(_Snapshot(found))
     return generate_latest(registry)
+
+
+def _translated(family: MetricFamily) -> Metric:
+    names = list(family.samples[0].labels) if family.samples else []
+    match family.kind:
+        case "histogram":
+            found = HistogramMetricFamily(family.name, family.help, labels=names)
+            for one in family.samples:
+                found.add_metric(list(one.labels.values()), _buckets(family.bounds, one.counts), one.sum)
+            return found
+        case "counter":
+            counters = CounterMetricFamily(family.name, family.help, labels=names)
+            for one in family.samples:
+                counters.add_metric(list(one.labels.values()), one.value)
+            return counters
+        case _:
+            gauges = GaugeMetricFamily(family.name, family.help, labels=names)
+            for one in family.samples:
+                gauges.add_metric(list(one.labels.values()), one.value)
+            return gauges
+
+
+def _buckets(bounds: Sequence[float], counts: Sequence[int]) -> list[tuple[str, float]]:
+    """Return the buckets as Prometheus wants them: each includes those below it."""
+    return list(zip([*map(str, bounds), "+Inf"], accumulate(counts), strict=True))
