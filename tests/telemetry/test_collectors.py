@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from zotd.embed.runtime import Runtime
+from zotd.telemetry.content import MAX_CHARS
+from zotd.telemetry.export import BATCH_CHARS
 from zotd.testing.live_daemon import place
 from zotd.testing.script import text
 
@@ -66,6 +68,22 @@ async def test_a_collector_that_never_answers_delays_neither_runs_nor_the_end(tr
     assert counted["dropped"] > 0
     assert house.daemon.end() == 0
     assert "did not take the last spans" in house.daemon.log
+
+
+RUNS = 20
+"""Enough that what was said in them fills more than one request."""
+
+
+async def test_much_content_is_sent_in_several_requests_and_does_not_pile_up(traced, model, collector):
+    house = traced(ZOT_TELEMETRY_CONTENT="true", OTEL_BSP_SCHEDULE_DELAY="600000")
+    long = "x" * MAX_CHARS
+    talk = await house.create("openai", await model(*[text(long)] * RUNS))
+    for _ in range(RUNS):
+        await talk.run(long)
+    house.daemon.end()
+    await collector.until("invoke_agent", RUNS)
+    assert len(collector.bodies) > 1
+    assert max(map(len, collector.bodies)) < BATCH_CHARS + 3 * MAX_CHARS
 
 
 async def test_a_refused_request_is_counted_and_the_next_one_is_tried(traced, runs, collector):

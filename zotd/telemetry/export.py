@@ -50,6 +50,12 @@ BATCH_SPANS = 512
 DELAY_MS = 5000
 """Pause between two requests, unless OTEL_BSP_SCHEDULE_DELAY says otherwise."""
 
+WAITING_CHARS = 16 * 1024 * 1024
+"""Most characters of attributes that wait; only content is ever so much."""
+
+BATCH_CHARS = 2 * 1024 * 1024
+"""Characters after which a request is full: collectors refuse requests of some megabytes."""
+
 PATH = "/v1/traces"
 
 SCOPE = "zot"
@@ -71,7 +77,9 @@ class SpanExport:
         self._waiting: deque[FinishedSpan] = deque()
         self._wake = threading.Event()
         self._is_closing = False
-        self._exported = self._dropped = 0
+        # Each of these is changed by one thread only: the event loop, or the exporting thread.
+        self._put_chars = self._overflowed = 0
+        self._taken_chars = self._exported = self._lost = 0
         self._is_refused = False
         """The last request has failed."""
         # A daemon thread: one that hangs in a request must not keep the process from ending.
@@ -96,9 +104,10 @@ class SpanExport:
 
     def put(self, span: FinishedSpan) -> None:
         """Send the span later; without effect if too many wait."""
-        if len(self._waiting) >= self._most:
-            self._dropped += 1
+        if len(self._waiting) >= self._most or self._put_chars - self._taken_chars > WAITING_CHARS:
+            self._overflowed += 1
             return
+        self._put_chars += _chars(span)
         self._waiting.append(span)
         if len(self._waiting) == self._batch:
             self._wake.set()
@@ -121,14 +130,17 @@ class SpanExport:
         samples = [MetricSample({"outcome": outcome}, count) for outcome, count in counts.items()]
         return [MetricFamily("zotd_telemetry_spans", "counter", text, samples)]
 
+    @property
+    def _dropped(self) -> int:
+        return self._overflowed + self._lost
+
     async def close(self) -> None:
         """Send what waits, for `CLOSE_S` at most."""
         self._is_closing = True
         self._wake.set()
         await asyncio.to_thread(self._thread.join, CLOSE_S)
         self._exporter.shutdown()  # type: ignore[no-untyped-call] # ends the pause before a repeated request, and with it the thread
-        lost = len(self._waiting)
-        if lost or self._thread.is_alive():
+        if self._waiting or self._thread.is_alive():
             log.warning("telemetry: %s did not take the last spans within %g s", self._endpoint, CLOSE_S)
 
     # --- in the thread ------------------------------------------------------------------------------------------------
@@ -139,10 +151,22 @@ class SpanExport:
                 self._wake.wait(self._delay_s)
                 self._wake.clear()
             while self._waiting:
+                batch = self._take()
                 try:
-                    self._send([self._waiting.popleft() for _ in range(min(self._batch, len(self._waiting)))])
+                    self._send(batch)
                 except Exception:  # a fault of ours or of a library must not end the thread
                     log.exception("spans could not be exported")
+                    self._lost += len(batch)
+
+    def _take(self) -> list[FinishedSpan]:
+        """Return the spans of the next request."""
+        batch: list[FinishedSpan] = []
+        chars = 0
+        while self._waiting and len(batch) < self._batch and chars < BATCH_CHARS:
+            batch.append(self._waiting.popleft())
+            chars += _chars(batch[-1])
+        self._taken_chars += chars
+        return batch
 
     def _send(self, batch: Sequence[FinishedSpan]) -> None:
         for span in batch:
@@ -150,7 +174,7 @@ class SpanExport:
         ready = self._ended.take()
         is_refused = bool(ready) and self._exporter.export(ready) is not SpanExportResult.SUCCESS
         if is_refused:
-            self._dropped += len(ready)
+            self._lost += len(ready)
         else:
             self._exported += len(ready)
         self._is_refused = is_refused
@@ -221,6 +245,11 @@ def _span_context(span: TraceParent, *, is_remote: bool) -> SpanContext:
 
 def _context(span: TraceParent, *, is_remote: bool) -> Context:
     return trace.set_span_in_context(NonRecordingSpan(_span_context(span, is_remote=is_remote)), Context())
+
+
+def _chars(span: FinishedSpan) -> int:
+    """Return how many characters the attributes of a span have."""
+    return sum(len(value) for value in span.attributes.values() if isinstance(value, str))
 
 
 def _number(variable: str, default: int) -> int:
