@@ -1,5 +1,6 @@
 """Collectors that are gone, slow or refuse: they cost spans, and never a run."""
 
+import asyncio
 import socket
 import subprocess
 import sys
@@ -54,7 +55,7 @@ async def test_a_collector_that_is_gone_costs_spans_and_is_reported(traced, runs
         told = await warnings_about(talk.client, "does not take traces")
     assert nowhere in told[0]
     assert (await spans_by_outcome(talk.client))["exported"] == 0
-    house.daemon.end()
+    await asyncio.to_thread(house.daemon.end)  # the collector answers meanwhile
 
 
 async def test_a_collector_that_never_answers_delays_neither_runs_nor_the_end(traced, runs, collector):
@@ -66,7 +67,7 @@ async def test_a_collector_that_never_answers_delays_neither_runs_nor_the_end(tr
     counted = await spans_by_outcome(talk.client)
     assert counted["exported"] == 0
     assert counted["dropped"] > 0
-    assert house.daemon.end() == 0
+    assert await asyncio.to_thread(house.daemon.end) == 0
     assert "did not take the last spans" in house.daemon.log
 
 
@@ -80,7 +81,7 @@ async def test_much_content_is_sent_in_several_requests_and_does_not_pile_up(tra
     talk = await house.create("openai", await model(*[text(long)] * RUNS))
     for _ in range(RUNS):
         await talk.run(long)
-    house.daemon.end()
+    await asyncio.to_thread(house.daemon.end)  # the collector answers meanwhile
     await collector.until("invoke_agent", RUNS)
     assert len(collector.bodies) > 1
     assert max(map(len, collector.bodies)) < BATCH_CHARS + 3 * MAX_CHARS
@@ -105,7 +106,7 @@ async def test_spans_that_wait_are_exported_when_the_daemon_stops(traced, runs, 
     house = traced(OTEL_BSP_SCHEDULE_DELAY="600000")
     await runs(house, 1)
     assert collector.bodies == []
-    house.daemon.end()
+    await asyncio.to_thread(house.daemon.end)  # the collector answers meanwhile
     await collector.until("invoke_agent")
 
 
