@@ -5,8 +5,9 @@ import argparse
 from zotctl import link, output
 from zotctl.commands import Subparsers
 from zotd.client.blocking import Json
+from zotd.client.errors import ClientError
 from zotd.sanitize import one_line
-from zotd.wire.base import convert
+from zotd.wire.base import BadFrameError, convert
 from zotd.wire.reports import Metrics
 
 EPILOG = """\
@@ -51,4 +52,8 @@ def _run(args: argparse.Namespace) -> int:
 def _print_prometheus(found: Json) -> None:
     from zotd.wire.exposition import exposition  # noqa: PLC0415  (imports prometheus-client, which takes 0.1 s)
 
-    output.print_text(exposition(convert(found, Metrics)).decode())
+    try:
+        metrics = convert(found, Metrics)
+    except BadFrameError as error:
+        raise ClientError(f"the daemon's metrics are not those of this version: {error}") from error
+    output.print_text(exposition(metrics).decode())

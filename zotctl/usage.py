@@ -95,11 +95,15 @@ def _days(connection: Connection, args: argparse.Namespace, report: Json) -> lis
             if error.code != "bad_request":
                 raise
             return []
-    rows = [(text(row, "key"), row) for row in children(report, "rows")]
-    return [_day(date.fromisoformat(key), row) for key, row in rows if key]
+    return [one for row in children(report, "rows") if (one := _day(row)) is not None]
 
 
-def _day(day: date, row: Json) -> DayUsage:
+def _day(row: Json) -> DayUsage | None:
+    """Return the usage of a row; None for one that is no day, such as that of a damaged record."""
+    try:
+        day = date.fromisoformat(text(row, "key"))
+    except ValueError:
+        return None
     cost = row.get("cost_usd")
     tokens = sum(number(row, figure) for figure in FIGURES[:4])
     return DayUsage(day, cost if isinstance(cost, int | float) else 0.0, tokens)
