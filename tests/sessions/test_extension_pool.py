@@ -58,7 +58,7 @@ def session(tmp_path):
     def session(name, **settings):
         row = SessionRow(name, "", str(tmp_path), TIME, TIME, Settings(provider="p", model="m", **settings), "idle")
         ledger = Ledger(row, Memory(), Transcript(), addressed=True)
-        planner = SimpleNamespace(plan=None, watch=lambda *_: Unwatched())  # no run begins here
+        planner = SimpleNamespace(plan=lambda *_: None, watch=lambda *_: Unwatched())  # no run begins here
         return make(ledger, Environment({}), planner, spawn=None, changed=lambda _: None, stored_queue=True)
 
     return session
