@@ -343,9 +343,7 @@ class Ledger:
         for watcher in self.watchers:
             watcher(items)
         if self.observers:
-            told: list[events.Event] = []
-            for item in items:
-                told += item.shows
+            told = [event for item in items for event in item.shows]
             for observer in list(self.observers):
                 observer(told)
 
