@@ -67,13 +67,14 @@ def model(provider: str, model: str) -> dict[str, Value]:
     return {"gen_ai.provider.name": PROVIDERS.get(provider, provider), "gen_ai.request.model": model}
 
 
-def usage(tokens: Tokens) -> dict[str, Value]:
-    """Return the attributes of what a request, or a run, has used."""
+def usage(tokens: Tokens, reasoning: int = 0) -> dict[str, Value]:
+    """Return the attributes of what a request, or a run, has used; `reasoning` is a part of the output."""
     return {
         "gen_ai.usage.input_tokens": tokens.input + tokens.cache_read + tokens.cache_write,
         "gen_ai.usage.output_tokens": tokens.output,
         "gen_ai.usage.cache_read.input_tokens": tokens.cache_read,
         "gen_ai.usage.cache_creation.input_tokens": tokens.cache_write,
+        **({"gen_ai.usage.reasoning.output_tokens": reasoning} if reasoning else {}),
         "zot.usage.cost_usd": tokens.cost_usd,
     }
 

@@ -319,7 +319,7 @@ class SessionSpans:
         if row.first_s is not None:
             attributes["gen_ai.response.time_to_first_chunk"] = row.first_s
         if row.tokens is not None:
-            attributes |= usage(row.tokens)
+            attributes |= usage(row.tokens, row.reasoning)
         if row.failure:
             attributes["error.type"] = row.failure
         if self._has_content:
