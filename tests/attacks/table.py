@@ -171,7 +171,7 @@ ATTACKS = (
         "a page connects to a daemon whose door is not open: nothing listens",
         (
             "api/websocket/test_gate.py::test_the_websocket_door_is_closed_by_default",
-            "api/websocket/test_listening.py::test_aiohttp_is_not_imported_without_the_websocket_section",
+            "api/websocket/test_listening.py::test_what_only_the_websocket_door_and_telemetry_need_is_not_imported_without_them",
         ),
     ),
     Attack(

@@ -94,14 +94,8 @@ def assemble(
     grounds = _grounds(home, env, config, catalog, spawn=spawn, addressed=addressed)
     env = unsupervised(env)
     providers = Providers(catalog, env)
-    models = _models(
-        home,
-        env,
-        current,
-        catalog=catalog,
-        providers=providers,
-        logins=_logins(home, current, catalog, spawn=spawn),
-    )
+    logins = _logins(home, current, catalog, spawn=spawn)
+    models = _models(home, env, current, catalog=catalog, providers=providers, logins=logins)
     extension_pool = ExtensionPool(grounds, spawn=spawn)
     notifier = Notifier(
         lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn
