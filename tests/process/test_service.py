@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -169,3 +170,47 @@ def pipe_ends():
     readable, writable = os.pipe()
     yield readable, writable  # the write end is closed by its `PipeWriter`
     os.close(readable)
+
+
+RECEIVER = """
+import os, socket
+connection = socket.socket(fileno=os.dup(0))
+while True:
+    message, descriptors, _, _ = socket.recv_fds(connection, 3, 1)
+    if not message:
+        break
+    for descriptor in descriptors:
+        os.write(descriptor, b"got " + message)
+        os.close(descriptor)
+    print(message.decode(), flush=True)
+"""
+
+
+async def test_a_service_whose_stdin_is_a_socket_gets_descriptors(tmp_path, told):
+    argv = [sys.executable, "-S", "-c", RECEIVER]
+    service = start_service(argv, cwd=str(tmp_path), env=ENV, listener=told, takes_descriptors=True)
+    readable, writable = os.pipe()
+    service.pass_on(b"one", [writable])
+    os.close(writable)
+    service.pass_on(b"two", [])
+    await told.until(lambda: told.out == b"one\ntwo\n")
+    with os.fdopen(readable, "rb") as pipe:
+        assert pipe.read() == b"got one"
+    service.end_input()
+    assert await told.exit() == 0
+    with pytest.raises(BrokenPipeError):
+        service.pass_on(b"six", [])
+
+
+def pass_on_for_ever(service):
+    while True:
+        service.pass_on(b"one", [])
+
+
+async def test_a_service_that_does_not_read_its_socket_is_not_waited_for(tmp_path, told):
+    argv = ["sleep", "600"]
+    service = start_service(argv, cwd=str(tmp_path), env=ENV, listener=told, takes_descriptors=True)
+    with pytest.raises(BlockingIOError):
+        pass_on_for_ever(service)
+    service.kill()
+    assert await told.exit() == -signal.SIGKILL

@@ -7,8 +7,9 @@ open ──> (queue while the pipe is full) ──> ending ──> closed
 import asyncio
 import os
 import select
+import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 MAX_FRAMES = 256
 """Maximum number of queued frames (`docs/extensions.md`)."""
@@ -21,6 +22,14 @@ ATOMIC_BYTES = select.PIPE_BUF
 
 STALL_S = 5.0
 """Time without progress, in seconds, after which a full pipe is closed; longer than a pause for garbage collection."""
+
+
+def input_pair(*, is_socket: bool) -> tuple[int, int]:
+    """Return the child's end and ours of its stdin: a pipe, or a socket, over which descriptors can be passed."""
+    if not is_socket:
+        return os.pipe()
+    theirs, ours = socket.socketpair()
+    return theirs.detach(), ours.detach()
 
 
 class PipeWriter:
@@ -82,6 +91,20 @@ class PipeWriter:
             self._give_up(f"did not read its input: more than {MAX_FRAMES} frames were waiting")
         elif self._bytes > MAX_BYTES:
             self._give_up(f"did not read its input: more than {MAX_BYTES // (1024 * 1024)} MiB were waiting")
+
+    def pass_on(self, message: bytes, descriptors: Sequence[int]) -> None:
+        """Send a few bytes with copies of `descriptors` now, if the child's stdin is a socket to which nothing else is written.
+
+        Raises:
+            OSError: they were not sent: the child has ended, or has not read hundreds of earlier ones.
+        """
+        if self._fd < 0:
+            raise BrokenPipeError
+        with socket.socket(fileno=os.dup(self._fd)) as connection:
+            if descriptors:
+                socket.send_fds(connection, [message], descriptors, socket.MSG_DONTWAIT)
+            else:
+                connection.send(message, socket.MSG_DONTWAIT)
 
     def end(self) -> None:
         """Close the pipe once the queue is written."""

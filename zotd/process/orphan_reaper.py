@@ -206,6 +206,10 @@ class ServiceClaim:
         if self.handover is not None:
             self.handover.begin(self.entry.mark, pid, pipes)
 
+    def joined(self, pid: int) -> None:
+        """Record a service that runs within the process `pid`, which has a claim of its own, and so its owners."""
+        self.entry.started(pid, self.what)
+
     def adopted(self, process: Identity) -> None:
         """Register the owners of a service that an earlier daemon started."""
         self._pid = process.pid

@@ -18,7 +18,7 @@ from zotd.process import descriptors
 from zotd.process.descent import marked
 from zotd.process.exit import AdoptedWatch, ExitWatch, watch_exit
 from zotd.process.fd_handover import Survivor
-from zotd.process.input import PipeWriter
+from zotd.process.input import PipeWriter, input_pair
 from zotd.process.orphan_reaper import ServiceClaim
 from zotd.process.output import PipeReader
 
@@ -72,10 +72,12 @@ class Service:
         claim: ServiceClaim | None = None,
         *,
         survivor: Survivor | None = None,
+        watch: Callable[[Callable[[], None]], ExitWatch] | None = None,
     ) -> None:
         """Take ownership of the group leader `pid` and of `pipes`, our ends of its stdin, stdout and stderr.
 
-        `survivor` is set if an earlier daemon started the process.
+        `survivor` is set if an earlier daemon started the process. `watch` makes another watch than that of a process, for
+        a service that has none of its own; it gets the callback for the exit.
         """
         self.pid = pid
         self.is_alive = True
@@ -93,8 +95,10 @@ class Service:
         )
         self._stdout = PipeReader(stdout, listener.output, on_end=lambda: listener.closed("stdout"))
         self._stderr = PipeReader(stderr, listener.errors)
-        if survivor is None:
-            self._watch: ExitWatch | AdoptedWatch = watch_exit(pid, self._exited)
+        if watch is not None:
+            self._watch: ExitWatch | AdoptedWatch = watch(self._exited)
+        elif survivor is None:
+            self._watch = watch_exit(pid, self._exited)
         else:
             # An adopted process is not our child, so it cannot be waited for.
             self._watch = AdoptedWatch(pid, survivor.pidfd, self._exited)
@@ -102,6 +106,10 @@ class Service:
     def write(self, frame: bytes) -> None:
         """Queue a frame for its stdin (see `PipeWriter.write`)."""
         self._stdin.write(frame)
+
+    def pass_on(self, message: bytes, descriptors: Sequence[int]) -> None:
+        """Send descriptors to a service whose stdin is a socket (see `PipeWriter.pass_on`)."""
+        self._stdin.pass_on(message, descriptors)
 
     def end_input(self) -> None:
         """Close its stdin once all queued frames are written."""
@@ -167,6 +175,7 @@ def start_service(
     listener: ServiceListener,
     claim: ServiceClaim | None = None,
     forked: ForkedProcess | None = None,
+    takes_descriptors: bool = False,
 ) -> Service:
     """Start a service in a session and process group of its own.
 
@@ -181,6 +190,7 @@ def start_service(
             after this process if it is killed; without it, only the group ends. If the claim has a survivor, that
             process is adopted: its pending output is delivered, and `argv`, `cwd` and `env` are not used.
         forked: a process that is to run the command, with the environment of the claim; nothing else is started.
+        takes_descriptors: its stdin is a socket, for `Service.pass_on`.
 
     Raises:
         OSError: the service could not be started.
@@ -199,7 +209,7 @@ def start_service(
     if claim is not None:
         argv, env = claim.command(argv, env), claim.environment(env)
     try:
-        pid, pipes = _start(argv, cwd, env)
+        pid, pipes = _start(argv, cwd, env, takes_descriptors=takes_descriptors)
     except BaseException:
         if claim is not None:
             claim.entry.close()
@@ -209,15 +219,17 @@ def start_service(
     return Service(pid, pipes, listener, claim)
 
 
-def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> tuple[int, tuple[int, int, int]]:
+def _start(
+    argv: Sequence[str], cwd: str, env: Mapping[str, str], *, takes_descriptors: bool
+) -> tuple[int, tuple[int, int, int]]:
     """Return the pid and our ends of stdin, stdout and stderr."""
     theirs: list[int] = []
     ours: list[int] = []
     try:
         for is_input in (True, False, False):
-            readable, writable = os.pipe()
-            theirs.append(readable if is_input else writable)
-            ours.append(writable if is_input else readable)
+            their, our = input_pair(is_socket=takes_descriptors) if is_input else os.pipe()[::-1]
+            theirs.append(their)
+            ours.append(our)
         stdin, stdout, stderr = theirs
         process = subprocess.Popen(  # noqa: S603  (running what the user installed is the purpose)
             argv, cwd=cwd, env=marked(env), stdin=stdin, stdout=stdout, stderr=stderr, start_new_session=True

@@ -51,7 +51,7 @@ EXTENSION_MODULES = (
     *("zotd.sdk.modules.program", "zotd.sdk.modules.channels"),
 )
 BRIDGE = "zotd.bridges.mcp"
-BRIDGE_MODULES = (f"{BRIDGE}.bridge", "zotd.logs", f"{BRIDGE}.rehearsal")
+BRIDGE_MODULES = (f"{BRIDGE}.bridge", f"{BRIDGE}.bridge_server", "zotd.logs", f"{BRIDGE}.rehearsal")
 """What Python extensions, and bridges to MCP servers, import, so that their forks share it."""
 
 SWITCH = "ZOT_EXTENSION_TEMPLATE"
@@ -128,11 +128,13 @@ class ForkTemplate:
             self._ended.clear()
             self._spawn_task("template of extensions", self._keep())
 
-    def fork(self, request: ForkRequest, then: Callable[[ForkedProcess | None], None]) -> PendingFork | None:
+    def fork(
+        self, request: ForkRequest, then: Callable[[ForkedProcess | None], None], *, takes_descriptors: bool = False
+    ) -> PendingFork | None:
         """Begin to fork a program; see `Forks.fork`."""
         if self.state not in {TemplateState.ABSENT, TemplateState.STARTING, TemplateState.SERVING}:
             return None
-        pending = PendingFork(request, then)
+        pending = PendingFork(request, then, takes_descriptors=takes_descriptors)
         self._waiting.append(pending)
         self._loop.call_soon(self._pump)
         return pending
@@ -335,6 +337,7 @@ class Forks:
         cwd: str,
         env: Mapping[str, str],
         is_bound: bool,
+        takes_descriptors: bool = False,
         then: Callable[[ForkedProcess | None], None],
     ) -> PendingFork | None:
         """Begin to fork a program; None if it must start cold. Blocks for 0.2 ms.
@@ -344,6 +347,7 @@ class Forks:
             cwd: its working directory.
             env: its whole environment, except for the mark of all children.
             is_bound: the kernel kills the program when this process ends.
+            takes_descriptors: its stdin is a socket.
             then: called once, later, with the process or with None if it must start cold after all.
         """
         program = python_program(argv, env) if self._is_usable else None
@@ -355,7 +359,8 @@ class Forks:
             template = self.extensions
             if self._lasts:
                 template.begin()
-        return template.fork(ForkRequest(program, cwd, marked(env), is_bound), then)
+        request = ForkRequest(program, cwd, marked(env), is_bound)
+        return template.fork(request, then, takes_descriptors=takes_descriptors)
 
     async def stop(self) -> None:
         """End the template processes; programs that they have forked are not their own and keep running."""

@@ -6,6 +6,7 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
+from zotd.process.input import input_pair
 from zotd.process.service import ForkedProcess
 from zotd.template import fork_protocol
 from zotd.template.fork_protocol import ForkRequest
@@ -14,8 +15,11 @@ from zotd.template.fork_protocol import ForkRequest
 class PendingFork:
     """One program on its way; made by `Forks.fork`."""
 
-    def __init__(self, request: ForkRequest, then: Callable[[ForkedProcess | None], None]) -> None:
+    def __init__(
+        self, request: ForkRequest, then: Callable[[ForkedProcess | None], None], *, takes_descriptors: bool = False
+    ) -> None:
         self.request = request
+        self._takes_descriptors = takes_descriptors
         self._then = then
         self._connection: socket.socket | None = None
         self._pipes: tuple[int, ...] = ()
@@ -41,9 +45,9 @@ class PendingFork:
             theirs.append(file)
             _write(file, self.request.packed())
             for is_input in (True, False, False):
-                readable, writable = os.pipe()
-                theirs.append(readable if is_input else writable)
-                ours.append(writable if is_input else readable)
+                their, our = input_pair(is_socket=self._takes_descriptors) if is_input else os.pipe()[::-1]
+                theirs.append(their)
+                ours.append(our)
             self._connection, end = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with end:
                 self._connection.setblocking(False)
