@@ -7,6 +7,7 @@ import pytest
 from tests.exthost.conftest import ENV
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.process import ExtensionProcess, how_it_ended, why_not_started
+from zotd.process import start_service
 
 
 class Reader:
@@ -42,7 +43,11 @@ class Reader:
 async def listen(tmp_path, reader, command):
     """Run a shell command to its end."""
     log = ExtensionLog(tmp_path / "log")
-    ExtensionProcess(["sh", "-c", command], cwd=str(tmp_path), env=ENV, listener=reader, log=log)
+    ExtensionProcess(
+        lambda listener: start_service(["sh", "-c", command], cwd=str(tmp_path), env=ENV, listener=listener),
+        listener=reader,
+        log=log,
+    )
     async with asyncio.timeout(10):
         await reader.ended.wait()
     log.close()

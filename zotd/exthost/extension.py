@@ -16,6 +16,7 @@ from typing import Protocol
 from zotd.core import life
 from zotd.core.life import ExtensionState
 from zotd.core.supervision import DRAIN_S, HELLO_S, LATE, LEAVE_S, TERM_S, Supervision
+from zotd.exthost.bridge_host import BridgeHost
 from zotd.exthost.calls import ExtensionCallError
 from zotd.exthost.contributions import Registration, Registrations
 from zotd.exthost.greeting import hello_ack
@@ -61,7 +62,9 @@ class ExtensionListener(Protocol):
 class SupervisedExtension:
     """One extension, from its first start to its stop."""
 
-    def __init__(self, manifest: Manifest, surroundings: Surroundings, owner: ExtensionListener) -> None:
+    def __init__(
+        self, manifest: Manifest, surroundings: Surroundings, owner: ExtensionListener, bridges: BridgeHost
+    ) -> None:
         self.manifest = manifest
         self.reason = ""
         """Reason for the state; continues a sentence that begins with the name."""
@@ -85,7 +88,7 @@ class SupervisedExtension:
         self._machine = Supervision()
         self._peers: dict[int, ExtensionPeer] = {}
         self._vetting = Vetting(surroundings.vet)
-        self._launches = Launches(surroundings, self.log)
+        self._launches = Launches(surroundings, self.log, bridges)
         self._registrations: dict[int, Registrations] = {}
         self._inbox: deque[life.Input] = deque()
         self._is_busy = False
@@ -329,14 +332,8 @@ class SupervisedExtension:
     def _begin(self, number: int, handover: FdHandover | None, start: StartProcess) -> None:
         manifest = self.manifest
         try:
-            peer = ExtensionPeer(
-                number,
-                secrets.token_hex(4),
-                owner=self,
-                start=start,
-                handover=handover,
-                is_patient=manifest.is_patient,
-            )
+            label, is_patient = secrets.token_hex(4), manifest.is_patient
+            peer = ExtensionPeer(number, label, owner=self, start=start, handover=handover, is_patient=is_patient)
         except (OSError, ValueError) as error:
             self._not_started(number, why_not_started(error, manifest.argv))
         else:
@@ -348,7 +345,8 @@ class SupervisedExtension:
     def _handover(self, number: int, env: Mapping[str, str]) -> FdHandover | None:
         """Return the handover for a process that is to start, which may already run."""
         where = self._surroundings
-        if where.handover_store is None:
+        # A process that runs several extensions ends with this daemon.
+        if where.handover_store is None or self.manifest.host_argv:
             return None
         label = Label(where.place, self.name, fingerprint(self.manifest, env, where.version))
         # Called when the recorded frames grow too long: only those that still matter are kept.

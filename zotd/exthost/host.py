@@ -16,6 +16,7 @@ from typing import Protocol
 
 from zotd.core.life import ExtensionState
 from zotd.exthost import report
+from zotd.exthost.bridge_host import BridgeHost
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.extension import SupervisedExtension
 from zotd.exthost.guards import Guards
@@ -132,6 +133,7 @@ class Host:
         self.guards = Guards(self._all, limits.intercept_s)
         self._discover = discover
         self._surroundings = surroundings
+        self._bridges = BridgeHost(surroundings)
         self._listener = listener
         self._extensions: dict[str, SupervisedExtension] = {}
         self.extensions = self._extensions.values()
@@ -151,9 +153,7 @@ class Host:
                 return
             for manifest in self.discovered.manifests:
                 if manifest.name not in self._extensions:  # `catch_up` may have come first
-                    extension = self._extensions[manifest.name] = SupervisedExtension(
-                        manifest, self._surroundings, self
-                    )
+                    extension = self._extensions[manifest.name] = self._supervised(manifest)
                     extension.start()
             if self._surroundings.handover_store is not None:
                 # Survivors of the last daemon that no manifest claims any more are ended now.
@@ -180,6 +180,8 @@ class Host:
             await _stopped(extension)
         self._extensions.clear()
         self.offers.forget()
+        self._bridges.close()
+        await self._bridges.wait_ended()
 
     async def reload(self, name: str) -> str | None:
         """Replace the process of one extension; return None, or a sentence that says why the old one stays."""
@@ -324,8 +326,11 @@ class Host:
         """Reload an extension, or start it if it is new."""
         extension = self._extensions.get(manifest.name)
         if extension is None:
-            extension = self._extensions[manifest.name] = SupervisedExtension(manifest, self._surroundings, self)
+            extension = self._extensions[manifest.name] = self._supervised(manifest)
         return extension.begin_reload(manifest)
+
+    def _supervised(self, manifest: Manifest) -> SupervisedExtension:
+        return SupervisedExtension(manifest, self._surroundings, self, self._bridges)
 
     def _order(self, names: Sequence[str]) -> None:
         """Apply this load order; extensions that are not named come last."""

@@ -104,6 +104,8 @@ class Manifest:
     """Time limit of its tool calls; None: the configured one."""
     is_patient: bool = False
     """Progress of a call restarts its time limit."""
+    host_argv: tuple[str, ...] = ()
+    """Beginning of `argv` that names a process which runs many such programs; empty: each has a process of its own."""
     restarts_when_stuck: bool = False
     """Replace its process when a tool times out: it runs tools of several authors, which must not wait for each other."""
 

@@ -1,4 +1,4 @@
-"""MCP servers as extensions: each entry of an `mcp.json` is a process of `zotd.bridges.mcp` (`docs/mcp.md`).
+"""MCP servers as extensions: each entry of an `mcp.json` is a program of `zotd.bridges.mcp` (`docs/mcp.md`).
 
 The bridge gets the file, the server's name and a digest of its entry. It reads the file itself, because argument lists are
 visible to every user of the machine and entries may contain secrets. It refuses an entry with another digest.
@@ -66,6 +66,7 @@ def _manifest(path: Path, name: str, server: McpServer, directory: Path) -> Mani
         directory=directory,
         name=PREFIX + name,
         argv=(*BRIDGE, str(path.absolute()), name, fingerprint(server)),
+        host_argv=tuple(BRIDGE),
         description=f"MCP server from {path}",
         is_enabled=not server.disabled,
         env=variables(server),

@@ -4,14 +4,14 @@ import asyncio
 import os
 import signal
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from zotd.exthost.allowance import Allowance
 from zotd.exthost.log import ExtensionLog
-from zotd.process import Service, ServiceClaim, start_service
-from zotd.process.service import ForkedProcess
+from zotd.process import Service
+from zotd.process.service import ServiceListener
 from zotd.wire.framing import SERVER_LIMIT, Lines, TooLong
 
 LINES_PER_S = 2_000
@@ -37,6 +37,10 @@ LAST_WORDS_BYTES = 2_048
 
 LAST_WORDS_CHARS = 200
 """Longest quotation of stderr in a sentence."""
+
+
+Begin = Callable[[ServiceListener], Service]
+"""Starts a process, or what looks like one. OSError and ValueError mean that nothing was started."""
 
 
 class ProcessListener(Protocol):
@@ -92,18 +96,8 @@ class _Throttle:
 class ExtensionProcess:
     """A running process of an extension, with line framing and rate limits."""
 
-    def __init__(
-        self,
-        argv: Sequence[str],
-        *,
-        cwd: str,
-        env: Mapping[str, str],
-        listener: ProcessListener,
-        log: ExtensionLog,
-        claim: ServiceClaim | None = None,
-        forked: ForkedProcess | None = None,
-    ) -> None:
-        """Start the process with `start_service`. OSError and ValueError mean that nothing was started."""
+    def __init__(self, begin: Begin, *, listener: ProcessListener, log: ExtensionLog) -> None:
+        """Start the process with `begin`. OSError and ValueError mean that nothing was started."""
         self._listener = listener
         self._log = log
         # Framing keeps at most one unfinished line, so an endless line cannot fill the memory.
@@ -117,7 +111,7 @@ class ExtensionProcess:
         self._loop = asyncio.get_running_loop()
         now = self._loop.time()
         self._allowance = Allowance(per_s=LINES_PER_S, burst=LINES_AT_ONCE, now=now)
-        self._service: Service = start_service(argv, cwd=cwd, env=env, listener=self, claim=claim, forked=forked)
+        self._service = begin(self)
         service = self._service
         self._errors_throttle = _Throttle(
             Allowance(per_s=ERRORS_PER_S, burst=ERRORS_AT_ONCE, now=now), service.pause_errors, service.resume_errors
@@ -125,7 +119,7 @@ class ExtensionProcess:
 
     @property
     def pid(self) -> int:
-        """Process id, which is also the id of its process group."""
+        """Process id, which is also the id of its process group; several extensions may run in one process."""
         return self._service.pid
 
     def write(self, line: bytes) -> None:

@@ -1,7 +1,7 @@
-"""One MCP server as an extension: `python -m zotd.bridges.mcp FILE NAME`, started by the extension host.
+"""Bridges to MCP servers, each an extension: `python -m zotd.bridges.mcp`, started by the extension host.
 
-    host  <── frames (stdio) ──>  this process  <── MCP (stdio or HTTP) ──>  the server
+    host  <── frames (pipes) ──>  a bridge, one of many in this process  <── MCP (stdio or HTTP) ──>  the server
 
-The bridge ends with its server, with a sentence as the reason, and the host restarts both. The server runs in the bridge's
-process group, so it cannot outlive the bridge.
+A bridge ends with its server, with a sentence as the reason, and the host restarts both. A server leads a process group of its
+own, which ends with the bridge.
 """

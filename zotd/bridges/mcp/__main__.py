@@ -1,60 +1,63 @@
-"""The program of the bridge: sends `hello` at once, and only then imports the MCP package."""
+"""The program: all bridges of a workspace, or with arguments a single one, on its own stdin and stdout."""
 
 import asyncio
 import os
+import socket
 import sys
 from pathlib import Path
 
 from zotd import logs
+from zotd.bridges.mcp.bridge_log import StderrOfBridges
+from zotd.bridges.mcp.bridge_server import BridgeServer
+from zotd.bridges.mcp.host_link import HostLink
+from zotd.bridges.mcp.served import ServedBridge
+from zotd.process import descriptors
 from zotd.sanitize import escaped
-from zotd.sdk.pipe import HostPipe, print_to_log
-from zotd.wire.mcp import McpServer, ServerError, expanded, fingerprint, read_servers, secrets
-from zotd.wire.version import VERSION
-
-CAPABILITIES = ("tools", "tool_cancel", "tool_progress", "ready")
-"""`ready` announces the frame `ready`, so the host does not take silence before it as the end of registrations."""
+from zotd.wire.bridges import BridgeRequest
 
 
 def main() -> int:
-    """Bridge to the server `argv[2]` of the file `argv[1]` until the host ends it; return the exit code.
+    """Run bridges until the daemon ends them; return the exit code.
 
-    `argv[3]` is the digest of the entry that the host has read; an entry with another digest is not started.
+    With arguments, run the bridge to the server `argv[2]` of the file `argv[1]`; `argv[3]` is the digest of the entry that
+    the host has read, and an entry with another digest is not started.
     """
-    file, name, *digest = sys.argv[1:]
-    print_to_log()
-    pipe = HostPipe()
-    pipe.open({"type": "hello", "name": f"mcp-{name}", "version": VERSION, "capabilities": CAPABILITIES})
-    with logs.configured(None, level="info", stderr=True):
-        try:
-            server = _definition(Path(file), name, *digest)
-            # The import takes half a second to a second and 60 MB. On a busy machine, a hello after it would be too late.
-            from zotd.bridges.mcp.bridge import McpBridge  # noqa: PLC0415
-
-            asyncio.run(McpBridge(name, server, pipe).run())
-        except ServerError as error:
-            # People see the last line of the log as the reason.
-            sys.stderr.write(escaped(logs.masked(f"the MCP server {name} {error}")) + "\n")
-            return 1
+    arguments = tuple(sys.argv[1:])
+    stdin, stdout = _taken_over()
+    if arguments:
+        with logs.configured(None, level="info", stderr=True):
+            return asyncio.run(_run_one(arguments, stdin, stdout))
+    sys.stderr = sys.stdout = StderrOfBridges(sys.stderr)
+    descriptors.raise_limit()
+    with logs.configured(None, level="info", stderr=True), socket.socket(fileno=stdin) as control:
+        asyncio.run(_run_all(control, stdout))
     return 0
 
 
-def _definition(file: Path, name: str, digest: str | None = None) -> McpServer:
-    """Read the server's entry. The file may have changed since the host read it, so the digest is compared."""
+def _taken_over() -> tuple[int, int]:
+    """Return stdin and stdout, whose places an empty file and stderr take: any code in this process may print."""
+    sys.stdout = sys.stderr
+    stdin, stdout = os.dup(0), os.dup(1)
+    with Path(os.devnull).open("rb", buffering=0) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return stdin, stdout
+
+
+async def _run_all(control: socket.socket, reports: int) -> None:
+    await BridgeServer(control, reports).run()
+
+
+async def _run_one(arguments: tuple[str, ...], stdin: int, stdout: int) -> int:
+    link = await HostLink.opened(stdin, stdout)
     try:
-        entry = read_servers(file.read_bytes()).get(name)
-    except (OSError, ServerError) as error:
-        raise ServerError(f"cannot be looked up: {file}: {error}") from error
-    if entry is None:
-        raise ServerError(f"is not in {file} any more")
-    if isinstance(entry, ServerError):
-        raise ServerError(f"cannot be used: {entry}")
-    if digest is not None and fingerprint(entry) != digest:
-        raise ServerError(f"has changed in {file} since it was loaded; reload it, and trust the directory again")
-    server = expanded(entry, os.environ)
-    # From here on these values are masked in the log, before the server can fail with a message that contains them.
-    for secret in (*secrets(entry, os.environ), *secrets(server, {})):
-        logs.hide(secret)
-    return server
+        return await ServedBridge(BridgeRequest(arguments, dict(os.environ), ""), None, fails=_say).run(link)
+    finally:
+        await link.close()
+
+
+async def _say(sentence: str) -> None:
+    sys.stderr.write(escaped(sentence) + "\n")
 
 
 if __name__ == "__main__":

@@ -10,9 +10,6 @@ Every call gets exactly one answer, even if the server is lost.
 import asyncio
 import functools
 import logging
-import threading
-from collections.abc import Callable
-from contextlib import suppress
 from typing import NoReturn, cast
 
 from mcp import MCPError
@@ -20,9 +17,11 @@ from mcp.client import IncomingMessage
 from mcp.types import CONNECTION_CLOSED, RequestParamsMeta, ToolListChangedNotification
 
 from zotd.bridges.mcp.connection import McpConnection, connected
+from zotd.bridges.mcp.host_link import HostLink
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
+from zotd.bridges.mcp.server_place import ServerPlace
 from zotd.bridges.mcp.tools import offered_names, registration
-from zotd.sdk.pipe import Frame, HostPipe, text
+from zotd.sdk.pipe import Frame, text
 from zotd.wire.mcp import McpServer, ServerError
 
 log = logging.getLogger(__name__)
@@ -36,10 +35,11 @@ LOST = "the MCP server was lost during the call; it is unknown whether the call 
 class McpBridge:
     """The bridge between one server and the host."""
 
-    def __init__(self, name: str, server: McpServer, pipe: HostPipe) -> None:
-        """Prepare the bridge; `pipe` must be open and `hello` sent."""
+    def __init__(self, name: str, server: McpServer, place: ServerPlace, pipe: HostLink) -> None:
+        """Prepare the bridge; `hello` was sent."""
         self._name = name
         self._server = server
+        self._place = place
         self._pipe = pipe
         self._offered: dict[str, tuple[str, Frame]] = {}
         """By the name for the model: the server's own name and the registration frame."""
@@ -47,6 +47,8 @@ class McpBridge:
         self._cancelled: set[str] = set()
         self._changed = asyncio.Event()
         self._serving: tuple[McpConnection, asyncio.TaskGroup] | None = None
+        self._task: asyncio.Task[ServerError] | None = None
+        """Serves until the server is lost."""
 
     async def run(self) -> None:
         """Serve until the host sends `shutdown` or closes our stdin.
@@ -54,26 +56,25 @@ class McpBridge:
         Raises:
             ServerError: the server could not be reached or was lost; continues "the MCP server NAME".
         """
-        loop = asyncio.get_running_loop()
         async with asyncio.TaskGroup() as group:
-            serving = group.create_task(self._serve())
-
-            def leave() -> None:
-                serving.cancel()
-                loop.call_later(
-                    LEAVE_S, serving.cancel
-                )  # the second cancellation interrupts the closing of the connection
-
-            # A thread, because the SDK's pipe blocks. It ends with the process.
-            threading.Thread(target=self._read, args=(loop, leave), daemon=True).start()
+            serving = self._task = group.create_task(self._serve())
+            reading = group.create_task(self._read())
+            serving.add_done_callback(lambda _: reading.cancel())
         if not serving.cancelled():
             raise serving.result()
         self._pipe.send({"type": "shutdown_ack"})
 
+    def leave(self) -> None:
+        """End the connection, with patience for the server; the second time, without."""
+        if self._task is not None:
+            self._task.cancel()
+
     async def _serve(self) -> ServerError:
         """Serve until the server is lost; return the reason."""
         try:
-            async with connected(self._server, notified=self._notified) as connection:
+            async with connected(
+                self._server, self._place, notified=self._notified, room=self._pipe.room
+            ) as connection:
                 await self._offer(connection)
                 await self._answer_calls(connection)
         except ServerError as error:
@@ -89,13 +90,14 @@ class McpBridge:
 
     # --- from the host ----------------------------------------------------------------------------------------
 
-    def _read(self, loop: asyncio.AbstractEventLoop, leave: Callable[[], None]) -> None:
-        with suppress(RuntimeError):  # the loop has ended because the server was lost
-            for frame in self._pipe.frames():
-                if text(frame, "type") == "shutdown":
-                    break
-                loop.call_soon_threadsafe(self._receive, frame)
-            loop.call_soon_threadsafe(leave)
+    async def _read(self) -> None:
+        async for frame in self._pipe.frames():
+            if text(frame, "type") == "shutdown":
+                break
+            self._receive(frame)
+        self.leave()
+        await asyncio.sleep(LEAVE_S)
+        self.leave()  # the second cancellation interrupts the closing of the connection
 
     def _receive(self, frame: Frame) -> None:
         call = text(frame, "id")

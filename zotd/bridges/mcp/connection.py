@@ -7,7 +7,7 @@ current servers still accept the older one.
 import asyncio
 import json
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -18,6 +18,8 @@ from mcp.client.session import MessageHandlerFnT
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import Implementation, Tool
 
+from zotd.bridges.mcp.pacing import paced
+from zotd.bridges.mcp.server_place import ServerPlace
 from zotd.bridges.mcp.stdio import LINE_BYTES, over_stdio
 from zotd.wire.mcp import McpServer, ServerError
 from zotd.wire.version import VERSION
@@ -72,8 +74,12 @@ def _needs_a_task(tool: Tool) -> bool:
 
 
 @asynccontextmanager
-async def connected(server: McpServer, *, notified: MessageHandlerFnT) -> AsyncIterator[McpConnection]:
+async def connected(
+    server: McpServer, place: ServerPlace, *, notified: MessageHandlerFnT, room: Callable[[], Awaitable[None]]
+) -> AsyncIterator[McpConnection]:
     """Connect to the server, and disconnect at the end. `notified` gets its notifications.
+
+    `room` is awaited before each message is read from it.
 
     Raises:
         ServerError: the server could not be reached, or was lost in the block; continues "the MCP server NAME".
@@ -87,12 +93,13 @@ async def connected(server: McpServer, *, notified: MessageHandlerFnT) -> AsyncI
     try:
         async with AsyncExitStack() as stack:
             if server.command:
-                transport: Transport = over_stdio(server, lose)
+                transport: Transport = over_stdio(server, place, lose)
             else:
-                http = await stack.enter_async_context(_http_client(server, lose))
+                # In a thread, because it reads the certificates of the system.
+                http = await stack.enter_async_context(await asyncio.to_thread(_http_client, server, lose))
                 transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=LINE_BYTES)
             client = Client(
-                transport,
+                paced(transport, room),
                 # The older handshake; see the description of this module.
                 mode="legacy",
                 cache=None,

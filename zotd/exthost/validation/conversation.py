@@ -17,6 +17,8 @@ from zotd.exthost.manifest import DataPlace, Manifest
 from zotd.exthost.peer import ExtensionPeer, Tap
 from zotd.exthost.process import ExtensionProcess, ProcessListener, why_not_started
 from zotd.exthost.surroundings import Surroundings
+from zotd.process import Service, start_service
+from zotd.process.service import ServiceListener
 from zotd.wire import ext
 from zotd.wire.base import encode
 
@@ -61,10 +63,10 @@ class ProbedProcess:
         manifest, surroundings = self._manifest, self._surroundings
 
         def start(listener: ProcessListener) -> ExtensionProcess:
-            directory = str(manifest.directory)
-            return ExtensionProcess(
-                manifest.argv, cwd=directory, env=surroundings.env, listener=listener, log=self._log
-            )
+            def begin(service: ServiceListener) -> Service:
+                return start_service(manifest.argv, cwd=str(manifest.directory), env=surroundings.env, listener=service)
+
+            return ExtensionProcess(begin, listener=listener, log=self._log)
 
         try:
             self._peer = ExtensionPeer(1, "question", owner=self, start=start)
