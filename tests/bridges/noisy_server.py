@@ -43,7 +43,7 @@ def make_noise(token):
         case "endless line":
             endless_line()
         case "progress":
-            repeat(lambda: progress(token, "x" * 1000))
+            repeat(lambda: progress(token, "x" * 100_000))
         case "lines":
             repeat(lambda: sys.stdout.write("no message\n" * 1000))
         case "stderr":
