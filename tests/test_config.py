@@ -1,5 +1,7 @@
 """`config.toml`, the environment and flags."""
 
+import re
+
 import msgspec
 import pytest
 
@@ -187,6 +189,50 @@ def test_every_key_is_documented_and_takes_its_own_default():
 def test_a_variable_is_named_after_its_key():
     assert config.keys()["limits.idle_exit_s"].variable == "ZOT_LIMITS_IDLE_EXIT_S"
     assert config.keys()["providers.<name>.base_url"].variable is None
+
+
+# --- vendors and models -----------------------------------------------------------------------------------------------
+
+
+def test_a_vendor_and_its_models_are_rows(path):
+    path.write_text(
+        '[providers.acme]\nbase_url = "https://{REGION}.acme.example/v1"\nkey_env = ["ACME_KEY"]\n'
+        'headers = {"X-Team" = "blue"}\nextra = {temperature = 0}\n'
+        '[[models]]\nprovider = "acme"\nid = "m"\ncontext_window = 9000\nprices = {input = 1, output = 2.5}\n'
+    )
+    loaded = load(path, {})
+    acme = loaded.config.providers["acme"]
+    assert (acme.key_env, acme.headers, acme.extra, acme.dialect) == (
+        *(("ACME_KEY",), {"X-Team": "blue"}, {"temperature": 0}, None),
+    )
+    (model,) = loaded.config.models
+    assert (model.provider, model.id, model.context_window, model.prices.output) == ("acme", "m", 9000, 2.5)
+    assert loaded.warnings == []
+    assert config.keys()["models"].variable is None
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('[[models]]\nprovider = "a"', "model 1: object missing required field `id`"),
+        ('[[models]]\nprovider = "a"\nid = "m"\ncontext = 3', "model 1: object contains unknown field `context`"),
+        ('[[models]]\nprovider = "a"\nid = "m"\nprices = {input = 1}', "model 1, prices: object missing"),
+        ('[providers.a]\ndialect = "soap"', 'providers.a.dialect must be "anthropic" or "openai"'),
+        ("[providers.a]\nheaders = {n = 3}", "providers.a.headers must be a table of strings"),
+    ],
+)
+def test_a_bad_row_of_a_vendor_or_model_is_one_sentence_with_its_place(path, text, place):
+    path.write_text(text)
+    with pytest.raises(ConfigError, match=re.escape(place)):
+        load(path, {})
+
+
+@pytest.mark.parametrize("header", ["Authorization", "x-api-key", "Cookie", "X-Auth-Token"])
+def test_a_header_of_a_vendor_that_would_hold_a_secret_is_refused(path, header):
+    path.write_text(f'[providers.a.headers]\n{header} = "VALUE"')
+    with pytest.raises(ConfigError, match="looks like a secret") as caught:
+        load(path, {})
+    assert "VALUE" not in str(caught.value)
 
 
 # --- approvals --------------------------------------------------------------------------------------------------------

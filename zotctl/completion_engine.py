@@ -160,7 +160,7 @@ def _sessions() -> Found:
 
 
 def _models() -> Found:
-    for one in _asked("get_models", "models"):
+    for one in _asked("get_models", "models", current=True):
         yield text(one, "id"), text(one, "provider")
 
 

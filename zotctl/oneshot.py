@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _carry_out(args: argparse.Namespace) -> int:
     if args.list_models:
-        return _list_models(args.provider, as_json=args.json)
+        return _list_models(args.provider, every=args.all, as_json=args.json)
     return _run(args, _prompt(args.prompt, needed=not args.go_on))
 
 
@@ -193,9 +193,9 @@ def _failed(sentence: str, *, as_json: bool, code: int = 1) -> int:
     return code
 
 
-def _list_models(provider: str | None, *, as_json: bool) -> int:
+def _list_models(provider: str | None, *, every: bool, as_json: bool) -> int:
     with link.connect("zot") as connection:
-        models = children(connection.call("get_models", all=True), "models")
+        models = children(connection.call("get_models", all=True, current=not every), "models")
     if provider is not None:
         known = {text(model, "provider"): None for model in models}
         if provider not in known:
@@ -209,11 +209,17 @@ def _list_models(provider: str | None, *, as_json: bool) -> int:
         for model in models
     ]
     output.print_table(["PROVIDER", "MODEL", "CONTEXT", ""], rows)
+    if not every:
+        sys.stderr.write("superseded models are left out; --all lists them\n")
     return 0
 
 
 def _notes(model: Json) -> str:
-    notes = ["no key" if model.get("ready") is False else "", "few-shot" if model.get("few_shot") is True else ""]
+    notes = [
+        "no key" if model.get("ready") is False else "",
+        "few-shot" if model.get("few_shot") is True else "",
+        "superseded" if model.get("superseded") is True else "",
+    ]
     return ", ".join(note for note in notes if note)
 
 

@@ -36,7 +36,7 @@ from zotd.process.ledger import ChildLedger
 from zotd.process.subreaper import orphans_adopted
 from zotd.process.supervisor import Supervisor
 from zotd.sessions.boot_recovery import recover
-from zotd.sessions.manager import LAST_USED, Manager
+from zotd.sessions.manager import Manager
 from zotd.store import space
 from zotd.store.archive import Archive
 from zotd.store.home import held
@@ -133,8 +133,7 @@ class Daemon:
             self._tasks = await stack.enter_async_context(asyncio.TaskGroup())
             parts = self._assemble(journal)
             stack.push_async_callback(parts.close)
-            if last_used := _pair(await journal.settings.get(LAST_USED)):
-                parts.models.remember(*last_used)
+            await parts.manager.recent_models.recall()
             parts.manager.extension_pool.start()
             context = await self._furnish(parts, journal, heritage)
             server = await self._open_doors(context, socket, listening, stack)
@@ -303,8 +302,3 @@ async def _unheard(reload: Awaitable[ConfigReloaded]) -> None:
     """Await a reload that was requested by a signal; the error is in the log."""
     with suppress(CommandError):
         await reload
-
-
-def _pair(text: str | None) -> tuple[str, str] | None:
-    provider, slash, model = (text or "").partition("/")
-    return (provider, model) if slash else None

@@ -52,6 +52,21 @@ async def test_what_permits_more_waits_for_a_person(process, admin, wider):
     assert (await admin.ask("daemon.status"))["warnings"] == []
 
 
+ROWS = {
+    "providers.openai.headers": '[providers.openai.headers]\n"X-Team" = "blue"\n',
+    "models": '[[models]]\nprovider = "openai"\nid = "m"\nprices = {input = 0, output = 0}\n',
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+async def test_a_row_of_a_vendor_or_model_waits_for_a_person_and_then_for_a_restart(process, admin, name):
+    (process.place.home / "config.toml").write_text(BASE + ROWS[name])
+    (warning,) = await hung_up(process, admin)
+    assert f"other values of {name}" in warning
+    reloaded = await admin.ask("daemon.reload")
+    assert (reloaded["applied"], name in reloaded["restart"]) == ([], True)
+
+
 async def test_what_permits_less_and_what_permits_nothing_comes_with_it(process, admin):
     stricter = BASE.replace('"ask"', '"read-only"') + '[[rules]]\ntool = "write"\naction = "ask"\n'
     (process.place.home / "config.toml").write_text(f"compact_at = 0.5\n{stricter}")

@@ -5,11 +5,13 @@ import logging
 import subprocess
 import sys
 
+import msgspec
 import pytest
 from genai_prices import Usage
 from genai_prices.data_snapshot import get_snapshot
 from msgspec.structs import replace
 
+from zotd.config import Config, ModelEntry, ModelPrices, ProviderSection
 from zotd.core.budget import FREE, Rates
 from zotd.providers.catalog import Catalog, Overlay, newest_first, prices
 from zotd.providers.catalog.wishes import unmet
@@ -186,6 +188,62 @@ def test_a_bad_file_is_one_warning_and_not_in_use(overlaid, document, caplog):
     assert len(caplog.records) == 1
     assert "models.json are not in use" in catalog.problem
     assert catalog.find("openai", "gpt-4o")
+
+
+def test_the_configuration_adds_a_vendor_and_its_models():
+    acme = ProviderSection(
+        base_url="https://llm.acme.example/v1",
+        dialect="anthropic",
+        key_env=("ACME_KEY",),
+        key_header="api-key",
+        headers={"X-Team": "blue"},
+        max_tokens_field="max_completion_tokens",
+        extra={"temperature": 0},
+    )
+    row = ModelEntry(
+        provider="acme", id="acme-1", context_window=9000, tools=False, prices=ModelPrices(input=2, output=4)
+    )
+    catalog = Catalog.load(None, Config(providers={"acme": acme}, models=(row,)))
+    assert catalog.problem is None
+    vendor = catalog.by_name["acme"]
+    assert (vendor.api, vendor.key_header, vendor.extra) == ("anthropic", "api-key", {"temperature": 0})
+    assert vendor.headers == {"Content-Type": "application/json", "X-Team": "blue"}
+    assert "ACME_KEY" in catalog.key_variables()
+    (model,) = catalog.models("acme")
+    assert (model.context_window, model.tools, model.images, model.superseded) == (9000, False, None, False)
+    assert catalog.rates("acme", "acme-1") == Rates(2.0, 4.0)
+    assert catalog.price("acme", "acme-1", Tokens(cache_read=1_000_000, cache_write=1_000_000)).cost_usd == 4
+
+
+def test_the_configuration_changes_only_the_fields_that_it_sets():
+    section = ProviderSection(base_url="http://127.0.0.1:1/v1", headers={"X-Team": "blue"})
+    catalog = Catalog.load(None, Config(providers={"openai": section}))
+    before, after = Catalog.load(None).by_name["openai"], catalog.by_name["openai"]
+    assert after.extra_headers == {"X-Team": "blue"}
+    assert msgspec.structs.replace(after, extra_headers={}) == before
+
+
+def test_the_configuration_precedes_models_json(overlaid, tmp_path):
+    overlaid({"models": [{"id": "gpt-4o", "provider": "openai", "max_output": 5, "context_window": 7}]})
+    row = ModelEntry(provider="openai", id="gpt-4o", max_output=6)
+    model = Catalog.load(tmp_path / "models.json", Config(models=(row,))).find("openai", "gpt-4o")
+    assert (model.max_output, model.context_window) == (6, 128_000)
+
+
+def test_rows_that_lead_nowhere_are_left_out_with_a_sentence_each(caplog):
+    sections = {"acme": ProviderSection(headers={"X": "y"})}
+    with caplog.at_level(logging.WARNING):
+        catalog = Catalog.load(None, Config(providers=sections, models=(ModelEntry(provider="nope", id="m"),)))
+    assert len(caplog.records) == 2
+    assert "acme is not known and has no base_url" in catalog.problem
+    assert "unknown provider nope" in catalog.problem
+    assert "acme" not in catalog.by_name
+
+
+def test_prices_of_each_kind_of_token_are_known(catalog):
+    found = catalog.prices("anthropic", "claude-sonnet-4-5")
+    assert (found.input, found.output, found.cache_read, found.cache_write) == (3.0, 15.0, 0.3, 3.75)
+    assert catalog.prices("anthropic", "nope") is None
 
 
 def test_no_file_is_no_problem(tmp_path):

@@ -16,7 +16,7 @@ from zotd.core.reply import Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.providers import connect
 from zotd.providers.connect import ModelChoice
-from zotd.providers.shared import http
+from zotd.providers.shared import Destination, http
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 from zotd.wire.content import Tokens
@@ -133,7 +133,7 @@ async def test_a_client_is_made_at_once_when_its_sdk_is_loaded(providers, vendor
         raise AssertionError("a thread")
 
     monkeypatch.setattr(asyncio, "to_thread", refuse)
-    client = await providers.client(vendor, "https://example.org", "key")
+    client = await providers.client(vendor, Destination("https://example.org", "key", use_proxy=False))
     await client.close()
 
 

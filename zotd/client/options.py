@@ -60,6 +60,7 @@ def parser() -> argparse.ArgumentParser:
     mode.add_argument("-p", "--print", action="store_true", help="print the reply and exit")
     mode.add_argument("--json", action="store_true", help="print events as JSON lines")
     mode.add_argument("--list-models", action="store_true", help="list models, and which ones lack an API key")
+    made.add_argument("--all", action="store_true", help="with --list-models: also list superseded models")
     made.add_argument("--plain", action="store_true", help="chat in plain lines of text, for screen readers")
     made.add_argument("--no-color", action="store_true", help="disable colours, as NO_COLOR does")
     _add_session_flags(made)

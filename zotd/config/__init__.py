@@ -23,16 +23,14 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo
 
+from zotd.config.kinds import Command, Names
 from zotd.config.sections import (
     EXPOSED,
     PROVIDER,
     ApprovalSection,
     BudgetSection,
     ChannelsSection,
-    Command,
     Config,
-    Names,
-    ProviderSection,
     RetentionSection,
     RuleEntry,
     Rules,
@@ -40,6 +38,7 @@ from zotd.config.sections import (
     TelemetrySection,
     WebsocketSection,
 )
+from zotd.config.vendors import ModelEntries, ModelEntry, ModelPrices, ProviderSection
 from zotd.decodable import decodable
 
 __all__ = [
@@ -51,6 +50,8 @@ __all__ = [
     "Config",
     "ConfigError",
     "LoadedConfig",
+    "ModelEntry",
+    "ModelPrices",
     "ProviderSection",
     "RetentionSection",
     "RuleEntry",
@@ -102,8 +103,8 @@ class Setting:
 
     @property
     def variable(self) -> str | None:
-        """Environment variable that sets it; None for `providers.<name>.*` and `rules`."""
-        return None if _ANY in self.name or self.kind == Rules else "ZOT_" + self.name.replace(".", "_").upper()
+        """Environment variable that sets it; None for `providers.<name>.*` and lists of tables."""
+        return None if _ANY in self.name or self.kind in _TABLES else "ZOT_" + self.name.replace(".", "_").upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,9 @@ class LoadedConfig:
 
 
 _ANY = "<name>"
+
+_TABLES = {Rules: "rule", ModelEntries: "model"}
+"""Settings that are lists of tables, and what an element is called."""
 
 _SECRET = re.compile(r"(api_?key|secret|token|password)$", re.IGNORECASE)
 
@@ -234,17 +238,17 @@ def _convert(value: object, key: Setting, place: str) -> object:
     try:
         converted: object = msgspec.convert(value, decodable(key.kind))
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{place} must be {key.expected}{_which(error) if key.kind == Rules else ''}") from error
+        raise ConfigError(f"{place} must be {key.expected}{_which(error, key)}") from error
     return converted
 
 
-def _which(error: msgspec.ValidationError) -> str:
-    """Say which rule is invalid and why."""
-    found = re.fullmatch(r"(.*) - at `\$\[(\d+)\](?:\.(\w+))?`", str(error))
-    if found is None:
+def _which(error: msgspec.ValidationError, key: Setting) -> str:
+    """Say which element of a list of tables is invalid and why; empty for other settings."""
+    found = re.fullmatch(r"(.*) - at `\$\[(\d+)\](?:\.([\w.]+))?`", str(error))
+    if found is None or key.kind not in _TABLES:
         return ""
     what, index, field = found.groups()
-    return f"; rule {int(index) + 1}{f', {field}' if field else ''}: {what.lower()}"
+    return f"; {_TABLES[key.kind]} {int(index) + 1}{f', {field}' if field else ''}: {what.lower()}"
 
 
 def _from_text(text: str, key: Setting) -> object:
@@ -270,14 +274,14 @@ def _assemble(values: Mapping[str, object]) -> Config:
     try:
         return msgspec.convert(tree, decodable(Config))
     except msgspec.ValidationError as error:  # from __post_init__; the single values are valid already
-        raise ConfigError(str(error)) from error
+        raise ConfigError(str(error).partition(" - at `")[0]) from error
 
 
 def _fields(owner: type[Struct], prefix: str) -> Iterator[tuple[str, type[Struct], FieldInfo]]:
     """Yield each setting below `owner` with the struct that declares it."""
     for field in msgspec.structs.fields(owner):
         name = prefix + field.name
-        if get_origin(field.type) is dict:
+        if get_origin(field.type) is dict and issubclass(get_args(field.type)[1], Struct):
             yield from _fields(get_args(field.type)[1], f"{name}.{_ANY}.")
         elif isinstance(field.type, type) and issubclass(field.type, Struct):
             yield from _fields(field.type, f"{name}.")

@@ -8,34 +8,28 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-YEAR_S = 365 * 24 * 3600
-"""Upper bound of durations, to catch typing errors."""
+from zotd.config.kinds import (
+    Cents,
+    Command,
+    Count,
+    Days,
+    Directory,
+    Flag,
+    Level,
+    Listen,
+    Money,
+    Names,
+    Nested,
+    Part,
+    Pause,
+    Seconds,
+    Tokens,
+    Url,
+)
+from zotd.config.vendors import ModelEntries, ProviderSection
 
 PROVIDER = "{provider}"
 """Placeholder for the vendor's name in `api_key_command`."""
-
-# The titles complete the sentence "KEY must be ...".
-Count = Annotated[int, Meta(ge=1, title="an integer of at least 1")]
-Days = Annotated[int, Meta(ge=1, le=36_500, title="an integer from 1 to 36,500")]
-Tokens = Annotated[int, Meta(ge=0, title="an integer of at least 0")]
-Money = Annotated[float, Meta(gt=0, title="a number greater than 0")]
-Cents = Annotated[float, Meta(ge=0, title="a number of at least 0")]
-Part = Annotated[float, Meta(gt=0, le=1, title="a number greater than 0 and at most 1")]
-Pause = Annotated[float, Meta(gt=0, le=YEAR_S, title="a number of seconds greater than 0, at most one year")]
-Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds from 0 to one year")]
-Url = Annotated[
-    str, Meta(pattern=r"^https?://[^/@\s]+(/\S*)?\Z", title="an http(s) URL without user name and password")
-]
-Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of strings: a program and its arguments")]
-Names = Annotated[tuple[str, ...], Meta(title="a list of strings")]
-Listen = Annotated[
-    str,
-    Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}\Z", title="HOST:PORT, for example 127.0.0.1:8765"),
-]
-Flag = Annotated[bool, Meta(title="true or false")]
-Directory = Annotated[str, Meta(pattern=r"^/", title="an absolute path")]
-Nested = Literal["off", "submit"]
-Level = Literal["debug", "info", "warning", "error"]
 
 
 class RuleEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -256,24 +250,6 @@ class TelemetrySection(Struct, frozen=True, kw_only=True):
     """Include prompts, replies, and the arguments and results of tool calls in traces."""
 
 
-class ProviderSection(Struct, frozen=True, kw_only=True):
-    """`[providers.<name>]`."""
-
-    base_url: Url | None = None
-    """Base URL for this vendor's requests; API keys from the environment and `auth.json` are sent to it. Default: the
-    vendor's own."""
-
-    api: Literal["chat", "responses"] | None = None
-    """API in which this vendor's models are asked: `chat` (Chat Completions) or `responses` (OpenAI's Responses). Default:
-    `responses` for `openai` at its own URL, `chat` for all other vendors and URLs that speak either."""
-
-    login_url: Url | None = None
-    """Scheme and host of the server for logins by subscription, such as a proxy of yours. Default: the vendor's own."""
-
-    client_id: str | None = None
-    """Client ID for logins by subscription, if you have registered one with the vendor. Default: the vendor's public one."""
-
-
 class Config(Struct, frozen=True, kw_only=True):
     """All settings, with their defaults."""
 
@@ -314,6 +290,9 @@ class Config(Struct, frozen=True, kw_only=True):
     keyring: Flag = True
     """Keep the tokens of logins by subscription in the system's keyring, if the extra `[keyring]` is installed and the
     keyring works; otherwise in `logins.json`."""
+
+    models: ModelEntries = ()
+    """Models that the catalog does not know, or knows wrongly. See models.md."""
 
     approval: ApprovalSection = ApprovalSection()
     limits: LimitsSection = LimitsSection()

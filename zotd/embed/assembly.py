@@ -90,7 +90,7 @@ def assemble(
     `addressed` is as in `sessions.manager.Manager`; `probe` is called at the points of each run, `runs.runner.POINTS`.
     """
     current = CurrentConfig(config if addressed else _for_stdio(config))
-    catalog = Catalog.load(home / MODELS_FILE)
+    catalog = Catalog.load(home / MODELS_FILE, config)
     grounds = _grounds(home, env, config, catalog, spawn=spawn, addressed=addressed)
     env = unsupervised(env)
     providers = Providers(catalog, env)
@@ -181,7 +181,7 @@ def _models(
             stored=partial(credentials.load, home / CREDENTIALS_FILE),
             store=partial(credentials.change, home / CREDENTIALS_FILE),
             command=_key_command(config, env),
-            inherited={name: env[name] for name in catalog.key_variables() if name in env},
+            inherited={name: env[name] for name in catalog.key_variables() | catalog.other_variables() if name in env},
         ),
         logins=logins,
         config=config,

@@ -9,6 +9,7 @@ rules and the budgets are derived from it, so they are updated as well. Active r
 
 import asyncio
 import logging
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 
@@ -20,8 +21,10 @@ from zotd.wire.api import ConfigReloaded
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 
-RESTART = ("channels.", "ext.", "local.", "telemetry.", "websocket.")
-"""Prefixes of settings that are only read when a part of the daemon starts. All others are read when needed."""
+RESTART = re.compile(
+    r"(channels|ext|local|telemetry|websocket)\.|models$|providers\.[^.]+\.(?!(base_url|api|login_url|client_id)$)"
+)
+"""Settings that are only read when a part of the daemon starts. All others are read when needed."""
 
 KEPT = "the previous configuration stays in effect"
 
@@ -86,7 +89,7 @@ class Configuration:
             if changed:
                 await self._apply(found.config)
             self._loaded = _with_old(found, self._loaded)
-        later = [name for name in changed if name.startswith(RESTART)]
+        later = [name for name in changed if RESTART.match(name)]
         applied = [name for name in changed if name not in later]
         log.info("the configuration was reloaded; changed: %s", ", ".join(applied) or "nothing")
         if waiting:
@@ -113,5 +116,5 @@ def _changed(old: LoadedConfig, new: LoadedConfig) -> list[str]:
 
 def _with_old(new: LoadedConfig, old: LoadedConfig) -> LoadedConfig:
     """Return `new` with the old values of settings that need a restart, so that the next reload lists them again."""
-    waiting = {name: value for name, value in old.values.items() if name.startswith(RESTART)}
+    waiting = {name: value for name, value in old.values.items() if RESTART.match(name)}
     return replace(new, values={**new.values, **waiting})

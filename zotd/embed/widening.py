@@ -13,7 +13,7 @@ from typing import cast
 from zotd.config import LoadedConfig, RuleEntry, changed_back
 from zotd.core.permissions import narrowest
 
-GUARDED = ("api_key_command", "approval.", "budget.", "guard.", "nested", "providers.", "retention.", "rules")
+GUARDED = ("api_key_command", "approval.", "budget.", "guard.", "models", "nested", "providers.", "retention.", "rules")
 """Settings, or prefixes of settings, of which a signal applies only stricter values."""
 
 

@@ -22,7 +22,9 @@ from zotd.providers.catalog import LOCAL, SMOL, Catalog
 from zotd.providers.catalog.wishes import unmet
 from zotd.providers.few_shot import shortened
 from zotd.providers.local import LocalModels
-from zotd.providers.shared import Access, Target, Vendor, VendorClient, VendorConversation
+from zotd.providers.narrowing import Narrowing
+from zotd.providers.shared import Access, Destination, KeyHeader, Target, Vendor, VendorClient, VendorConversation
+from zotd.providers.shared.placeholders import PlaceholderError, filled
 from zotd.wire.api import ModelInfo
 from zotd.wire.content import Tokens
 
@@ -68,6 +70,8 @@ class ModelChoice:
     """`chat` or `responses`, where the vendor speaks either; None: Responses for models of OpenAI at its own URL."""
     access: Access | None = field(default=None, repr=False)
     """A login, instead of a key."""
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """Environment variables that the vendor's requests depend on: `Vendor.variables`."""
 
 
 class Providers:
@@ -78,7 +82,7 @@ class Providers:
         self._catalog = catalog
         secret = catalog.key_variables()
         self._local = LocalModels(SMOL, {name: value for name, value in env.items() if name not in secret})
-        self._clients: dict[tuple[str, str, str], VendorClient] = {}
+        self._clients: dict[tuple[str, Destination], VendorClient] = {}
         self._facts: dict[tuple[str, str], ModelFacts] = {}
 
     def connect(self, choice: ModelChoice) -> "ModelConnection":
@@ -98,7 +102,7 @@ class Providers:
             raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
         vendor = self._speaking(vendor, choice)
         key, url = _key(vendor, choice), _url(vendor, choice)
-        checked = ModelChoice(vendor.name, choice.model, key, url, access=choice.access)
+        checked = ModelChoice(vendor.name, choice.model, key, url, access=choice.access, variables=choice.variables)
         return ModelConnection(self, self._catalog, vendor, checked)
 
     def _speaking(self, vendor: Vendor, choice: ModelChoice) -> Vendor:
@@ -150,10 +154,10 @@ class Providers:
         url, key = _url(vendor, choice) or "", _key(vendor, choice)
         # Not one of the shared: a key that was refused is not kept.
         await asyncio.to_thread(load, vendor.api)
-        client = _make_client(vendor.api, url, key)
+        client = _make_client(vendor.api, _destination(vendor, url, key, choice.variables))
         try:
             async with asyncio.timeout(CHECK_S):
-                return await client.status()
+                return await client.status(vendor)
         except TimeoutError as error:
             raise ModelError(Failure.UNREACHABLE, f"no answer within {CHECK_S:g} s") from error
         finally:
@@ -180,9 +184,9 @@ class Providers:
         finally:
             await self._local.close()
 
-    async def client(self, api: str, base_url: str, api_key: str) -> VendorClient:
-        """The SDK's client for that URL and key."""
-        key = (api, base_url, api_key)
+    async def client(self, api: str, destination: Destination) -> VendorClient:
+        """The SDK's client for that destination."""
+        key = (api, destination)
         if key not in self._clients:
             if api not in _loaded:
                 await asyncio.to_thread(load, api)  # would hold up every session for up to 2 s
@@ -217,6 +221,7 @@ class ModelConnection:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """See `core.ports.Model.stream`."""
+        request = self._narrowing.narrowed(request)
         if self._facts.info.few_shot:
             request = shortened(request)
         access = self._choice.access
@@ -267,6 +272,10 @@ class ModelConnection:
     def _facts(self) -> ModelFacts:
         return self._providers.facts(self._vendor.name, self._choice.model)
 
+    @cached_property
+    def _narrowing(self) -> Narrowing:
+        return Narrowing(self._facts.info)
+
     async def _open(self) -> VendorConversation:
         """The conversation; a new one, which has encoded nothing yet, when the local server had to be started anew."""
         base_url, api_key, access = self._choice.base_url or "", self._choice.api_key or NO_KEY, self._choice.access
@@ -278,7 +287,8 @@ class ModelConnection:
         if not base_url:
             base_url, api_key = await self._providers.local(self._choice.model)
         if self._conversation is None or base_url != self._opened_url:
-            client = await self._providers.client(self._vendor.api, base_url, api_key)
+            destination = _destination(self._vendor, base_url, api_key, self._choice.variables)
+            client = await self._providers.client(self._vendor.api, destination)
             self._conversation = client.open(Target(self._vendor, base_url, self._facts.info, access))
             self._opened_url = base_url
         return self._conversation
@@ -327,18 +337,26 @@ def _load_early(api: str) -> None:
         log.debug("early import failed: %s", error)  # the first request imports again, and reports it
 
 
-def _make_client(api: str, base_url: str, api_key: str) -> VendorClient:
-    module = importlib.import_module(APIS[api])
-    use_proxy = urlsplit(base_url).hostname not in LOOPBACK
-    client: VendorClient = module.make_client(base_url=base_url, api_key=api_key, use_proxy=use_proxy)
+def _make_client(api: str, destination: Destination) -> VendorClient:
+    client: VendorClient = importlib.import_module(APIS[api]).make_client(destination)
     return client
+
+
+def _destination(vendor: Vendor, base_url: str, api_key: str, variables: Mapping[str, str]) -> Destination:
+    login = tuple((name, variables[name]) for name in vendor.login_env if name in variables)
+    use_proxy = urlsplit(base_url).hostname not in LOOPBACK
+    return Destination(base_url, api_key, use_proxy, KeyHeader(vendor.key_header, vendor.key_prefix), login)
 
 
 def _url(vendor: Vendor, choice: ModelChoice) -> str | None:
     """Where the vendor is asked; None: the local server says it."""
     if choice.base_url is None and vendor.name == LOCAL:
         return None
-    url = choice.base_url or vendor.base_url
+    try:
+        url = choice.base_url or filled(vendor.base_url, choice.variables)
+    except PlaceholderError as error:
+        sentence = f"{vendor.title} has no address: {error}, or set providers.{vendor.name}.base_url in config.toml"
+        raise ModelError(Failure.REFUSED, sentence) from error
     try:
         parts = urlsplit(url)
         good = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0

@@ -4,7 +4,6 @@ A session is in memory while a client follows it or something of it runs, and fo
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
@@ -16,7 +15,6 @@ from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import check_named
 from zotd.core import records
 from zotd.core.ports import Journal, SessionRow, StorageError
-from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.closing import STOP_S, Closing
@@ -26,6 +24,7 @@ from zotd.sessions.info import describe
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.nested_calls import NestedCalls
 from zotd.sessions.planner import Planner
+from zotd.sessions.recent_models import RecentModels
 from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import Commands
 from zotd.sessions.storage_recovery import StorageRecovery
@@ -41,12 +40,7 @@ MIN_STAY_S = 60.0
 """Shortest time in memory after a command: while the command reads the journal (30 s at most), a second copy of the
 session would be loaded beside this one, and both would write."""
 
-LAST_USED = "last_used"
-"""The setting under which the vendor and the model used last are kept."""
-
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
-
-log = logging.getLogger(__name__)
 
 
 class Manager:
@@ -70,6 +64,8 @@ class Manager:
         when they start.
         """
         self.models = models
+        self.recent_models = RecentModels(models, journal)
+        """The models used last."""
         self.extension_pool = extension_pool = planner.extension_pool
         """The extensions of all sessions."""
         self.commands = Commands(self.extension_pool, spawn)
@@ -198,7 +194,7 @@ class Manager:
         self.extension_pool.join(session)
         self._tell(_added(session))
         self._stay(session)
-        await self._remember(settings)
+        await self.recent_models.remember(settings)
         return session
 
     async def welcome(self, session_id: str) -> Session:
@@ -281,15 +277,6 @@ class Manager:
         """Have it brought back when the journal could not write; one that is not stored never fails so."""
         if self._blocked is not None and not session.ephemeral:
             session.ledger.watch_failure(partial(self._blocked.add, session))
-
-    async def _remember(self, settings: Settings) -> None:
-        self.models.remember(settings.provider, settings.model)
-        self.models.warm(settings.provider)
-        if self.journal is not None:
-            try:
-                await self.journal.settings.set(LAST_USED, f"{settings.provider}/{settings.model}")
-            except StorageError as error:  # the session has been made; the next one may begin with another model
-                log.warning("the model used last was not stored: %s", error)
 
     def _changed(self, session: Session) -> None:
         if self._listeners:

@@ -6,10 +6,11 @@ configuration: a URL that came with a request could be anybody's.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http import HTTPStatus
+from importlib.util import find_spec
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from zotd.config.current import CurrentConfig
 from zotd.core.budget import FREE, Rates
@@ -21,6 +22,7 @@ from zotd.logins.desk import Logins
 from zotd.logins.vendors import LoginVendor
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import ModelChoice, Providers
+from zotd.providers.shared.placeholders import PlaceholderError, filled, names
 from zotd.providers.shared.vendors import Access, Vendor
 from zotd.store.logins import VendorLogin
 from zotd.wire.api import ModelInfo
@@ -31,6 +33,9 @@ from zotd.workspace.environment import Environment
 
 LOGIN = "login"
 """The source of a key that is a login by subscription."""
+
+RECENT = 8
+"""How many models that were used last are offered first."""
 
 KEY_CHARS = 16 * 1024
 """Longest key; most have a hundred characters, one with claims in it a few thousand."""
@@ -47,7 +52,7 @@ class Keys:
     command: Callable[[], Callable[[str], Awaitable[str | None]] | None]
     """Returns what asks the configured program for a vendor's key; None: no program is configured."""
     inherited: Mapping[str, str]
-    """The daemon's own environment."""
+    """Keys, and other variables that requests depend on, from the daemon's own environment."""
 
 
 class ModelChooser:
@@ -62,12 +67,14 @@ class ModelChooser:
         self._keys = keys
         self.logins = logins
         self._config = config
-        self._last_used: tuple[str, str] | None = None
-        """Vendor and model of the session that was created last."""
+        self._used: Sequence[tuple[str, str]] = ()
+        """Vendors and models of the sessions that were created or switched last, the latest first."""
 
-    def remember(self, provider: str, model: str) -> None:
-        """Prefer these for new sessions that name none."""
-        self._last_used = (provider, model)
+    def remember(self, provider: str, model: str) -> Sequence[tuple[str, str]]:
+        """Prefer these for new sessions that name none; return the vendors and models used last, the latest first."""
+        pair = (provider, model)
+        self._used = [pair, *(used for used in self._used if used != pair)][:RECENT]
+        return self._used
 
     def choose(
         self, provider: str | None, model: str | None, environment: Environment, *, keyless: bool = False
@@ -88,20 +95,31 @@ class ModelChooser:
     def known(self, provider: str, model: str) -> bool:
         """The catalog lists it, or the vendor serves whatever was loaded into it."""
         vendor = self._vendor(provider)
-        return self.catalog.find(vendor.name, model) is not None or not vendor.key_env
+        return self.catalog.find(vendor.name, model) is not None or vendor.serves_unknown
 
-    def listed(self, provider: str | None, environment: Environment) -> list[ModelInfo]:
-        """Models of one vendor, or of all of them; those without a key are marked as not ready."""
+    def listed(self, provider: str | None, environment: Environment, *, current: bool = False) -> list[ModelInfo]:
+        """Models of one vendor, or of all of them; those without a key are marked as not ready.
+
+        The models used last come first, then current ones by vendor, then those with a successor. `current`: without
+        the latter, unless they were used last.
+        """
         vendors = [self._vendor(provider)] if provider else self.catalog.vendors()
+        rank = {pair: place for place, pair in enumerate(self._used)}
         found: list[ModelInfo] = []
         for vendor in vendors:
-            ready = self._usable(vendor.name, environment)
-            found.extend(_marked(info, ready=ready) for info in self.catalog.models(vendor.name))
-        return found
+            infos = self.catalog.models(vendor.name)
+            known = {info.id for info in infos}
+            # Also one that no price list has, such as a model that was loaded into a server of the user.
+            infos += [self.catalog.assumed(*used) for used in rank if used[0] == vendor.name and used[1] not in known]
+            ready = self._is_ready(vendor, environment)
+            found.extend(structs.replace(info, ready=ready and info.ready) for info in infos)
+        found.sort(key=lambda info: (rank.get((info.provider, info.id), len(rank)), info.superseded))
+        return [info for info in found if not (current and info.superseded) or (info.provider, info.id) in rank]
 
     def check(self, settings: Settings, environment: Environment) -> None:
-        """Raise CommandError when a run would fail for want of a key."""
+        """Raise CommandError when a run would fail because a key or a setting is missing."""
         vendor = self._vendor(settings.provider)
+        self._check_requirements(vendor, settings, environment)
         if settings.own_key and not environment.api_key:
             sentence = f"the key for {vendor.title} that this session was given is no longer in memory; pass it again with --api-key"
             raise CommandError(Code.BLOCKED, sentence)
@@ -121,7 +139,10 @@ class ModelChooser:
         try:
             access = self._access(settings, environment)
             key = None if access is not None else await self._key(settings, environment)
-            return self._providers.connect(self._choice(settings, key, access))
+            base_url = settings.base_url or self._filled_url(settings.provider, environment)
+            variables = self._variables(self._vendor(settings.provider), environment)
+            choice = replace(self._choice(settings, key, access), base_url=base_url, variables=variables)
+            return self._providers.connect(choice)
         except ModelError as error:
             return Unavailable(error)
         except CommandError as error:
@@ -153,14 +174,15 @@ class ModelChooser:
         offer = self.logins.vendor(vendor.name)
         if offer is None:
             return info
-        return replace(info, methods=list(offer.methods), plan=offer.plan, login=self._login_info(vendor))
+        return structs.replace(info, methods=list(offer.methods), plan=offer.plan, login=self._login_info(vendor))
 
     async def check_key(self, provider: str, key: str) -> KeyCheck:
         """Ask the vendor about a key; a CommandError comes out when it is none, or no such vendor wants one."""
         vendor, key = self._typed(provider, key)
         try:
-            url = self._configured_url(provider)
-            status = await self._providers.key_status(ModelChoice(vendor.name, "", key, url))
+            environment = Environment({})
+            url, variables = self._filled_url(vendor.name, environment), self._variables(vendor, environment)
+            status = await self._providers.key_status(ModelChoice(vendor.name, "", key, url, variables=variables))
         except ModelError as error:
             return KeyCheck(vendor.title, "unreachable", f"{vendor.title} cannot be reached: {error}")
         if status == HTTPStatus.UNAUTHORIZED:  # not 403: a key may be for prompts only
@@ -226,20 +248,20 @@ class ModelChooser:
     def _vendor(self, name: str) -> Vendor:
         vendor = self.catalog.by_name.get(name)
         if vendor is None:
-            names = ", ".join(vendor.name for vendor in self.catalog.vendors())
-            raise CommandError(Code.BAD_REQUEST, f'unknown provider "{name}"; there are {names}')
+            known = ", ".join(vendor.name for vendor in self.catalog.vendors())
+            raise CommandError(Code.BAD_REQUEST, f'unknown provider "{name}"; there are {known}')
         return vendor
 
     def _vendor_of(self, model: str) -> str | None:
         """The vendor that lists `model`, the configured one first; None when none does."""
-        names = [self._config.value.provider, *(vendor.name for vendor in self.catalog.vendors() if vendor.key_env)]
-        return next((name for name in names if name and self.catalog.find(name, model)), None)
+        vendors = [self._config.value.provider, *(vendor.name for vendor in self.catalog.vendors() if vendor.key_env)]
+        return next((name for name in vendors if name and self.catalog.find(name, model)), None)
 
     def _default_provider(self, environment: Environment, *, keyless: bool) -> str:
         if configured := self._config.value.provider:
             return configured
-        if self._last_used and self._usable(self._last_used[0], environment):
-            return self._last_used[0]
+        if self._used and self._usable(self._used[0][0], environment):
+            return self._used[0][0]
         for vendor in self.catalog.vendors():
             if self._needs_key(vendor) and self._has_key(vendor, environment):
                 return vendor.name
@@ -257,8 +279,8 @@ class ModelChooser:
         configured = self._config.value
         if configured.model and configured.provider in {None, vendor.name}:
             return configured.model
-        if self._last_used and self._last_used[0] == vendor.name:
-            return self._last_used[1]
+        if self._used and self._used[0][0] == vendor.name:
+            return self._used[0][1]
         return None
 
     def _no_model(self, vendor: Vendor) -> str:
@@ -268,10 +290,46 @@ class ModelChooser:
 
     def _usable(self, provider: str, environment: Environment) -> bool:
         vendor = self.catalog.by_name.get(provider)
-        return vendor is not None and (not self._needs_key(vendor) or self._has_key(vendor, environment))
+        return vendor is not None and self._is_ready(vendor, environment)
 
     def _needs_key(self, vendor: Vendor) -> bool:
         return bool(vendor.key_env) or self.logins.vendor(vendor.name) is not None
+
+    def _is_ready(self, vendor: Vendor, environment: Environment) -> bool:
+        if self._needs_key(vendor) and not self._has_key(vendor, environment):
+            return False
+        return self._missing(vendor, self._configured_url(vendor.name), environment) is None
+
+    def _check_requirements(self, vendor: Vendor, settings: Settings, environment: Environment) -> None:
+        missing = self._missing(vendor, settings.base_url or self._configured_url(vendor.name), environment)
+        if missing is not None:
+            raise CommandError(Code.BLOCKED, f"{vendor.title} cannot be used yet: {missing}")
+
+    def _missing(self, vendor: Vendor, base_url: str | None, environment: Environment) -> str | None:
+        """What keeps requests to the vendor from being made, besides a key, as an instruction; None: nothing."""
+        if vendor.requires and find_spec(vendor.requires) is None:
+            return f"install its packages with pip install 'zotd[{vendor.api}]', then run zotctl restart"
+        try:
+            filled(base_url or vendor.base_url, self._variables(vendor, environment))
+        except PlaceholderError as error:
+            return f"{error}, or set providers.{vendor.name}.base_url in config.toml"
+        return None
+
+    def _filled_url(self, provider: str, environment: Environment) -> str | None:
+        """The configured base URL; raises ModelError if a variable of it has no value."""
+        url = self._configured_url(provider)
+        if url is None:
+            return None
+        try:
+            return filled(url, {**self._keys.inherited, **environment.variables})
+        except PlaceholderError as error:
+            raise ModelError(Failure.REFUSED, f"providers.{provider}.base_url has no value: {error}") from error
+
+    def _variables(self, vendor: Vendor, environment: Environment) -> Mapping[str, str]:
+        """The variables that the vendor's requests depend on; those of the client precede the daemon's."""
+        both = {**self._keys.inherited, **environment.variables}
+        wanted = {*vendor.variables, *names(self._configured_url(vendor.name) or "")}
+        return {name: both[name] for name in wanted if both.get(name)}
 
     def _configured_url(self, provider: str) -> str | None:
         section = self._config.value.providers.get(provider)
@@ -377,7 +435,3 @@ NOT_OPENED = Unavailable(ModelError(Failure.INTERNAL, "the model was not opened"
 
 def _first(variables: Mapping[str, str], names: Sequence[str]) -> str | None:
     return next((variables[name] for name in names if variables.get(name)), None)
-
-
-def _marked(info: ModelInfo, *, ready: bool) -> ModelInfo:
-    return replace(info, ready=ready and info.ready)

@@ -217,6 +217,8 @@ class GetModels(OfSession, frozen=True, kw_only=True):
 
     provider: str | None = None
     all: bool = False
+    current: bool = False
+    """Leave out models that have a successor."""
 
 
 class ModelInfo(Frozen, frozen=True, omit_defaults=False):
@@ -233,6 +235,12 @@ class ModelInfo(Frozen, frozen=True, omit_defaults=False):
     """Whether its API key, or whatever else it needs, is available."""
     api: str | None = None
     """The only API in which the vendor serves it (`responses`); null: the vendor's usual one."""
+    images: bool | None = None
+    """Whether it accepts images; null: unknown."""
+    tools: bool | None = None
+    """Whether it can call tools; null: unknown."""
+    superseded: bool = False
+    """Whether the same vendor has a successor, as far as the names show."""
 
 
 class Models(Frozen, frozen=True):

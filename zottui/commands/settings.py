@@ -15,6 +15,9 @@ LEVELS = {
     "high": "as much thinking as needed",
 }
 
+ALL = "--all"
+"""Instead of a name: choose from all models."""
+
 MODES = {
     "yolo": "run every call without asking",
     "ask": "ask before calls that may change something",
@@ -23,12 +26,12 @@ MODES = {
 
 
 async def model(ui: UiContext, name: str) -> None:
-    """Switch to the model `name`, or let the user choose from a list."""
-    if name:
+    """Switch to the model `name`, or let the user choose from a list; `--all`: also from superseded models."""
+    if name and name != ALL:
         await _set_model(ui, name, None)
         return
     session = ui.state.session
-    found = await ui.ask(api.GetModels(session=of(ui), all=True), api.Models)
+    found = await ui.ask(api.GetModels(session=of(ui), all=True, current=name != ALL), api.Models)
     now = f"{session.provider}/{session.model}" if session else ""
     chosen = await choose.ask(ui, "model", choose.models(found.models, now), selected=now)
     if chosen is not None:
@@ -107,7 +110,7 @@ async def one_of(ui: UiContext, known: Mapping[str, str], set_it: Set, word: str
 
 
 async def _models(ui: UiContext) -> list[tuple[str, str]]:
-    found = await ui.ask(api.GetModels(session=of(ui), all=True), api.Models)
+    found = await ui.ask(api.GetModels(session=of(ui), all=True, current=True), api.Models)
     return [(each.id, each.provider if each.ready else f"{each.provider}, no key") for each in found.models]
 
 
@@ -120,7 +123,7 @@ async def _modes(_: UiContext) -> list[tuple[str, str]]:
 
 
 COMMANDS = (
-    Command("model", "switch the model", model, "[NAME]", _models),
+    Command("model", "switch the model", model, "[NAME|--all]", _models),
     Command("reasoning", "set how much the model thinks", reasoning, "[LEVEL]", _levels),
     Command("mode", "set which calls need your approval", mode, "[MODE]", _modes),
     Command("approvals", "show pending approvals", approvals),

@@ -56,19 +56,19 @@ class Choose:
 def models(known: Sequence[ModelInfo], now: str = "") -> list[Entry]:
     """Return models as entries with the key `provider/model`.
 
-    `now` is the key of the model in use and comes first. The models of its provider follow, then those of other
-    providers with an API key, then those without one.
+    `now` is the key of the model in use and comes first. Models without an API key come last. Otherwise the order is
+    the daemon's: models used last, then current ones, then those with a successor.
     """
-    vendor = now.partition("/")[0]
 
-    def rank(one: ModelInfo) -> tuple[bool, bool, bool]:
-        return f"{one.provider}/{one.id}" != now, not one.ready, one.provider != vendor
+    def rank(one: ModelInfo) -> tuple[bool, bool]:
+        return f"{one.provider}/{one.id}" != now, not one.ready
 
     return [_model(one) for one in sorted(known, key=rank)]
 
 
 def _model(one: ModelInfo) -> Entry:
     window = f"{count(one.context_window)} tokens" if one.context_window else ""
-    ready = "" if one.ready else "no key"
+    ready = "superseded" if one.superseded else ""
+    ready = ready if one.ready else "no key"
     key = f"{one.provider}/{one.id}"
     return Entry(key, key, (ready, window, "thinks" if one.reasoning else ""), role=TextRole.MUTED)

@@ -9,7 +9,8 @@ from pydantic import TypeAdapter
 from tests.providers.conftest import asking, chosen, parts_of, user
 from zotd.core.reply import Stopped
 from zotd.core.retry import Failure, ModelError
-from zotd.providers.catalog import Catalog, Overlay
+from zotd.providers.catalog import Catalog
+from zotd.providers.catalog.overlay import Overlay
 from zotd.providers.connect import ModelChoice, Providers
 from zotd.providers.openai.responses.efforts import effort
 from zotd.providers.shared import Vendor

@@ -114,14 +114,13 @@ async def test_models_that_could_answer_come_first(fake_ui):
     assert chosen is ...
 
 
-def test_the_model_in_use_and_others_of_its_vendor_come_first():
-    near = [ModelInfo(name, "near", 0, 0, reasoning=False) for name in ("a", "b")]
+def test_the_model_in_use_comes_first_and_those_without_a_key_last():
     known = [
         ModelInfo("c", "far", 0, 0, reasoning=False),
         ModelInfo("d", "none", 0, 0, reasoning=False, ready=False),
-        *near,
+        *(ModelInfo(name, "near", 0, 0, reasoning=False) for name in ("a", "b")),
     ]
-    assert [entry.key for entry in choose.models(known, "near/b")] == ["near/b", "near/a", "far/c", "none/d"]
+    assert [entry.key for entry in choose.models(known, "near/b")] == ["near/b", "far/c", "near/a", "none/d"]
 
 
 def test_the_selection_stays_with_its_entry_when_the_list_changes():

@@ -227,6 +227,8 @@ async def _configure(call: Invocation, session: Session, settings: Settings, nam
     old = session.ledger.row.settings
     await session.configure(settings, name, accepted=lambda: call.respond(call.manager.info(session)), changes=changes)
     call.manager.models.warm(settings.provider)
+    if (old.provider, old.model) != (settings.provider, settings.model):
+        await call.manager.recent_models.remember(settings)
     if (old.extensions, old.no_ext) != (settings.extensions, settings.no_ext):
         call.manager.extension_pool.leave(session)
         call.manager.extension_pool.join(session)

@@ -185,6 +185,7 @@ async def set_model(call: Invocation, params: api.SetModel) -> api.ModelName | N
     answer = api.ModelName(model, None if call.door.stdio else provider)
     await _configure(call, session, settings, answer)
     session.use_environment(environment)
+    await call.manager.recent_models.remember(settings)
     return None
 
 
@@ -205,7 +206,8 @@ async def get_models(call: Invocation, params: api.GetModels) -> api.Models:
         provider = provider or (None if params.all else session.ledger.row.settings.provider)
     await wait_for_room(call)
     # Listing the thousand models of all vendors takes 20 ms, and a client may send many such requests at once.
-    return api.Models(await asyncio.to_thread(call.manager.models.listed, provider, environment))
+    listed = call.manager.models.listed
+    return api.Models(await asyncio.to_thread(listed, provider, environment, current=params.current))
 
 
 async def queue_list(call: Invocation, params: api.OfSession) -> api.QueueList:

@@ -11,7 +11,7 @@ import httpx2
 
 from zotd.providers.anthropic.reply import ReplyReader
 from zotd.providers.anthropic.request import RequestWriter
-from zotd.providers.shared import CONNECT_S, SILENCE_S, Target
+from zotd.providers.shared import CONNECT_S, SILENCE_S, Destination, Target, Vendor
 from zotd.providers.shared.http import bounded, tls_context
 from zotd.providers.shared.sdk_client import SdkClient, SdkErrors, StatusError
 
@@ -27,17 +27,19 @@ class AnthropicSdk:
         base=anthropic.AnthropicError,
     )
 
-    def __init__(self, *, base_url: str, api_key: str, use_proxy: bool) -> None:
-        """`use_proxy`: take the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, ...)."""
+    def __init__(self, destination: Destination) -> None:
+        """Connects when the first request is made."""
+        base_url = destination.base_url
         # The SDK's own client would use the environment's proxies even with `trust_env=False`.
         self.http = bounded(
             anthropic.DefaultAsyncHttpxClient(base_url=base_url, verify=tls_context())
-            if use_proxy
-            else httpx2.AsyncClient(base_url=base_url, verify=tls_context(), trust_env=False)
+            if destination.use_proxy
+            else httpx2.AsyncClient(base_url=base_url, verify=tls_context(), trust_env=False),
+            destination.key_header,
         )
         self._client = anthropic.AsyncAnthropic(
             base_url=base_url,
-            api_key=api_key,
+            api_key=destination.api_key,
             max_retries=0,  # the session repeats requests itself, and shows that it does
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
             http_client=self.http,
@@ -62,16 +64,20 @@ class AnthropicSdk:
             stream=True,
         )
 
-    async def models(self) -> httpx2.Response:
+    async def models(self, vendor: Vendor) -> httpx2.Response:
         """Request the list of models."""
-        # A redirect would carry the key to another host.
-        return await self._client.get("/v1/models", cast_to=httpx2.Response, options={"follow_redirects": False})
+        return await self._client.get(
+            "/v1/models",
+            cast_to=httpx2.Response,
+            # A redirect would carry the key to another host.
+            options={"headers": vendor.headers, "follow_redirects": False},
+        )
 
     async def close(self) -> None:
         """Close the SDK's connections."""
         await self._client.close()
 
 
-def make_client(*, base_url: str, api_key: str, use_proxy: bool) -> SdkClient:
+def make_client(destination: Destination) -> SdkClient:
     """Return a client for one URL and key, with its own connections; the caller closes it."""
-    return SdkClient(AnthropicSdk(base_url=base_url, api_key=api_key, use_proxy=use_proxy))
+    return SdkClient(AnthropicSdk(destination))

@@ -1,7 +1,7 @@
 """Vendors and models: what there is, what it can do, what it costs. Data only; nothing here uses the network.
 
-Three layers, later ones win: the rows of `vendors`, the data of `genai-prices` with `figures`, and the user's
-`$ZOT_HOME/models.json`:
+Four layers, later ones win: the rows of `vendors`, the data of `genai-prices` with `figures`, the user's
+`$ZOT_HOME/models.json`, and `[providers]` and `[[models]]` of `config.toml`. The third is older and stays:
 
     {"providers": [{"name": "acme", "base_url": "https://llm.acme.example/v1", "key_env": ["ACME_KEY"],
                     "api": "openai", "default_model": "acme-1", …any other field of `Vendor`}],
@@ -19,13 +19,15 @@ from pathlib import Path
 
 import msgspec
 
+from zotd.config import Config
 from zotd.core.budget import MILLION, Rates
-from zotd.providers.catalog import prices
+from zotd.providers.catalog import overlay, prices
 from zotd.providers.catalog.figures import chats, figures, needs_responses
+from zotd.providers.catalog.lineage import newest_first, superseded
+from zotd.providers.catalog.overlay import ModelRow, Overlay, Prices
 from zotd.providers.catalog.vendors import VENDORS
 from zotd.providers.shared import Vendor
 from zotd.wire.api import ModelInfo
-from zotd.wire.base import BadFrameError, Frozen, decode
 from zotd.wire.content import Tokens
 
 LOCAL = "local"
@@ -43,54 +45,15 @@ SAMPLE_TOKENS = 10_000
 log = logging.getLogger(__name__)
 
 
-NEVER_BEFORE = 1_000
-"""Larger numbers in a model's name are dates or sizes."""
-
-
-def newest_first(id_: str) -> tuple[list[int], str]:
-    """A key that puts names with higher version numbers first: `gpt-5.6`, `gpt-5`, `gpt-4o`; price lists have no dates."""
-    numbers = [int(found) for found in re.findall(r"(?<![0-9a-z])[a-z]?([0-9]+)(?![0-9bkm])", id_.rpartition("/")[2])]
-    version = [number for number in numbers if number < NEVER_BEFORE][:2]
-    return [-number for number in version] + [0] * (2 - len(version)), id_
-
-
-class Prices(Frozen, frozen=True):
-    """USD for a million tokens."""
-
-    input: float = 0.0
-    output: float = 0.0
-    cache_read: float = 0.0
-    cache_write: float = 0.0
-
-
-class ModelRow(Frozen, frozen=True, kw_only=True):
-    """A model of `models.json`; None: as the other layers say."""
-
-    id: str
-    provider: str
-    context_window: int | None = None
-    max_output: int | None = None
-    reasoning: bool | None = None
-    few_shot: bool | None = None
-    prices: Prices | None = None
-
-
-class Overlay(Frozen, frozen=True):
-    """The document `models.json`."""
-
-    providers: tuple[Vendor, ...] = ()
-    models: tuple[ModelRow, ...] = ()
-
-
 class Catalog:
     """All vendors and models. Its methods that look at models load `genai-prices` once: see `preload`."""
 
-    def __init__(self, overlay: Overlay, *, local_model: str | None = None, problem: str | None = None) -> None:
+    def __init__(self, rows: Overlay, *, local_model: str | None = None, problem: str | None = None) -> None:
         """`local_model`: a GGUF file to use instead of the packaged model."""
         self.problem = problem
-        """Why `models.json` is not in use, one sentence; None when it is, or there is none."""
+        """Which rows of the user are not in use, and why, as sentences; None if all are."""
         self._local_model = local_model or SMOL
-        self._vendors = {vendor.name: vendor for vendor in (*VENDORS, *overlay.providers)}
+        self._vendors = {vendor.name: vendor for vendor in (*VENDORS, *rows.providers)}
         names = {alias: vendor.name for vendor in self._vendors.values() for alias in vendor.aliases}
         self._aliases = {alias: name for alias, name in names.items() if alias not in self._vendors}
         self.by_name: Mapping[str, Vendor] = {
@@ -98,16 +61,19 @@ class Catalog:
             **self._vendors,
         }
         """The vendors by name and by alias."""
-        self._rows = {(self._name(row.provider), row.id): row for row in overlay.models}
+        self._rows = {(self._name(row.provider), row.id): row for row in rows.models}
         self._rates: dict[tuple[str, str], Rates | None] = {}
 
     @classmethod
-    def load(cls, models_json: Path | None) -> "Catalog":
-        """The catalog with the user's file; a bad one is left out with a warning, a missing one is none."""
-        overlay, problem = _read(models_json)
-        if problem:
+    def load(cls, models_json: Path | None, config: Config | None = None) -> "Catalog":
+        """The catalog with the user's rows; bad ones are left out with a warning, a missing file is none."""
+        found, problems = overlay.read(models_json)
+        if config is not None:
+            found, more = overlay.configured(found, config.providers, config.models)
+            problems += more
+        for problem in problems:
             log.warning("%s", problem)
-        return cls(overlay, local_model=os.environ.get("ZOT_LOCAL_MODEL"), problem=problem)
+        return cls(found, local_model=os.environ.get("ZOT_LOCAL_MODEL"), problem="; ".join(problems) or None)
 
     @staticmethod
     def preload() -> None:
@@ -122,6 +88,10 @@ class Catalog:
         """The environment variables that may hold any vendor's key."""
         return frozenset(variable for vendor in self._vendors.values() for variable in vendor.key_env)
 
+    def other_variables(self) -> frozenset[str]:
+        """The environment variables that any vendor's requests depend on otherwise; tools see them."""
+        return frozenset(variable for vendor in self._vendors.values() for variable in vendor.variables)
+
     def default_model(self, provider: str) -> str:
         """The model to use when none is named; empty if the vendor is unknown or has no default."""
         vendor = self.by_name.get(provider)
@@ -130,20 +100,24 @@ class Catalog:
         return self._local_model if vendor.name == LOCAL else vendor.default_model
 
     def models(self, provider: str) -> list[ModelInfo]:
-        """The vendor's models that are known to chat: its default, then the newest by their numbers; none for an unknown one.
+        """The vendor's models that are known to chat: its default, then the current ones, then those with a successor.
 
-        Others may exist: vendors add models faster than price lists do, and a local server has its own.
+        Each part begins with the highest version numbers. Empty for an unknown vendor. Other models may exist: vendors
+        add models faster than price lists do, and a local server has its own.
         """
         vendor = self.by_name.get(provider)
         if vendor is None:
             return []
         known = {id_: window for id_, window in _listed(vendor) if chats(id_)}
-        known |= dict.fromkeys((id_ for name, id_ in self._rows if name == vendor.name), 0)
+        first = self.default_model(vendor.name)
+        rows = {id_: known.get(id_, 0) for name, id_ in self._rows if name == vendor.name}
+        old = superseded(known) - {first, *rows}
+        known |= rows
         if vendor.name == LOCAL:
             known |= {SMOL: LOCAL_CONTEXT, self._local_model: LOCAL_CONTEXT}
-        first = self.default_model(vendor.name)
-        ids = sorted(known, key=lambda id_: (id_ != first, newest_first(id_)))
-        return [self._info(vendor, id_, known[id_]) for id_ in ids]
+        ids = sorted(known, key=lambda id_: (id_ != first, id_ in old, newest_first(id_)))
+        infos = [self._info(vendor, id_, known[id_]) for id_ in ids]
+        return [msgspec.structs.replace(info, superseded=True) if info.id in old else info for info in infos]
 
     def find(self, provider: str, model: str) -> ModelInfo | None:
         """The model, also under a dated or otherwise longer id; None if it is unknown.
@@ -196,9 +170,17 @@ class Catalog:
         vendor = self.by_name.get(provider)
         return "responses" if vendor is not None and vendor.api == "responses" and needs_responses(model) else None
 
+    def prices(self, provider: str, model: str) -> Prices | None:
+        """Price of each kind of token, for a small request; None if unknown."""
+        if self.rates(provider, model) is None:
+            return None
+        kinds = {kind: Tokens(**{kind: SAMPLE_TOKENS}) for kind in ("input", "output", "cache_read", "cache_write")}
+        costs = {kind: self.price(provider, model, tokens).cost_usd for kind, tokens in kinds.items()}
+        return Prices(**{kind: cost * MILLION / SAMPLE_TOKENS for kind, cost in costs.items()})
+
     def _is_free(self, provider: str, model: str) -> bool:
         vendor, row = self._vendors.get(provider), self._rows.get((provider, model))
-        return (vendor is not None and not vendor.key_env) or (row is not None and row.prices is not None)
+        return (vendor is not None and vendor.is_free) or (row is not None and row.prices is not None)
 
     def _name(self, name: str) -> str:
         return self._aliases.get(name, name)
@@ -215,23 +197,21 @@ class Catalog:
             reasoning if row.reasoning is None else row.reasoning,
             few_shot if row.few_shot is None else row.few_shot,
             api=self.api_needed(vendor.name, model),
+            images=row.images,
+            tools=row.tools,
         )
 
 
 def _listed(vendor: Vendor) -> Iterable[tuple[str, int]]:
-    return prices.listed(vendor.prices) if vendor.prices else ()
+    if not vendor.prices:
+        return ()
+    if not vendor.listed:
+        return prices.listed(vendor.prices)
+    pattern = re.compile(vendor.listed)
+    found = ((pattern.search(id_), window) for id_, window in prices.listed(vendor.prices))
+    return ((match[1], window) for match, window in found if match)
 
 
 def _cost(rates: Prices, tokens: Tokens) -> float:
     dollars = tokens.input * rates.input + tokens.output * rates.output
     return (dollars + tokens.cache_read * rates.cache_read + tokens.cache_write * rates.cache_write) / 1_000_000
-
-
-def _read(path: Path | None) -> tuple[Overlay, str | None]:
-    try:
-        overlay = decode(path.read_bytes(), Overlay) if path is not None else Overlay()
-    except FileNotFoundError:
-        return Overlay(), None
-    except (OSError, BadFrameError) as error:
-        return Overlay(), f"the models of {path} are not in use: {error}; correct the file and restart"
-    return overlay, None

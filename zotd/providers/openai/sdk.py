@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 import httpx2
 import openai
 
-from zotd.providers.shared import CONNECT_S, SILENCE_S, Target
+from zotd.providers.shared import CONNECT_S, SILENCE_S, Destination, Target, Vendor
 from zotd.providers.shared.http import bounded, tls_context
 from zotd.providers.shared.sdk_client import RequestBody, SdkErrors, StatusError
 from zotd.providers.shared.streaming import PartReader
@@ -37,18 +37,20 @@ class OpenAiSdk:
         base=openai.OpenAIError,
     )
 
-    def __init__(self, api: OpenAiApi, *, base_url: str, api_key: str, use_proxy: bool) -> None:
-        """`use_proxy`: take the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, ...)."""
+    def __init__(self, api: OpenAiApi, destination: Destination) -> None:
+        """Connects when the first request is made."""
         self._api = api
+        base_url = destination.base_url
         # The SDK's own client would use the environment's proxies even with `trust_env=False`.
         self.http = bounded(
             openai.DefaultAsyncHttpxClient(base_url=base_url, verify=tls_context())
-            if use_proxy
-            else httpx2.AsyncClient(base_url=base_url, verify=tls_context(), trust_env=False)
+            if destination.use_proxy
+            else httpx2.AsyncClient(base_url=base_url, verify=tls_context(), trust_env=False),
+            destination.key_header,
         )
         self._client = openai.AsyncOpenAI(
             base_url=base_url,
-            api_key=api_key,
+            api_key=destination.api_key,
             max_retries=0,  # the session repeats requests itself, and shows that it does
             timeout=httpx2.Timeout(SILENCE_S, connect=CONNECT_S),
             http_client=self.http,
@@ -77,10 +79,14 @@ class OpenAiSdk:
             stream=True,
         )
 
-    async def models(self) -> httpx2.Response:
+    async def models(self, vendor: Vendor) -> httpx2.Response:
         """Request the list of models."""
-        # A redirect would carry the key to another host.
-        return await self._client.get("/models", cast_to=httpx2.Response, options={"follow_redirects": False})
+        return await self._client.get(
+            "/models",
+            cast_to=httpx2.Response,
+            # A redirect would carry the key to another host.
+            options={"headers": vendor.headers, "follow_redirects": False},
+        )
 
     async def close(self) -> None:
         """Close the SDK's connections."""

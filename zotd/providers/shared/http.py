@@ -11,7 +11,7 @@ import asyncio
 import os
 import ssl
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
 from functools import lru_cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx2
 
 from zotd.providers.shared.limits import ERROR_BODY_BYTES, ERROR_BODY_S, PIECE_BYTES
+from zotd.providers.shared.vendors import SDK_KEY_HEADER, KeyHeader
 
 _WINDOW_BITS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 """Encodings that are decoded though they were not asked for: some proxies compress everything."""
@@ -48,11 +49,30 @@ def _stamp(variable: str) -> object:
     return path, found and (found.st_ino, found.st_mtime_ns)
 
 
-def bounded(client: httpx2.AsyncClient) -> httpx2.AsyncClient:
-    """The same client, with bounds on what its answers may hold."""
+_SDK_KEY_HEADERS = {"authorization": "Bearer ", "x-api-key": ""}
+"""The headers in which the SDKs send keys, and what stands before the key."""
+
+
+def bounded(client: httpx2.AsyncClient, key_header: KeyHeader = SDK_KEY_HEADER) -> httpx2.AsyncClient:
+    """The same client, with bounds on what its answers may hold; requests carry the key in `key_header`."""
     client.headers["Accept-Encoding"] = "identity"
-    client.event_hooks = {"response": [_bound]}
+    client.event_hooks = {"response": [_bound], "request": [_renamed(key_header)] if key_header.name else []}
     return client
+
+
+def _renamed(key_header: KeyHeader) -> Callable[[httpx2.Request], Awaitable[None]]:
+    async def rename(request: httpx2.Request) -> None:
+        for name, prefix in _SDK_KEY_HEADERS.items():
+            value = request.headers.get(name)
+            if value is not None and value.startswith(prefix) and not _is_own(name, value):
+                del request.headers[name]
+                request.headers[key_header.name] = key_header.prefix + value.removeprefix(prefix)
+
+    def _is_own(name: str, value: str) -> bool:
+        """The header has been renamed already: a repeated request has the headers of the first."""
+        return name == key_header.name.lower() and value.startswith(key_header.prefix)
+
+    return rename
 
 
 async def _bound(response: httpx2.Response) -> None:

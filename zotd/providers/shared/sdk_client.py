@@ -20,7 +20,7 @@ from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.shared.failures import answered, silent, unreachable
 from zotd.providers.shared.streaming import PartReader, parts
-from zotd.providers.shared.vendors import Target
+from zotd.providers.shared.vendors import Target, Vendor
 
 
 class StatusError(Exception):
@@ -75,7 +75,7 @@ class Sdk(Protocol):
         """Send one model request and return the answer with its body unread."""
         ...
 
-    async def models(self) -> httpx2.Response:
+    async def models(self, vendor: Vendor) -> httpx2.Response:
         """Request the list of models, which costs nothing."""
         ...
 
@@ -120,7 +120,7 @@ class SdkClient:
         """Return a conversation for one run."""
         return SdkConversation(self._sdk, target, self._heads)
 
-    async def status(self) -> int:
+    async def status(self, vendor: Vendor) -> int:
         """Return the HTTP status of a request that costs nothing.
 
         Raises:
@@ -128,7 +128,7 @@ class SdkClient:
         """
         errors = self._sdk.errors
         try:
-            answer = await self._sdk.models()
+            answer = await self._sdk.models(vendor)
         except errors.status as error:
             return error.status_code
         except errors.base as error:

@@ -2,13 +2,14 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 import msgspec
 
 from zotd.core.ports import ModelRequest
 from zotd.core.reply import Part
+from zotd.providers.shared.placeholders import names
 from zotd.wire.api import ModelInfo
 from zotd.wire.base import Frozen
 
@@ -32,12 +33,27 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     api: str = "openai"
     """`anthropic` (Messages), `openai` (Chat Completions) or `responses` (OpenAI's Responses)."""
     base_url: str
+    """May have placeholders for environment variables: see `placeholders`."""
     key_env: tuple[str, ...] = ()
     """Environment variables that may hold the key, the first one that is set wins; none: no key is needed."""
+    key_header: str = ""
+    """The header that carries the key, if it is not the one of the SDK."""
+    key_prefix: str = ""
+    """What stands before the key in `key_header`."""
+    own_login: str = ""
+    """Where the SDK finds credentials itself, instead of a key; empty: nowhere."""
+    login_env: tuple[str, ...] = ()
+    """Variables of the client's environment that the SDK's own login gets."""
+    requires: str = ""
+    """A Python package that the vendor needs and that is not installed by default; the extra is called like `api`."""
     default_model: str = ""
     aliases: tuple[str, ...] = ()
     prices: str = ""
     """The vendor's id in the data of `genai-prices`; empty: not in it."""
+    listed: str = ""
+    """A pattern for the ids of its models in that data; its first group is the id that the vendor uses."""
+    any_model: bool = False
+    """Serves models under names that users give them, so that the catalog cannot know all of them."""
     max_tokens_field: str = "max_tokens"
     stream_options: bool = True
     """Takes `stream_options`, without which most vendors send no token counts."""
@@ -47,10 +63,18 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     """Wants the model's `reasoning_content` back with each message of the transcript."""
     short_call_ids: bool = False
     """Takes only call ids of nine letters and digits."""
+    thought_signatures: bool = False
+    """Wants the signature of a call back in `extra_content`, as Gemini does; refuses calls without one."""
+    initiator: bool = False
+    """Is told whether a person or the agent made a request, and whether it has images, as GitHub Copilot wants."""
+    context_from: str = ""
+    """How its server tells the size of the context window of a model that it has loaded: see `served`."""
     keep_alive: bool = True
     """Its server keeps a connection that it said to keep; llama.cpp's closes it after a stream without a word."""
     extra: dict[str, object] = msgspec.field(default_factory=dict)
     """Fields put into every request."""
+    extra_headers: dict[str, str] = msgspec.field(default_factory=dict)
+    """Headers put into every request."""
 
     @property
     def title(self) -> str:
@@ -60,7 +84,23 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     @property
     def headers(self) -> dict[str, str]:
         """What every request carries besides the SDK's headers."""
-        return {"Content-Type": "application/json"} | ({} if self.keep_alive else {"Connection": "close"})
+        connection = {} if self.keep_alive else {"Connection": "close"}
+        return {"Content-Type": "application/json", **connection, **self.extra_headers}
+
+    @property
+    def is_free(self) -> bool:
+        """It needs no account, so a model without a known price costs nothing."""
+        return not self.key_env and not self.own_login
+
+    @property
+    def serves_unknown(self) -> bool:
+        """A model that the catalog does not know is likely to be there."""
+        return self.any_model or not self.key_env
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The environment variables, besides keys, that its requests depend on."""
+        return (*names(self.base_url), *self.login_env)
 
     @property
     def key_ways(self) -> str:
@@ -89,6 +129,30 @@ class Access(Protocol):
     async def renew(self, refused: Mapping[str, str]) -> None:
         """Get other headers than these, which the vendor has refused. Raises ModelError."""
         ...
+
+
+class KeyHeader(NamedTuple):
+    """The header that carries a key; without a name it is the SDK's own."""
+
+    name: str = ""
+    prefix: str = ""
+
+
+SDK_KEY_HEADER = KeyHeader()
+"""The SDK's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Destination:
+    """What the client of an SDK is made for."""
+
+    base_url: str
+    api_key: str = field(repr=False)
+    use_proxy: bool
+    """Take the proxies of the environment (`HTTPS_PROXY`, `NO_PROXY`, ...)."""
+    key_header: KeyHeader = SDK_KEY_HEADER
+    login: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Names and values of `Vendor.login_env`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +196,7 @@ class VendorClient(Protocol):
         """A conversation for one run."""
         ...
 
-    async def status(self) -> int:
+    async def status(self, vendor: Vendor) -> int:
         """The HTTP status of a request that costs nothing: the list of models. Raises ModelError: no answer."""
         ...
 

@@ -5,11 +5,12 @@ from functools import partial
 from zotd.providers.openai.responses.reply import ReplyReader
 from zotd.providers.openai.responses.request import RequestWriter
 from zotd.providers.openai.sdk import OpenAiApi, OpenAiSdk
+from zotd.providers.shared import Destination
 from zotd.providers.shared.sdk_client import SdkClient
 
 
-def make_client(*, base_url: str, api_key: str, use_proxy: bool) -> SdkClient:
+def make_client(destination: Destination) -> SdkClient:
     """Return a client for one URL and key, with its own connections; the caller closes it."""
     refused: set[str] = set()  # with this key
     api = OpenAiApi("/responses", partial(RequestWriter, refused=refused), ReplyReader)
-    return SdkClient(OpenAiSdk(api, base_url=base_url, api_key=api_key, use_proxy=use_proxy))
+    return SdkClient(OpenAiSdk(api, destination))
