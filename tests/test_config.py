@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from zotd import config
-from zotd.config import Config, ConfigError, RuleEntry, SettingSource, load
+from zotd.config import Config, ConfigError, ModelEntry, ModelPrices, RuleEntry, SettingSource, load
 
 
 @pytest.fixture
@@ -206,7 +206,8 @@ def test_a_vendor_and_its_models_are_rows(path):
         *(("ACME_KEY",), {"X-Team": "blue"}, {"temperature": 0}, None),
     )
     (model,) = loaded.config.models
-    assert (model.provider, model.id, model.context_window, model.prices.output) == ("acme", "m", 9000, 2.5)
+    prices = ModelPrices(input=1.0, output=2.5)
+    assert model == ModelEntry(provider="acme", id="m", context_window=9000, prices=prices)
     assert loaded.warnings == []
     assert config.keys()["models"].variable is None
 

@@ -229,6 +229,7 @@ def _source(one: Json) -> str | None:
 
 def _words(one: Json) -> str:
     if not strings(one, "variables") and not strings(one, "methods"):
-        return "not needed"
+        own_login = text(one, "own_login")
+        return f"your login of {own_login}" if own_login else "not needed"
     source = one["source"]
     return WORDS.get(str(source), "none" if source is None else str(source))

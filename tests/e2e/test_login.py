@@ -173,6 +173,7 @@ async def test_the_list_says_which_place_counts(house):
         "plan": "",
         "login": None,
         "note": "",
+        "own_login": "",
     }
 
 

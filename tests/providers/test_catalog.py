@@ -13,9 +13,11 @@ from msgspec.structs import replace
 
 from zotd.config import Config, ModelEntry, ModelPrices, ProviderSection
 from zotd.core.budget import FREE, Rates
-from zotd.providers.catalog import Catalog, Overlay, newest_first, prices
+from zotd.providers.catalog import Catalog, prices
+from zotd.providers.catalog.lineage import newest_first
+from zotd.providers.catalog.overlay import Overlay
 from zotd.providers.catalog.wishes import unmet
-from zotd.providers.connect import APIS
+from zotd.providers.connect import APIS, EXTRAS
 from zotd.wire.content import Tokens
 
 
@@ -36,9 +38,9 @@ def overlaid(tmp_path):
 
 def test_every_vendor_has_an_api_that_we_speak_and_a_default_model_that_exists(catalog):
     for vendor in catalog.vendors():
-        assert vendor.api in APIS
+        assert vendor.api in APIS or vendor.api in EXTRAS
         default = catalog.default_model(vendor.name)
-        assert default
+        assert default or vendor.name in {"lmstudio", "vllm"}  # they serve what was loaded into them
         if vendor.prices:
             assert catalog.find(vendor.name, default).context_window >= 100_000
             assert default in {model.id for model in catalog.models(vendor.name)}
@@ -227,6 +229,7 @@ def test_the_configuration_precedes_models_json(overlaid, tmp_path):
     overlaid({"models": [{"id": "gpt-4o", "provider": "openai", "max_output": 5, "context_window": 7}]})
     row = ModelEntry(provider="openai", id="gpt-4o", max_output=6)
     model = Catalog.load(tmp_path / "models.json", Config(models=(row,))).find("openai", "gpt-4o")
+    assert model is not None
     assert (model.max_output, model.context_window) == (6, 128_000)
 
 
@@ -235,6 +238,7 @@ def test_rows_that_lead_nowhere_are_left_out_with_a_sentence_each(caplog):
     with caplog.at_level(logging.WARNING):
         catalog = Catalog.load(None, Config(providers=sections, models=(ModelEntry(provider="nope", id="m"),)))
     assert len(caplog.records) == 2
+    assert catalog.problem is not None
     assert "acme is not known and has no base_url" in catalog.problem
     assert "unknown provider nope" in catalog.problem
     assert "acme" not in catalog.by_name
@@ -264,10 +268,24 @@ def test_nothing_heavy_is_loaded_before_it_is_needed():
     program = (
         "import sys, zotd.providers.connect as c, zotd.providers.catalog as k\n"
         "c.Providers(k.Catalog.load(None), {}).connect(c.ModelChoice('anthropic', 'm', 'key'))\n"
-        "print(*{'anthropic', 'openai', 'httpx2', 'genai_prices', 'xllamacpp'} & set(sys.modules))"
+        "print(*{'anthropic', 'openai', 'httpx2', 'genai_prices', 'xllamacpp', 'boto3', 'google'} & set(sys.modules))"
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout
     assert not loaded.split()
+
+
+def test_what_an_extra_brings_is_loaded_for_its_vendor_only():
+    program = (
+        "import sys, zotd.providers.connect as c\n"
+        "c.load('anthropic'); c.load('openai')\n"
+        "print(*{'boto3', 'botocore', 'google.auth', 'requests'} & set(sys.modules))\n"
+        "c.load('bedrock'); c.load('vertex')\n"
+        "print(*{'botocore', 'google.auth'} & set(sys.modules))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout
+    others, own = loaded.splitlines()
+    assert not others
+    assert set(own.split()) == {"botocore", "google.auth"}
 
 
 def test_models_are_listed_with_the_default_and_the_newest_first():

@@ -9,10 +9,10 @@ import pytest
 
 from tests.providers.conftest import DIALECTS, asking, broken_off, chosen, parts_of, user
 from zotd.core.retry import ModelError
-from zotd.providers import anthropic
+from zotd.providers.anthropic import sdk as anthropic
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
-from zotd.providers.openai import sdk
+from zotd.providers.openai import sdk as openai
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 
@@ -98,7 +98,7 @@ async def failure(vendor, *answers):
 @pytest.mark.parametrize("vendor", DIALECTS)
 @pytest.mark.parametrize("kind", FAILURES)
 async def test_a_repeated_request_fails_as_the_first_one_does(vendor, kind, monkeypatch):
-    for module in (anthropic, sdk):
+    for module in (anthropic, openai):
         monkeypatch.setattr(module, "SILENCE_S", 0.3)
     first = await failure(vendor, FAILURES[kind])
     assert await failure(vendor, answer(200, DONE[vendor]), FAILURES[kind]) == first

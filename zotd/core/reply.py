@@ -92,9 +92,10 @@ class CallArgs(msgspec.Struct, frozen=True, gc=False):
 
 
 class CallEnd(msgspec.Struct, frozen=True, gc=False):
-    """A call's arguments are complete."""
+    """A call's arguments are complete. The vendor requires the signature in the next request."""
 
     index: int
+    signature: str = ""
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -103,6 +104,12 @@ class Counted(msgspec.Struct, frozen=True):
     tokens: Tokens
     reasoning: int = 0
     """How many of the output are reasoning; 0 also if the vendor does not say."""
+
+
+class ServerAdvice(msgspec.Struct, frozen=True, gc=False):
+    """A sentence for the user about the model or its server; no part of the reply."""
+
+    text: str
 
 
 class Stopped(msgspec.Struct, frozen=True, gc=False):
@@ -123,6 +130,7 @@ Part = (
     | CallArgs
     | CallEnd
     | Counted
+    | ServerAdvice
     | Stopped
 )
 
@@ -135,6 +143,7 @@ class PartialCall(msgspec.Struct):
     args: list[str]
     item: str = ""
     ended: bool = False
+    signature: str = ""
 
 
 class Assembler:
@@ -188,6 +197,17 @@ class Assembler:
                     shown.append(events.ThinkingDelta(text, session=self._session))
             case Signature() | Reasoning() | TextEnd():
                 self._end_block(part)
+            case CallStart() | CallArgs() | CallEnd():
+                self._feed_call(part, shown)
+            case ServerAdvice(text):
+                shown.append(events.Notice("warn", text, session=self._session))
+            case RequestAccepted() | TextChunk():
+                pass
+            case _:
+                self._learn(part)
+
+    def _feed_call(self, part: CallStart | CallArgs | CallEnd, shown: list[events.Event]) -> None:
+        match part:
             case CallStart(index, name, item):
                 self._size += len(name)
                 # A vendor may use an index again; later parts then belong to the newer call.
@@ -199,14 +219,12 @@ class Assembler:
                 call = self._calls[index]
                 call.args.append(text)
                 shown.append(events.ToolUseArgs(call.id, text, session=self._session))
-            case CallEnd(index):
+            case CallEnd(index, signature):
+                self._size += len(signature)
                 call = self._calls[index]
                 call.ended = True
+                call.signature = signature
                 shown.append(events.ToolUseEnd(call.id, session=self._session))
-            case RequestAccepted() | TextChunk():
-                pass
-            case _:
-                self._learn(part)
 
     def _learn(self, part: Counted | Stopped | AnsweredBy) -> None:
         match part:
@@ -281,7 +299,7 @@ class Assembler:
             elif block.ended:
                 args = parse_args(block)
                 if args is not None or whole:
-                    blocks.append(content.ToolCall(block.id, block.name, args or {}, block.item))
+                    blocks.append(content.ToolCall(block.id, block.name, args or {}, block.item, block.signature))
         return blocks
 
     def broken_calls(self) -> frozenset[str]:

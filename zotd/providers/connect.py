@@ -16,8 +16,9 @@ from msgspec.structs import replace
 
 from zotd.core.budget import Rates
 from zotd.core.ports import ModelRequest
-from zotd.core.reply import Part
+from zotd.core.reply import Part, ServerAdvice
 from zotd.core.retry import Failure, ModelError
+from zotd.providers import served
 from zotd.providers.catalog import LOCAL, SMOL, Catalog
 from zotd.providers.catalog.wishes import unmet
 from zotd.providers.few_shot import shortened
@@ -40,11 +41,22 @@ APIS: Mapping[str, str] = {
 OPENAIS: Mapping[str, str] = {"chat": "openai", "responses": "responses"}
 """The two APIs of OpenAI and its imitators, by the name that a user chooses one with."""
 
+EXTRAS: Mapping[str, str] = {
+    "bedrock": "zotd.providers.anthropic.bedrock",
+    "vertex": "zotd.providers.anthropic.vertex",
+}
+"""Like `APIS`, for those whose packages are installed by an extra of that name; nothing loads them in advance."""
+
+_MODULES = {**APIS, **EXTRAS}
+
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that no proxy can reach for us, whatever the environment says."""
 
 CHECK_S = 8.0
 """How long a vendor may take to answer about a key; a user waits at a terminal."""
+
+LOOK_S = 2.0
+"""How long a server on this machine may take to say how large a context window is; the reply waits for it."""
 
 LOAD_DELAY_S = 0.1
 """From the moment when an SDK is likely to be needed to its import, which slows the event loop down: first the client
@@ -84,6 +96,8 @@ class Providers:
         self._local = LocalModels(SMOL, {name: value for name, value in env.items() if name not in secret})
         self._clients: dict[tuple[str, Destination], VendorClient] = {}
         self._facts: dict[tuple[str, str], ModelFacts] = {}
+        self._windows: dict[tuple[str, str], int] = {}
+        """Context windows of servers of the user, by URL and model, as they were seen last."""
 
     def connect(self, choice: ModelChoice) -> "ModelConnection":
         """A model for one run; nothing is loaded and nothing is sent before its first `stream`.
@@ -92,12 +106,14 @@ class Providers:
             ModelError: there is no such provider, no key (`NO_KEY`), or the URL is none.
         """
         vendor = self._catalog.by_name.get(choice.provider)
-        if vendor is None or vendor.api not in APIS:
-            names = ", ".join(known.name for known in self._catalog.vendors() if known.api in APIS)
+        if vendor is None or vendor.api not in _MODULES:
+            names = ", ".join(known.name for known in self._catalog.vendors() if known.api in _MODULES)
             if vendor is not None:
                 sentence = f"zot does not speak the API of {vendor.title} yet; choose one of {names}"
                 raise ModelError(Failure.REFUSED, sentence)
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider}; choose one of {names}")
+        if missing := vendor.missing_package:
+            raise ModelError(Failure.UNAVAILABLE, f"{vendor.title} cannot be used yet: {missing}")
         if not choice.model:
             raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
         vendor = self._speaking(vendor, choice)
@@ -142,6 +158,22 @@ class Providers:
             self._facts[vendor, model] = found
         return found
 
+    def served_window(self, base_url: str, model: str) -> int:
+        """The context window with which a server of the user has loaded a model; 0: unknown."""
+        return self._windows.get((base_url, model), 0)
+
+    async def look_at_window(self, vendor: Vendor, base_url: str, model: str, client: VendorClient) -> str | None:
+        """Ask a server how large the window of a model is that it has loaded; return a warning if it is too small."""
+        try:
+            async with asyncio.timeout(LOOK_S):
+                body = await client.look(served.address(vendor.context_from, base_url), served.REPLY_BYTES)
+        except TimeoutError:
+            return None
+        tokens = served.context_window(vendor.context_from, model, body)
+        if tokens:
+            self._windows[base_url, model] = tokens
+        return served.warning(vendor.context_from, vendor.title, model, tokens)
+
     async def key_status(self, choice: ModelChoice) -> int:
         """The HTTP status with which the vendor answers a request with that key; the list of models costs nothing.
 
@@ -149,7 +181,7 @@ class Providers:
             ModelError: the provider is unknown, the URL is invalid, or there is no answer within `CHECK_S`.
         """
         vendor = self._catalog.by_name.get(choice.provider)
-        if vendor is None or vendor.api not in APIS:
+        if vendor is None or vendor.api not in _MODULES:
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider} whose keys can be checked")
         url, key = _url(vendor, choice) or "", _key(vendor, choice)
         # Not one of the shared: a key that was refused is not kept.
@@ -169,7 +201,7 @@ class Providers:
         Needs a running event loop.
         """
         vendor = self._catalog.by_name.get(provider)
-        if vendor is not None and vendor.api in APIS and vendor.api not in _loaded:
+        if vendor is not None and vendor.api in _MODULES and vendor.api not in _loaded:
             # Not `asyncio.to_thread`: a program that ends does not wait for a daemon thread.
             thread = Thread(target=_load_early, args=(vendor.api,), name=f"load-{vendor.api}", daemon=True)
             asyncio.get_running_loop().call_later(LOAD_DELAY_S, thread.start)
@@ -218,6 +250,7 @@ class ModelConnection:
         self._choice = choice
         self._conversation: VendorConversation | None = None
         self._opened_url = ""
+        self._looked = not vendor.context_from
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """See `core.ports.Model.stream`."""
@@ -253,6 +286,9 @@ class ModelConnection:
         async with aclosing(conversation.stream(request)) as chunks:
             async for parts in chunks:
                 yield parts
+                # Not earlier: the server loads the model for the first request.
+                if not self._looked and (warning := await self._look()):
+                    yield [ServerAdvice(warning)]
 
     def price(self, tokens: Tokens) -> Tokens:
         """See `core.ports.Model.price`."""
@@ -266,11 +302,22 @@ class ModelConnection:
     @property
     def context_window(self) -> int:
         """See `core.ports.Model.context_window`."""
-        return self._facts.info.context_window
+        known = self._facts.info.context_window
+        return self._providers.served_window(self._choice.base_url or "", self._choice.model) or known
 
     @cached_property
     def _facts(self) -> ModelFacts:
         return self._providers.facts(self._vendor.name, self._choice.model)
+
+    async def _look(self) -> str | None:
+        """Find out about the context window, once for each run; return a warning if it is too small."""
+        self._looked = True
+        url = self._opened_url
+        client = await self._providers.client(self._vendor.api, self._destination(url, self._choice.api_key or NO_KEY))
+        return await self._providers.look_at_window(self._vendor, url, self._choice.model, client)
+
+    def _destination(self, base_url: str, api_key: str) -> Destination:
+        return _destination(self._vendor, base_url, api_key, self._choice.variables)
 
     @cached_property
     def _narrowing(self) -> Narrowing:
@@ -287,8 +334,7 @@ class ModelConnection:
         if not base_url:
             base_url, api_key = await self._providers.local(self._choice.model)
         if self._conversation is None or base_url != self._opened_url:
-            destination = _destination(self._vendor, base_url, api_key, self._choice.variables)
-            client = await self._providers.client(self._vendor.api, destination)
+            client = await self._providers.client(self._vendor.api, self._destination(base_url, api_key))
             self._conversation = client.open(Target(self._vendor, base_url, self._facts.info, access))
             self._opened_url = base_url
         return self._conversation
@@ -307,7 +353,7 @@ def load(api: str) -> None:
             return
         with _without_full_collections():
             Catalog.preload()
-            importlib.import_module(APIS[api])
+            importlib.import_module(_MODULES[api])
             importlib.import_module("zotd.providers.shared.http").tls_context()
             # What an SDK defines stays for good. Looked through again and again, it makes each full collection hold the
             # event loop for 100 to 130 ms. Once only: a freeze also keeps for good what is garbage at that moment.
@@ -338,7 +384,7 @@ def _load_early(api: str) -> None:
 
 
 def _make_client(api: str, destination: Destination) -> VendorClient:
-    client: VendorClient = importlib.import_module(APIS[api]).make_client(destination)
+    client: VendorClient = importlib.import_module(_MODULES[api]).make_client(destination)
     return client
 
 

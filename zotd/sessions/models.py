@@ -8,7 +8,6 @@ configuration: a URL that came with a request could be anybody's.
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from importlib.util import find_spec
 
 from msgspec import structs
 
@@ -170,7 +169,7 @@ class ModelChooser:
         vendor = self._vendor(provider)
         source, _ = next(self._found(vendor, environment), (None, ""))
         stored = bool(self._stored().get(vendor.name))
-        info = KeyInfo(vendor.name, vendor.title, list(vendor.key_env), source, stored)
+        info = KeyInfo(vendor.name, vendor.title, list(vendor.key_env), source, stored, own_login=vendor.own_login)
         offer = self.logins.vendor(vendor.name)
         if offer is None:
             return info
@@ -232,9 +231,10 @@ class ModelChooser:
     def _keyed(self, provider: str) -> Vendor:
         vendor = self._vendor(provider)
         if not vendor.key_env:
+            instead = f"; it uses your login of {vendor.own_login}" if vendor.own_login else ""
             if self.logins.vendor(vendor.name) is not None:
                 raise CommandError(Code.BAD_REQUEST, f"{vendor.title} takes no key; run: zotctl login {vendor.name}")
-            raise CommandError(Code.BAD_REQUEST, f"{vendor.title} needs no key")
+            raise CommandError(Code.BAD_REQUEST, f"{vendor.title} needs no key{instead}")
         return vendor
 
     def _change(self, vendor: Vendor, key: str | None) -> bool:
@@ -307,8 +307,8 @@ class ModelChooser:
 
     def _missing(self, vendor: Vendor, base_url: str | None, environment: Environment) -> str | None:
         """What keeps requests to the vendor from being made, besides a key, as an instruction; None: nothing."""
-        if vendor.requires and find_spec(vendor.requires) is None:
-            return f"install its packages with pip install 'zotd[{vendor.api}]', then run zotctl restart"
+        if missing := vendor.missing_package:
+            return missing
         try:
             filled(base_url or vendor.base_url, self._variables(vendor, environment))
         except PlaceholderError as error:

@@ -205,7 +205,9 @@ class OpenAI:
         return f"tool_call_ids did not have response messages: {sorted(waiting)}" if waiting else None
 
     def _call(self, call: CallPart, number: int, model: str, *, ends: bool) -> Iterator[bytes]:
-        head = {"index": number, "id": f"call_{number}", "type": "function"}
+        head: Json = {"index": number, "id": f"call_{number}", "type": "function"}
+        if call.signature:
+            head["extra_content"] = {"google": {"thought_signature": call.signature}}
         yield _chunk(model, {"tool_calls": [{**head, "function": {"name": call.name, "arguments": ""}}]})
         pieces = call.argument_pieces
         for piece in pieces if ends else pieces[:-1] or pieces:

@@ -29,6 +29,7 @@ DIALECTS: Mapping[str, Dialect] = {
     "/messages": Anthropic(),
     "/chat/completions": OpenAI(),
     "/responses": Responses(),
+    ":streamRawPredict": Anthropic(),
 }
 """By the end of the path, so that any prefix will do."""
 
@@ -71,6 +72,8 @@ class ModelServer:
         """The only one with which the list of models is shown; None: there is no list."""
         self.tried: list[str] = []
         """The keys with which somebody asked for it."""
+        self.pages: dict[str, Json] = {}
+        """Other documents to serve, by path, such as `/api/ps` of Ollama."""
         self.arrived = asyncio.Condition()
         """Notified at each request."""
         self.url = ""
@@ -84,7 +87,7 @@ class ModelServer:
     async def __aenter__(self) -> Self:
         app = web.Application(client_max_size=MAX_REQUEST_BYTES)
         app.router.add_post("/{path:.*}", self._serve)
-        app.router.add_get("/{path:.*}/models", self._models)
+        app.router.add_get("/{path:.*}", self._get)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
@@ -104,6 +107,13 @@ class ModelServer:
         """Wait until `count` requests have come in."""
         async with self.arrived:
             await self.arrived.wait_for(lambda: len(self.requests) >= count)
+
+    async def _get(self, request: web.Request) -> web.StreamResponse:
+        if request.path in self.pages:
+            return web.json_response(self.pages[request.path])
+        if request.path.endswith("/models"):
+            return await self._models(request)
+        return web.json_response({"error": {"message": f"no such endpoint: {request.path}"}}, status=404)
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
         """The list of models, for whoever has the right key."""

@@ -42,12 +42,16 @@ class DeclinedPart(msgspec.Struct, frozen=True, tag="declined"):
 
 
 class CallPart(msgspec.Struct, frozen=True, tag="call"):
-    """A tool call. `raw` replaces the JSON of `args`, for arguments that are broken; it comes in `pieces` deltas."""
+    """A tool call. `raw` replaces the JSON of `args`, for arguments that are broken; it comes in `pieces` deltas.
+
+    `signature`: as Gemini signs calls, on OpenAI's API.
+    """
 
     name: str
     args: Mapping[str, object] = {}
     raw: str | None = None
     pieces: int = 2
+    signature: str = ""
 
     @property
     def argument_pieces(self) -> list[str]:

@@ -125,6 +125,8 @@ class KeyInfo(Frozen, frozen=True, omit_defaults=False):
     """The login by subscription; null: there is none."""
     note: str = ""
     """What the user should know about the command that was just carried out; empty: nothing."""
+    own_login: str = ""
+    """Where credentials are found instead of a key: `AWS` or `Google Cloud`; empty: nowhere."""
 
 
 class KeyList(Frozen, frozen=True):

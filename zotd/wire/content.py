@@ -54,6 +54,8 @@ class ToolCall(Frozen, tag_field="type", tag="tool_call", frozen=True):
     args: dict[str, object]
     item: str = ""
     """As in `Text`."""
+    signature: str = ""
+    """The vendor's, for its next request, like that of `Thinking`; never sent to clients."""
 
 
 class ToolResult(Frozen, tag_field="type", tag="tool_result", frozen=True):
@@ -137,7 +139,7 @@ def visible(content: list[Block]) -> list[Block]:
 def _without_data(block: Block) -> Block:
     if isinstance(block, Image):  # clients can request the data with `get_messages`
         return Image(block.mime_type, block.bytes)
-    if isinstance(block, ToolCall) and block.item:
+    if isinstance(block, ToolCall) and (block.item or block.signature):
         return ToolCall(block.id, block.name, block.args)
     if isinstance(block, ToolResult):
         shown = [Image(b.mime_type, b.bytes) if isinstance(b, Image) else b for b in block.content]

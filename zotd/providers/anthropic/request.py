@@ -22,7 +22,8 @@ EFFORTS = {"minimum": "low", "low": "low", "medium": "medium", "high": "high", "
 """`output_config.effort` of models that decide themselves how much to think."""
 
 _BUDGETED = re.compile(r"claude-(3|(opus|sonnet|haiku)-4-(\d{8}|[0-5]\b))")
-"""Models that take a budget; the later ones refuse it (Opus 4.7 and on) or advise against it."""
+"""Models that take a budget; the later ones refuse it (Opus 4.7 and on) or advise against it. Bedrock puts a prefix before
+the name."""
 
 _WITHOUT_XHIGH = re.compile(r"claude-(opus|sonnet)-4-6\b")
 """Models that know no effort between `high` and `max`."""
@@ -45,8 +46,10 @@ class Fragment:
 class RequestWriter:
     """Writes the requests of one run; each message, the system prompt and the tools are encoded once."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, *, names_model: bool = True) -> None:
+        """`names_model`: False if the URL says which model is meant, so that the body must not."""
         self._model = target.model
+        self._name = b'"model":%b,' % _encode(target.model.id) if names_model else b""
         self._extra = b"".join(_encode(k) + b":" + _encode(v) + b"," for k, v in target.vendor.extra.items())
         self._preamble = Preamble(_preamble)
         self._transcript = EncodedTranscript(_fragment)
@@ -56,7 +59,7 @@ class RequestWriter:
         thinking, budget = self._thinking(request)
         limit = self._model.max_output or OUTPUT_TOKENS
         tokens = request.max_output or min(limit, OUTPUT_TOKENS + budget)
-        head = b'{"model":%b,"max_tokens":%d,"stream":true,' % (_encode(self._model.id), max(tokens, budget + 1))
+        head = b'{%b"max_tokens":%d,"stream":true,' % (self._name, max(tokens, budget + 1))
         messages = _messages(self._transcript.encoded(request.messages))
         return b"".join(
             (head, thinking, self._extra, self._preamble.encoded(request), b'"messages":[', messages, b"]}")
@@ -71,9 +74,9 @@ class RequestWriter:
         """The fields that make it think, and the tokens that they take from its output."""
         if not self._model.reasoning or request.reasoning not in BUDGETS:
             return b"", 0
-        if not _BUDGETED.match(self._model.id):
+        if not _BUDGETED.search(self._model.id):
             effort = EFFORTS[request.reasoning]
-            if effort == "xhigh" and _WITHOUT_XHIGH.match(self._model.id):
+            if effort == "xhigh" and _WITHOUT_XHIGH.search(self._model.id):
                 effort = "high"
             return b'"thinking":{"type":"adaptive"},"output_config":{"effort":"%b"},' % effort.encode(), 0
         if not _may_think(request.messages):

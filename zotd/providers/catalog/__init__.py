@@ -148,7 +148,7 @@ class Catalog:
         row = self._rows.get((self._name(provider), model))
         if row is not None and row.prices is not None:
             cost = _cost(row.prices, tokens)
-        elif vendor is not None and vendor.prices:
+        elif vendor is not None and vendor.prices and not vendor.subscription:
             cost = prices.cost_usd(vendor.prices, model, tokens)
         else:
             cost = 0.0
@@ -192,7 +192,7 @@ class Catalog:
         return ModelInfo(
             model,
             vendor.name,
-            window if row.context_window is None else row.context_window,
+            (window or vendor.window) if row.context_window is None else row.context_window,
             max_output if row.max_output is None else row.max_output,
             reasoning if row.reasoning is None else row.reasoning,
             few_shot if row.few_shot is None else row.few_shot,

@@ -22,10 +22,14 @@ _RULES = tuple(
         (r"gpt-4-turbo|gpt-3", 4096, False),
         (r"gpt-oss", 32_768, True),
         (r"deepseek-(reasoner|r1|v4|flash)|kimi-(k2-thinking|k3)|.*-thinking|magistral|qwq", 32_768, True),
+        (r"gemini-(2-5|[3-9])", 65_536, True),
         (r"grok-(3-mini|4|build)(?!.*non-reasoning)", 32_768, True),
     )
 )
 """The first that matches wins. The ids are matched without a vendor's prefix, with `-` for `.`."""
+
+_VENDOR_PREFIX = re.compile(r"^(?:[a-z]+\.)+")
+"""Of Bedrock: `us.anthropic.claude-…`."""
 
 _OTHER_TRADES = re.compile(
     r"embed|whisper|tts|image|audio|realtime|moderation|transcribe|ocr|guard|voice|voxtral|live|orpheus|search"
@@ -45,7 +49,7 @@ _REASONS_WITHOUT_TOOLS = re.compile(r"gpt-(5\.[2-9]|[6-9])")
 
 def figures(model: str) -> tuple[int, bool]:
     """The most tokens that the model writes, and whether it can be told to reason."""
-    name = model.rsplit("/", 1)[-1].lower().replace(".", "-")
+    name = _VENDOR_PREFIX.sub("", model.rsplit("/", 1)[-1].lower()).replace(".", "-")
     for pattern, max_output, reasoning in _RULES:
         if pattern.match(name):
             return max_output, reasoning

@@ -78,7 +78,8 @@ def configured(
             row = {"name": name, "base_url": section.base_url, "any_model": True, **fields}
             added[name] = msgspec.convert(row, decodable(Vendor))
         elif fields:
-            added[vendor.name] = msgspec.structs.replace(vendor, **fields)
+            headers = {**vendor.extra_headers, **(section.headers or {})}
+            added[vendor.name] = msgspec.structs.replace(vendor, **fields | {"extra_headers": headers})
     names = {*known, *added}
     rows = []
     for entry in models:

@@ -1,6 +1,10 @@
 """The vendors, as data: another one that imitates OpenAI is one more row here, or in the user's `models.json`."""
 
 from zotd.providers.shared import Vendor
+from zotd.wire.version import VERSION
+
+_BEDROCK_CLAUDE = r"^(?:global|regional)\.(anthropic\.claude-.+?)(?:-\d{8})?(?:-v\d+:\d+)?$"
+"""Bedrock's own endpoint has neither the prefix of the price list nor its suffix."""
 
 VENDORS = (
     Vendor(
@@ -49,6 +53,7 @@ VENDORS = (
         key_env=("OPENROUTER_API_KEY",),
         default_model="anthropic/claude-sonnet-5.5",
         prices="openrouter",
+        listed="^(.+/.+)$",
         reasoning_style="object",
     ),
     Vendor(
@@ -87,12 +92,111 @@ VENDORS = (
         default_model="moonshotai/Kimi-K3",
         prices="together",
     ),
-    # Subscriptions: `zotd.logins` has how to log in to them. Their requests cost nothing, so they have no prices.
+    Vendor(
+        name="cerebras",
+        label="Cerebras",
+        base_url="https://api.cerebras.ai/v1",
+        key_env=("CEREBRAS_API_KEY",),
+        default_model="gpt-oss-120b",
+        prices="cerebras",
+        max_tokens_field="max_completion_tokens",
+        reasoning_style="effort",
+    ),
+    Vendor(
+        name="google",
+        label="Google Gemini",
+        base_url="https://generativelanguage.googleapis.com/v1beta/openai",
+        key_env=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        default_model="gemini-3.8-flash",
+        aliases=("gemini",),
+        prices="google",
+        listed="^(gemini-.+)$",
+        reasoning_style="effort",
+        thought_signatures=True,
+    ),
+    Vendor(
+        name="vertex",
+        label="Claude on Vertex AI",
+        api="vertex",
+        base_url="https://aiplatform.googleapis.com/v1/projects/{ANTHROPIC_VERTEX_PROJECT_ID|GOOGLE_CLOUD_PROJECT}"
+        "/locations/{CLOUD_ML_REGION:global}",
+        own_login="Google Cloud",
+        login_env=("CLOUD_ML_REGION",),
+        requires="google.auth",
+        default_model="claude-sonnet-5-5",
+        prices="google",
+        listed="^(claude-.+)$",
+        extra={"anthropic_version": "vertex-2023-10-16"},
+    ),
+    Vendor(
+        name="bedrock",
+        label="Claude on Amazon Bedrock",
+        api="anthropic",
+        base_url="https://bedrock-mantle.{AWS_REGION|AWS_DEFAULT_REGION}.api.aws/anthropic",
+        key_env=("AWS_BEARER_TOKEN_BEDROCK",),
+        key_header="Authorization",
+        key_prefix="Bearer ",
+        default_model="anthropic.claude-sonnet-5-5",
+        prices="aws",
+        listed=_BEDROCK_CLAUDE,
+        any_model=True,
+    ),
+    Vendor(
+        name="bedrock-aws",
+        label="Claude on Amazon Bedrock with AWS credentials",
+        api="bedrock",
+        base_url="https://bedrock-mantle.{AWS_REGION|AWS_DEFAULT_REGION}.api.aws/anthropic",
+        own_login="AWS",
+        login_env=(
+            *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"),
+            *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),
+        ),
+        requires="boto3",
+        default_model="anthropic.claude-sonnet-5-5",
+        prices="aws",
+        listed=_BEDROCK_CLAUDE,
+    ),
+    Vendor(
+        name="bedrock-openai",
+        label="OpenAI models on Amazon Bedrock",
+        api="responses",
+        base_url="https://bedrock-runtime.{AWS_REGION|AWS_DEFAULT_REGION}.amazonaws.com/openai/v1",
+        key_env=("AWS_BEARER_TOKEN_BEDROCK",),
+        default_model="openai.gpt-5.5",
+        prices="aws",
+        listed=r"^(openai\..+)$",
+        window=128_000,
+        any_model=True,
+        max_tokens_field="max_completion_tokens",
+        reasoning_style="effort",
+    ),
+    Vendor(
+        name="azure",
+        label="Azure OpenAI",
+        api="responses",
+        base_url="https://{AZURE_OPENAI_RESOURCE}.openai.azure.com/openai/v1",
+        key_env=("AZURE_OPENAI_API_KEY",),
+        key_header="api-key",
+        default_model="gpt-5.6-sol",  # users give deployments their names; the usual one is that of the model
+        prices="openai",
+        any_model=True,
+        max_tokens_field="max_completion_tokens",
+        reasoning_style="effort",
+    ),
+    # Subscriptions: `zotd.logins` has how to log in to them. Their requests cost nothing.
     Vendor(
         name="copilot",
         label="GitHub Copilot",
         base_url="https://api.githubcopilot.com",
+        key_env=("GITHUB_COPILOT_TOKEN",),
         default_model="gpt-4.1",
+        aliases=("github-copilot",),
+        prices="github-copilot",
+        subscription=True,
+        window=128_000,
+        any_model=True,  # the subscription says which
+        initiator=True,
+        extra_headers={"Editor-Version": f"zot/{VERSION}", "Openai-Intent": "conversation-edits"},
     ),
     Vendor(
         name="kimi-code",
@@ -108,12 +212,21 @@ VENDORS = (
         base_url="https://chatgpt.com/backend-api/codex",
         default_model="gpt-5.6-sol",
     ),
-    Vendor(name="ollama", label="Ollama", base_url="http://127.0.0.1:11434/v1", default_model="qwen3"),
+    Vendor(name="lmstudio", label="LM Studio", base_url="http://127.0.0.1:1234/v1", context_from="lmstudio"),
+    Vendor(name="vllm", label="vLLM", base_url="http://127.0.0.1:8000/v1", context_from="vllm"),
+    Vendor(
+        name="ollama",
+        label="Ollama",
+        base_url="http://127.0.0.1:11434/v1",
+        default_model="qwen3",
+        context_from="ollama",
+    ),
     Vendor(
         name="llamacpp",
         label="llama.cpp",
         base_url="http://127.0.0.1:8080/v1",
         default_model="default",
+        context_from="llamacpp",
         keep_alive=False,
     ),
     Vendor(

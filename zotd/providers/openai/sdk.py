@@ -30,6 +30,7 @@ class OpenAiSdk:
     """OpenAI's SDK for one URL and key, and one API."""
 
     name = "OpenAI's SDK"
+    repeats = True
     errors = SdkErrors(
         status=cast("type[StatusError]", openai.APIStatusError),
         timeout=openai.APITimeoutError,

@@ -18,6 +18,7 @@ import httpx2
 from zotd.core.ports import ModelRequest
 from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
+from zotd.providers.shared import initiator
 from zotd.providers.shared.failures import answered, silent, unreachable
 from zotd.providers.shared.streaming import PartReader, parts
 from zotd.providers.shared.vendors import Target, Vendor
@@ -62,6 +63,8 @@ class Sdk(Protocol):
     errors: SdkErrors
     http: httpx2.AsyncClient
     """Its HTTP client, which it closes."""
+    repeats: bool
+    """Whether later requests may have the URL and the headers of the first; not if those depend on body or time."""
 
     def writer(self, target: Target) -> RequestBody:
         """A writer for the requests of one run."""
@@ -97,14 +100,15 @@ class RequestHead:
     def of(cls, request: httpx2.Request) -> Self:
         """Return the head of a request that an SDK has made."""
         headers = httpx2.Headers(request.headers)
-        del headers["content-length"]
+        for name in ("content-length", *initiator.NAMES):
+            headers.pop(name, None)
         return cls(request.url, headers, {"timeout": request.extensions["timeout"]})
 
-    def request(self, body: bytes, replaced: Mapping[str, str] | None) -> httpx2.Request:
-        """Return another request; `replaced`: headers that may differ from those of the first one."""
-        headers = httpx2.Headers(self.headers)
-        headers.update(replaced)
-        return httpx2.Request("POST", self.url, headers=headers, content=body, extensions=self.extensions)
+    def request(self, body: bytes, further: Mapping[str, str]) -> httpx2.Request:
+        """Return another request; `further`: headers that may differ from those of the first one."""
+        request = httpx2.Request("POST", self.url, headers=self.headers, content=body, extensions=self.extensions)
+        request.headers.update(further)
+        return request
 
 
 class SdkClient:
@@ -135,6 +139,14 @@ class SdkClient:
             raise ModelError(Failure.UNREACHABLE, str(error.__cause__ or error)) from error
         return answer.status_code
 
+    async def look(self, url: str, limit: int) -> bytes:
+        """Return the beginning of what is at a URL, asked for without a key; empty if there is nothing."""
+        try:
+            async with self._sdk.http.stream("GET", url, follow_redirects=False) as answer:
+                return await _beginning(answer, limit) if answer.is_success else b""
+        except httpx2.HTTPError:
+            return b""
+
     async def close(self) -> None:
         """Close its connections; conversations that still stream fail."""
         await self._sdk.close()
@@ -160,26 +172,27 @@ class SdkConversation:
 
     async def _ask(self, request: ModelRequest) -> httpx2.Response:
         """Send the request, and again without what the vendor refuses, as often as that leaves something out."""
+        further = initiator.initiator_headers(request) if self._target.vendor.initiator else {}
         while True:
             try:
-                return await self._post(self._writer.body(request))
+                return await self._post(self._writer.body(request), further)
             except ModelError as error:
                 if not self._writer.adapt(error, request):
                     raise
 
-    async def _post(self, body: bytes) -> httpx2.Response:
+    async def _post(self, body: bytes, further: Mapping[str, str]) -> httpx2.Response:
         head = self._heads.get(self._target.vendor.name)
         if head is not None:
-            return await self._repeat(head, body)
-        answer = await self._first(body)
-        self._heads[self._target.vendor.name] = RequestHead.of(answer.request)
+            access = self._target.access
+            return await self._repeat(head.request(body, {**(access.headers if access else {}), **further}))
+        answer = await self._first(body, further)
+        if self._sdk.repeats:
+            self._heads[self._target.vendor.name] = RequestHead.of(answer.request)
         return answer
 
-    async def _repeat(self, head: RequestHead, body: bytes) -> httpx2.Response:
+    async def _repeat(self, request: httpx2.Request) -> httpx2.Response:
         try:
             # A redirect would carry the key to another host.
-            access = self._target.access
-            request = head.request(body, None if access is None else access.headers)
             answer = await self._sdk.http.send(request, stream=True, follow_redirects=False)
         except httpx2.TimeoutException as error:
             raise silent(self._target, was_sent=not isinstance(error, httpx2.ConnectTimeout)) from error
@@ -190,10 +203,10 @@ class SdkConversation:
             raise answered(self._target, answer.status_code, answer.headers, content)
         return answer
 
-    async def _first(self, body: bytes) -> httpx2.Response:
+    async def _first(self, body: bytes, further: Mapping[str, str]) -> httpx2.Response:
         errors = self._sdk.errors
         try:
-            return await self._sdk.post(body, self._target)
+            return await self._sdk.post(body, self._target.with_headers(further))
         except errors.status as error:
             raise answered(self._target, error.status_code, error.response.headers, error.response.content) from error
         except errors.timeout as error:  # a subclass of `errors.connection`, so it comes first
@@ -204,3 +217,13 @@ class SdkConversation:
             raise unreachable(self._target, error, was_sent=was_sent) from error
         except errors.base as error:
             raise ModelError(Failure.REFUSED, f"{self._sdk.name} refused the request: {error}") from error
+
+
+async def _beginning(answer: httpx2.Response, limit: int) -> bytes:
+    found = bytearray()
+    async with aclosing(answer.aiter_bytes()) as pieces:
+        async for piece in pieces:
+            found += piece
+            if len(found) >= limit:
+                break
+    return bytes(found[:limit])

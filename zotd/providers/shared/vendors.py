@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
@@ -31,7 +32,7 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     label: str = ""
     """The name for users; `name` if empty."""
     api: str = "openai"
-    """`anthropic` (Messages), `openai` (Chat Completions) or `responses` (OpenAI's Responses)."""
+    """`anthropic` (Messages), `openai` (Chat Completions), `responses` (OpenAI's Responses), or a name of `connect.EXTRAS`."""
     base_url: str
     """May have placeholders for environment variables: see `placeholders`."""
     key_env: tuple[str, ...] = ()
@@ -52,6 +53,10 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     """The vendor's id in the data of `genai-prices`; empty: not in it."""
     listed: str = ""
     """A pattern for the ids of its models in that data; its first group is the id that the vendor uses."""
+    window: int = 0
+    """Context window of models of which that data knows none: the least that the vendor has, so that compaction is in time."""
+    subscription: bool = False
+    """Requests are paid by a subscription, so they cost nothing, whatever that data says."""
     any_model: bool = False
     """Serves models under names that users give them, so that the catalog cannot know all of them."""
     max_tokens_field: str = "max_tokens"
@@ -89,13 +94,21 @@ class Vendor(Frozen, frozen=True, kw_only=True):
 
     @property
     def is_free(self) -> bool:
-        """It needs no account, so a model without a known price costs nothing."""
-        return not self.key_env and not self.own_login
+        """Its requests are not paid one by one, so a model without a known price costs nothing."""
+        return self.subscription or not (self.key_env or self.own_login)
 
     @property
     def serves_unknown(self) -> bool:
         """A model that the catalog does not know is likely to be there."""
         return self.any_model or not self.key_env
+
+    @property
+    def missing_package(self) -> str:
+        """How to install what the vendor requires, as an instruction; empty if it is there."""
+        package, _, module = self.requires.partition(".")
+        if not package or (find_spec(package) and (not module or find_spec(self.requires))):
+            return ""
+        return f"install its packages with pip install 'zotd[{self.api}]', then run zotctl restart"
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -170,6 +183,15 @@ class Target:
         """What the next request carries besides the SDK's headers."""
         return self.vendor.headers if self.access is None else {**self.vendor.headers, **self.access.headers}
 
+    def with_headers(self, further: Mapping[str, str]) -> "Target":
+        """The same target for a request with further headers."""
+        if not further:
+            return self
+        headers = {**self.vendor.extra_headers, **further}
+        return Target(
+            msgspec.structs.replace(self.vendor, extra_headers=headers), self.base_url, self.model, self.access
+        )
+
     @property
     def author(self) -> str:
         """Who writes what only this model can read again: vendor and model."""
@@ -198,6 +220,10 @@ class VendorClient(Protocol):
 
     async def status(self, vendor: Vendor) -> int:
         """The HTTP status of a request that costs nothing: the list of models. Raises ModelError: no answer."""
+        ...
+
+    async def look(self, url: str, limit: int) -> bytes:
+        """The beginning of what is at a URL of the same server, without a key; empty if there is nothing."""
         ...
 
     async def close(self) -> None:

@@ -34,10 +34,20 @@ class _Function(msgspec.Struct):
     arguments: str | None = None
 
 
+class _Google(msgspec.Struct):
+    thought_signature: str | None = None
+
+
+class _Extra(msgspec.Struct):
+    google: _Google | None = None
+
+
 class _Call(msgspec.Struct):
     index: int | None = None
     id: str | None = None
     function: _Function | None = None
+    extra_content: _Extra | None = None
+    """Gemini."""
 
 
 class _Piece(msgspec.Struct):
@@ -102,6 +112,7 @@ class _Open(msgspec.Struct):
 
     number: int
     id: str
+    signature: str = ""
 
 
 _decode = msgspec.json.Decoder(_Chunk).decode
@@ -278,6 +289,8 @@ class ReplyReader:
             self._by_index[call.index] = known
         if function.arguments:
             parts.append(CallArgs(known.number, function.arguments))
+        if call.extra_content and call.extra_content.google:
+            known.signature = call.extra_content.google.thought_signature or known.signature
 
     def _known(self, call: _Call) -> _Open | None:
         """The call that a piece goes on with; None when it begins one.
@@ -308,7 +321,7 @@ class ReplyReader:
         reason = "refusal" if self._refused else _REASONS.get(self._reason or "", "")
         reason = reason or ("tool_use" if self._calls else "end_turn")
         whole = self._calls[:-1] if reason == "length" else self._calls
-        parts.extend(CallEnd(call.number) for call in whole)
+        parts.extend(CallEnd(call.number, call.signature) for call in whole)
         parts.append(Stopped(reason))
         self.stopped = True
 

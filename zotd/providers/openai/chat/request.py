@@ -17,6 +17,9 @@ EFFORTS = {"minimum": "low", "low": "low", "medium": "medium", "high": "high", "
 SHORT_ID = 9
 """Length of a call id that `Vendor.short_call_ids` means. The last characters of ours are random."""
 
+UNSIGNED = "skip_thought_signature_validator"
+"""What Gemini accepts as the signature of a call that it has not made itself. It checks the first call of each step."""
+
 _encode = msgspec.json.Encoder().encode
 
 
@@ -78,6 +81,10 @@ class RequestWriter:
     def _assistant(self, message: Message) -> dict[str, object] | None:
         text = "".join(block.text for block in message.content if isinstance(block, Text))
         calls = [self._call(block) for block in message.content if isinstance(block, ToolCall)]
+        if calls and self._vendor.thought_signatures and "extra_content" not in calls[0]:
+            calls[0]["extra_content"] = _signed(
+                UNSIGNED
+            )  # another vendor's call, or one from before signatures were kept
         if not text and not calls:
             return None
         encoded: dict[str, object] = {"role": "assistant", "content": text}  # never null: some servers refuse that
@@ -90,7 +97,10 @@ class RequestWriter:
 
     def _call(self, call: ToolCall) -> dict[str, object]:
         function = {"name": call.name, "arguments": _encode(call.args).decode()}
-        return {"id": self._call_id(call.id), "type": "function", "function": function}
+        encoded: dict[str, object] = {"id": self._call_id(call.id), "type": "function", "function": function}
+        if call.signature and self._vendor.thought_signatures:
+            encoded["extra_content"] = _signed(call.signature)
+        return encoded
 
     def _results(self, message: Message) -> EncodedMessage:
         results = [block for block in message.content if isinstance(block, ToolResult)]
@@ -112,6 +122,10 @@ class RequestWriter:
 def _is_plain(block: Thinking) -> bool:
     """Whether it is thinking in the clear, not that of a vendor who signs or encrypts it."""
     return not (block.signature or block.redacted or block.encrypted)
+
+
+def _signed(signature: str) -> dict[str, object]:
+    return {"google": {"thought_signature": signature}}
 
 
 def _tools(request: ModelRequest) -> bytes:
