@@ -38,8 +38,10 @@ class BedrockSdk(AnthropicSdk):
         try:
             return await super().post(body, target)
         except (BotoCoreError, RuntimeError) as error:  # the SDK raises the latter when boto3 finds nothing
-            sentence = f"there are no valid AWS credentials for {target.vendor.title}: {error}; run aws sso login, or "
-            raise ModelError(Failure.NO_KEY, f"{sentence}set AWS_PROFILE or AWS_ACCESS_KEY_ID") from error
+            sentence = (
+                f"there are no valid AWS credentials for {target.vendor.title}: {error}; {target.vendor.key_ways}"
+            )
+            raise ModelError(Failure.NO_KEY, sentence) from error
 
 
 def make_client(destination: Destination) -> SdkClient:

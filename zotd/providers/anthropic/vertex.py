@@ -73,8 +73,10 @@ class VertexSdk(AnthropicSdk):
         try:
             token = await asyncio.to_thread(self._login.token)
         except GoogleAuthError as error:
-            sentence = f"there are no valid Google credentials for {target.vendor.title}: {error}; run "
-            raise ModelError(Failure.NO_KEY, f"{sentence}gcloud auth application-default login") from error
+            sentence = (
+                f"there are no valid Google credentials for {target.vendor.title}: {error}; {target.vendor.key_ways}"
+            )
+            raise ModelError(Failure.NO_KEY, sentence) from error
         return {**await super().headers(target), "Authorization": f"Bearer {token}"}
 
 

@@ -121,6 +121,7 @@ VENDORS = (
         base_url="https://aiplatform.googleapis.com/v1/projects/{ANTHROPIC_VERTEX_PROJECT_ID|GOOGLE_CLOUD_PROJECT}"
         "/locations/{CLOUD_ML_REGION:global}",
         own_login="Google Cloud",
+        login_ways="run gcloud auth application-default login",
         login_env=("CLOUD_ML_REGION",),
         requires="google.auth",
         default_model="claude-sonnet-5-5",
@@ -147,6 +148,7 @@ VENDORS = (
         api="bedrock",
         base_url="https://bedrock-mantle.{AWS_REGION|AWS_DEFAULT_REGION}.api.aws/anthropic",
         own_login="AWS",
+        login_ways="run aws sso login, or set AWS_PROFILE or AWS_ACCESS_KEY_ID",
         login_env=(
             *("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"),
             *("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"),

@@ -7,11 +7,13 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
 import msgspec
 
 from zotd.core.retry import REPEATED, Failure, ModelError
 from zotd.providers.shared.limits import RETRY_AFTER_S
+from zotd.providers.shared.refusals import filled, refusal_of
 from zotd.providers.shared.vendors import SILENCE_S, Target
 
 MESSAGE_CHARS = 400
@@ -25,20 +27,6 @@ DATE_CHARS = 100
 
 PAGE_BYTES = 4096
 """How much of a web page is searched for its title."""
-
-_TOO_LONG = re.compile(
-    r"prompt is too long|exceed[a-z]* (the )?(context|limit|model token limit)|context[ _](length|window|limit|size)"
-    r"|maximum (context|prompt) length|reduce the length|too large for model|request_too_large",
-    re.IGNORECASE,
-)
-"""Vendors have no common code for it: Anthropic, OpenAI, llama.cpp, Mistral, Moonshot, xAI and Groq, in their words."""
-
-
-_NO_CREDIT = re.compile(
-    r"insufficient_quota|insufficient[ _]balance|billing_hard_limit|credit balance is too low|exceeded your current quota",
-    re.IGNORECASE,
-)
-"""An account without money: OpenAI, DeepSeek and Anthropic, in their words."""
 
 _KINDS: Mapping[str, Failure] = {
     "overloaded": Failure.OVERLOADED,
@@ -62,51 +50,109 @@ class _Words(msgspec.Struct):
     code: object = None
     error: object = None
     detail: object = None
+    status: object = None
+    """Google."""
+    details: object = None
+    """Google."""
+    innererror: object = None
+    """Azure."""
+    aws_message: object = msgspec.field(default=None, name="Message")
+    aws_type: object = msgspec.field(default=None, name="__type")
+
+
+class _Said(NamedTuple):
+    """An error, as far as it is looked at."""
+
+    words: str
+    """Its type and codes."""
+    message: str
+    """On one line; empty if there is none."""
+    wait_s: float | None = None
+    """What Google asks to wait, which sends no header for it."""
 
 
 def answered(target: Target, status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     """The failure that an HTTP answer other than 200 stands for."""
-    words, message = _read(body)
-    text = f"{target.vendor.title} answered {status}" + (f": {message}" if message else "")
+    if body.lstrip()[:1] == b"<" and status < 500:
+        return _page(target, status, body)
+    said = _read(body)
+    text = f"{target.vendor.title} answered {status}" + (f": {said.message}" if said.message else "")
     wait_s = retry_after_s(headers, datetime.now(UTC))
-    if status == 413 or (status in {400, 422, 500} and _TOO_LONG.search(f"{words} {message}")):
+    wait_s = said.wait_s if wait_s is None else wait_s
+    words = f"{headers.get('x-amzn-errortype', '')} {said.words} {said.message}"
+    row = refusal_of(status, words)
+    # Gemini uses the words of an empty account for a rate limit, too, and then says how long to wait.
+    if row is not None and not (status == 429 and said.wait_s is not None):
+        sentence = filled(row, text, _values(target))
+        content = row.refuses_content or status == 413
+        return ModelError(row.failure, sentence, refuses_content=content, refuses_key=status == 401)
+    if status == 413:
         sentence = f"the conversation is too long for {target.model.id}: {text}; compact it"
-        return ModelError(Failure.CONTEXT, sentence, refuses_content=status == 413)
-    if status in {401, 403}:
-        advice = f"check the API key: {target.vendor.key_ways}"
-        if target.access is not None:
-            advice = f"check your account there, or run: zotctl login {target.vendor.name}"
-        return ModelError(Failure.AUTH, f"{text}; {advice}", refuses_key=status == 401)
-    if status == 402 or (status in {400, 429} and _NO_CREDIT.search(f"{words} {message}")):
-        return ModelError(
-            Failure.REFUSED, f"{text}; the account has no credit: add some at {target.vendor.title}, or use another key"
-        )
+        return ModelError(Failure.CONTEXT, sentence, refuses_content=True)
+    return _temporary(status, text, wait_s) or _rejected(target, status, text)
+
+
+def _temporary(status: int, text: str, wait_s: float | None) -> ModelError | None:
     if status == 429:
-        sentence = f"{text}; wait, or use another model"
-        return ModelError(Failure.RATE_LIMIT, sentence, retry_after_s=wait_s, status=status)
-    if status in {503, 529}:
-        sentence = f"{text}; it is overloaded, try again later"
-        return ModelError(Failure.OVERLOADED, sentence, retry_after_s=wait_s, status=status)
-    if status >= 500 or status == 408:
-        return ModelError(Failure.SERVER, f"{text}; try again later", retry_after_s=wait_s, status=status)
-    way_out = "the request has to change; /rewind goes back to before it"
-    if status == 404:
-        way_out = "check the model's name and --base-url"
-    return ModelError(Failure.REFUSED, f"{text}; {way_out}", refuses_content=status in {400, 422})
+        failure, way_out = Failure.RATE_LIMIT, "wait, or use another model"
+    elif status in {503, 529}:
+        failure, way_out = Failure.OVERLOADED, "it is overloaded, try again later"
+    elif status >= 500 or status == 408:
+        failure, way_out = Failure.SERVER, "try again later"
+    else:
+        return None
+    return ModelError(failure, f"{text}; {way_out}", retry_after_s=wait_s, status=status)
+
+
+def _rejected(target: Target, status: int, text: str) -> ModelError:
+    """The failure of a request that no row of `refusals` knows."""
+    vendor = target.vendor
+    match status:
+        case 401 | 403:
+            advice = f"check the API key: {vendor.key_ways}"
+            if target.access is not None:
+                advice = f"check your account there, or {_ways(target)}"
+            return ModelError(Failure.AUTH, f"{text}; {advice}", refuses_key=status == 401)
+        case 402:
+            advice = f"the account has no credit: add some at {vendor.title}, or use another key"
+        case 404:
+            advice = f"check the model's name and --base-url; zotctl models list --provider {vendor.name} lists models"
+        case _:
+            advice = "the request has to change; /rewind goes back to before it"
+    return ModelError(Failure.REFUSED, f"{text}; {advice}", refuses_content=status in {400, 422})
+
+
+def _page(target: Target, status: int, body: bytes) -> ModelError:
+    """The failure of a web page in place of an answer: a proxy, a login page of a network, or another kind of server."""
+    sentence = (
+        f"{target.base_url} answered {status} with a web page: {_title(body)}; something else than {target.vendor.title} "
+        "answers there: check the network, the proxy and --base-url"
+    )
+    return ModelError(Failure.REFUSED, sentence, refuses_key=status == 401)
+
+
+def _ways(target: Target) -> str:
+    """How to give a key, or to log in again, as a part of a sentence."""
+    return target.vendor.key_ways if target.access is None else f"run: zotctl login {target.vendor.name}"
+
+
+def _values(target: Target) -> dict[str, str]:
+    vendor = target.vendor
+    return {"title": vendor.title, "name": vendor.name, "model": target.model.id, "ways": _ways(target)}
 
 
 def reported(target: Target, error: object) -> ModelError:
     """The failure of an error event inside a stream that had begun."""
-    words, message = _read(msgspec.json.encode(error))
-    if _TOO_LONG.search(f"{words} {message}"):
-        return ModelError(Failure.CONTEXT, f"the conversation is too long for {target.model.id}: {message}; compact it")
-    if _NO_CREDIT.search(f"{words} {message}"):
-        return ModelError(Failure.REFUSED, f"{target.vendor.title}: {message or words}; the account has no credit")
-    reason = message or words or "an unspecified error"
-    if failure := next((kind for word, kind in _KINDS.items() if word in words), None):
+    said = _read(msgspec.json.encode(error))
+    reason = said.message or said.words or "an unspecified error"
+    row = refusal_of(None, f"{said.words} {said.message}")
+    if row is not None:
+        sentence = filled(row, f"{target.vendor.title} cut off its reply: {reason}", _values(target))
+        return ModelError(row.failure, sentence, refuses_content=row.refuses_content)
+    if failure := next((kind for word, kind in _KINDS.items() if word in said.words), None):
         way_out = "try again later" if failure in REPEATED else "the request has to change"
         sentence = f"{target.vendor.title} cut off its reply: {reason}; {way_out}"
-        return ModelError(failure, sentence, refuses_content="image" in words)
+        return ModelError(failure, sentence, refuses_content="image" in said.words)
     return cut(target, reason)
 
 
@@ -127,10 +173,14 @@ def too_large(target: Target, limit: str) -> ModelError:
 
 def foreign(target: Target, what: str, body: bytes) -> ModelError:
     """The failure of an answer with status 200 that is no reply; `what` it is instead, of which `body` is a part."""
-    title = re.search(rb"<title[^>]*>([^<]+)", body[:PAGE_BYTES], re.IGNORECASE)
-    said = _short((title[1] if title else body[:PAGE_BYTES]).decode(errors="replace"))
-    sentence = f"{target.base_url} answered with {what} instead of a reply: {said}; check --base-url"
+    sentence = f"{target.base_url} answered with {what} instead of a reply: {_title(body)}; check --base-url"
     return ModelError(Failure.REFUSED, sentence)
+
+
+def _title(body: bytes) -> str:
+    """A page's title, or its beginning."""
+    title = re.search(rb"<title[^>]*>([^<]+)", body[:PAGE_BYTES], re.IGNORECASE)
+    return _short((title[1] if title else body[:PAGE_BYTES]).decode(errors="replace"))
 
 
 def unreachable(target: Target, error: BaseException, *, was_sent: bool) -> ModelError:
@@ -176,17 +226,42 @@ def _number(text: str | None) -> float | None:
     return number if 0 <= number < float("inf") else None
 
 
-def _read(body: bytes) -> tuple[str, str]:
-    """The error's type and code, and its message on one line; empty when the body is none of ours (a proxy's page)."""
+def _read(body: bytes) -> _Said:
+    """The error that a body describes; some vendors send a list of one, or a line of text."""
     try:
-        words = msgspec.json.decode(body, type=_Words)
-        if isinstance(words.error, dict):
-            words = msgspec.convert(words.error, _Words)
+        found = msgspec.json.decode(body)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return "", ""
-    message = next((w for w in (words.message, words.error, words.detail) if isinstance(w, str)), "")
-    kinds = (str(kind)[:KIND_CHARS] for kind in (words.type, words.code) if isinstance(kind, str | int) and kind)
-    return " ".join(kinds), _short(message).rstrip(".")
+        is_text = body.lstrip()[:1] not in {b"<", b"{", b"["} and body.isascii()
+        return _Said("", _short(body.decode()).rstrip(".") if is_text else "")
+    outer = _convert(found[0] if isinstance(found, list) and found else found)
+    words = _convert(outer.error) if isinstance(outer.error, dict) else outer
+    inner = _convert(words.innererror)
+    messages = (words.message, words.error, words.detail, words.aws_message)
+    message = next((text for text in messages if isinstance(text, str)), "")
+    kinds = (words.type, words.code, words.status, words.aws_type, inner.code, *_reasons(words.details))
+    named = (str(kind)[:KIND_CHARS] for kind in kinds if isinstance(kind, str | int) and kind)
+    return _Said(" ".join(named), _short(message).rstrip("."), _google_wait_s(words.details))
+
+
+def _convert(value: object) -> _Words:
+    try:
+        return msgspec.convert(value, _Words)
+    except msgspec.ValidationError:
+        return _Words()
+
+
+def _reasons(details: object) -> list[object]:
+    """The reasons among Google's details, such as `API_KEY_INVALID`."""
+    return [one.get("reason") for one in details if isinstance(one, dict)] if isinstance(details, list) else []
+
+
+def _google_wait_s(details: object) -> float | None:
+    """What `RetryInfo` among Google's details asks to wait: `"34s"`."""
+    for one in details if isinstance(details, list) else ():
+        delay = one.get("retryDelay") if isinstance(one, dict) else None
+        if isinstance(delay, str) and (seconds := _number(delay.removesuffix("s"))) is not None:
+            return min(seconds, RETRY_AFTER_S)
+    return None
 
 
 def _short(text: str) -> str:

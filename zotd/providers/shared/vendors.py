@@ -43,6 +43,8 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     """What stands before the key in `key_header`."""
     own_login: str = ""
     """Where the SDK finds credentials itself, instead of a key; empty: nowhere."""
+    login_ways: str = ""
+    """How to log in there, as a part of a sentence."""
     login_env: tuple[str, ...] = ()
     """Variables of the client's environment that the SDK's own login gets."""
     requires: str = ""
@@ -117,7 +119,9 @@ class Vendor(Frozen, frozen=True, kw_only=True):
 
     @property
     def key_ways(self) -> str:
-        """How to give a key, as a part of a sentence."""
+        """How to give a key, or to log in, as a part of a sentence."""
+        if self.own_login:
+            return self.login_ways
         variable = f"set {self.key_env[0]}, " if self.key_env else ""
         return f"{variable}pass --api-key or run: zotctl login {self.name}"
 
