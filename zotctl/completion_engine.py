@@ -173,6 +173,12 @@ def _models() -> Found:
         yield text(one, "id"), text(one, "provider")
 
 
+def _full_models() -> Found:
+    for one in _asked("get_models", "models", all=True, current=True):
+        if one.get("ready") is not False:
+            yield f"{text(one, 'provider')}/{text(one, 'id')}", ""
+
+
 def _approvals() -> Found:
     for one in _asked("approval.list", "approvals"):
         yield text(one, "approval"), " ".join(asking.shown(one).split())[:ABOUT_CHARS]
@@ -230,6 +236,7 @@ _KINDS = {
     "PATH|URL[@REF]": _files,
     "PROVIDER": _providers,
     "ID": _sessions,
+    "MODEL": _full_models,
     "ID|NAME": _sessions,
     "SESSION": _sessions,
     "model": _models,

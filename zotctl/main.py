@@ -22,6 +22,7 @@ from zotctl import (
     import_sessions,
     log,
     metrics,
+    models,
     output,
     parser_tree,
     prune,
@@ -63,6 +64,7 @@ examples:
   zotctl ext install https://git.example.org/ann/weather
   zotctl trust grant .
   zotctl login anthropic
+  zotctl models check
   zotctl backup ~/zot-backup.db
   zotctl prune --older-than 90d --dry-run
   zotctl doctor
@@ -75,7 +77,7 @@ Commands that read or change sessions start the daemon if none runs. Commands ab
 
 NOUNS = (
     *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
-    *(session_actions, search, tree, fork, export, import_sessions, usage, ext, trust, auth, token, config),
+    *(session_actions, search, tree, fork, export, import_sessions, usage, ext, trust, auth, models, token, config),
     *(channel, backup, prune, completion),
 )
 """Modules with `add(commands)`, in the order of the help."""

@@ -174,6 +174,7 @@ async def test_the_list_says_which_place_counts(house):
         "login": None,
         "note": "",
         "own_login": "",
+        "settings": [],
     }
 
 

@@ -20,7 +20,7 @@ ROLES = {
         hello ping
         session.list session.get session.history session.search session.tree attach detach presence presence.update
         subscribe
-        get_state get_messages get_models complete prompt.history workspace.info queue.list approval.list channel.list ext.list ext.logs ext.doctor
+        get_state get_messages get_models model.show complete prompt.history workspace.info queue.list approval.list channel.list ext.list ext.logs ext.doctor
         daemon.status daemon.metrics usage.report auth.list
     """,
     Role.SUBMIT: """
@@ -32,7 +32,7 @@ ROLES = {
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown
-        channel.pair channel.unpair auth.check auth.login auth.logout auth.begin auth.wait auth.cancel
+        channel.pair channel.unpair auth.check auth.login auth.logout auth.begin auth.wait auth.cancel model.check
     """,
 }
 """The specification's table of commands and roles (`docs/protocol.md`); `hello` and `ping` are open to all."""

@@ -32,6 +32,7 @@ HEAVY = frozenset(
         "complete",
         "get_messages",
         "get_models",
+        "model.show",
         "prompt.history",
         "session.export",
         "session.history",

@@ -72,6 +72,8 @@ class Manager:
         """Slash commands."""
         self.skills = planner.skills
         """Those that a session's model may use."""
+        self.check_settings = planner.check
+        """Raises CommandError when a run could not start: no key, or no budget left."""
         self.rules = planner.rules
         """The permission rules of all sessions."""
         self.journal = journal

@@ -5,9 +5,10 @@ A key is looked for in this order: `--api-key`, the client's environment, a logi
 configuration: a URL that came with a request could be anybody's.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -52,6 +53,15 @@ class Keys:
     """Returns what asks the configured program for a vendor's key; None: no program is configured."""
     inherited: Mapping[str, str]
     """Keys, and other variables that requests depend on, from the daemon's own environment."""
+
+
+class Place(NamedTuple):
+    """Where requests go."""
+
+    base_url: str
+    """With its placeholders, if something is missing."""
+    missing: str | None
+    """What is missing besides a key, as an instruction; None: nothing."""
 
 
 class ModelChooser:
@@ -169,11 +179,29 @@ class ModelChooser:
         vendor = self._vendor(provider)
         source, _ = next(self._found(vendor, environment), (None, ""))
         stored = bool(self._stored().get(vendor.name))
-        info = KeyInfo(vendor.name, vendor.title, list(vendor.key_env), source, stored, own_login=vendor.own_login)
+        info = KeyInfo(
+            vendor.name,
+            vendor.title,
+            list(vendor.key_env),
+            source,
+            stored,
+            own_login=vendor.own_login,
+            settings=list(self._needed_variables(vendor)),
+        )
         offer = self.logins.vendor(vendor.name)
         if offer is None:
             return info
         return structs.replace(info, methods=list(offer.methods), plan=offer.plan, login=self._login_info(vendor))
+
+    def place(self, provider: str, environment: Environment) -> "Place":
+        """Where the vendor's requests go; raises CommandError when there is no such vendor."""
+        vendor = self._vendor(provider)
+        url = self._configured_url(vendor.name)
+        missing = self._missing(vendor, url, environment)
+        address = url or vendor.base_url
+        if missing is None:
+            address = filled(address, self._variables(vendor, environment))
+        return Place(address, missing)
 
     async def check_key(self, provider: str, key: str) -> KeyCheck:
         """Ask the vendor about a key; a CommandError comes out when it is none, or no such vendor wants one."""
@@ -328,8 +356,10 @@ class ModelChooser:
     def _variables(self, vendor: Vendor, environment: Environment) -> Mapping[str, str]:
         """The variables that the vendor's requests depend on; those of the client precede the daemon's."""
         both = {**self._keys.inherited, **environment.variables}
-        wanted = {*vendor.variables, *names(self._configured_url(vendor.name) or "")}
-        return {name: both[name] for name in wanted if both.get(name)}
+        return {name: both[name] for name in self._needed_variables(vendor) if both.get(name)}
+
+    def _needed_variables(self, vendor: Vendor) -> Iterable[str]:
+        return dict.fromkeys((*vendor.variables, *names(self._configured_url(vendor.name) or "")))
 
     def _configured_url(self, provider: str) -> str | None:
         section = self._config.value.providers.get(provider)

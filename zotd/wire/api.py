@@ -249,6 +249,61 @@ class Models(Frozen, frozen=True):
     models: list[ModelInfo]
 
 
+class ModelQuery(Frozen, frozen=True, kw_only=True):
+    """A model to look at; without `model`, the one that a new session would use."""
+
+    provider: str | None = None
+    model: str = ""
+    env: dict[str, str] | None = None
+    """Variables of the client that vendors use: `KeyInfo.variables` and `KeyInfo.settings`. They precede the daemon's."""
+
+
+class CheckModel(ModelQuery, frozen=True, kw_only=True):
+    """One question to a model."""
+
+    probe: str
+    """`stream`, `tools`, `images`, `reasoning` or `caching`."""
+
+
+class ModelProbe(Frozen, frozen=True, omit_defaults=False):
+    """What a small request has shown."""
+
+    probe: str
+    outcome: str
+    """`yes`; `no`; `unclear`: accepted, without the expected result; `off`: the catalog says that it cannot, so nothing was
+    sent."""
+    sentence: str
+    took_s: float
+    tokens: Tokens
+
+
+class TokenPrices(Frozen, frozen=True, omit_defaults=False):
+    """USD for a million tokens, for small requests."""
+
+    input: float
+    output: float
+    cache_read: float
+    cache_write: float
+
+
+class ModelDetails(Frozen, frozen=True, omit_defaults=False):
+    """What the daemon knows of a model."""
+
+    info: ModelInfo
+    title: str
+    """The vendor's name for display."""
+    dialect: str
+    """The API that requests use: `anthropic`, `openai` (Chat Completions), `responses`, `bedrock` or `vertex`."""
+    base_url: str
+    prices: TokenPrices | None
+    """Null: unknown."""
+    key: auth.KeyInfo
+    missing: str
+    """What is missing besides a key, as an instruction; empty: nothing."""
+    known: bool
+    """Whether the catalog has the model. If not, limits are guessed from its name."""
+
+
 class RunCommand(Mutation, frozen=True, kw_only=True):
     """A slash command; `name` with or without the slash."""
 
@@ -870,6 +925,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("get_state", OfSession, State, "returns settings and usage of a session"),
         ("get_messages", GetMessages, Messages, "returns the transcript as the model sees it"),
         ("get_models", GetModels, Models, "lists available models"),
+        ("model.show", ModelQuery, ModelDetails, "describes a model: limits, prices, address, key"),
         ("complete", Complete, Completions, "completes a file, command or model name"),
         ("prompt.history", PromptHistory, reports.PromptPage, "lists earlier prompts of all sessions, newest first"),
         ("workspace.info", OfSession, WorkspaceInfo, "returns the working directory of a session and its git branch"),
@@ -926,6 +982,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("channel.pair", ChannelPair, PairedSender, "allows the sender that was given a code to write"),
         ("channel.unpair", ChannelUnpair, None, "no longer allows a sender to write"),
         ("auth.check", auth.CheckKey, auth.KeyCheck, "checks an API key with the vendor"),
+        ("model.check", CheckModel, ModelProbe, "sends a small request that shows what works with a model"),
         ("auth.login", auth.Login, auth.KeyInfo, "stores a vendor's API key"),
         ("auth.logout", auth.Logout, auth.KeyInfo, "deletes a vendor's stored API key and login"),
         ("auth.begin", auth.LoginBegin, auth.LoginBegun, "begins a login by subscription"),

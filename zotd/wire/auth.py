@@ -127,6 +127,8 @@ class KeyInfo(Frozen, frozen=True, omit_defaults=False):
     """What the user should know about the command that was just carried out; empty: nothing."""
     own_login: str = ""
     """Where credentials are found instead of a key: `AWS` or `Google Cloud`; empty: nowhere."""
+    settings: list[str] = []
+    """Other environment variables that its requests depend on, such as a region."""
 
 
 class KeyList(Frozen, frozen=True):

@@ -50,6 +50,7 @@ FIELDS = {
     "channel": "c",
     "code": "1",
     "sender": "s",
+    "probe": "stream",
 }
 """A value for each required field of a command."""
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from zotd.core.retry import Failure
 
 
-class Refusal(NamedTuple):
+class RefusalRow(NamedTuple):
     """One reason to refuse a request."""
 
     statuses: frozenset[int]
@@ -27,10 +27,10 @@ class Refusal(NamedTuple):
 
 def _refusal(
     statuses: str, words: str, failure: Failure, advice: str, *, refuses_content: bool = False, beginning: str = ""
-) -> Refusal:
+) -> RefusalRow:
     numbers = frozenset(int(status) for status in statuses.split())
     pattern = re.compile(words, re.IGNORECASE)
-    return Refusal(numbers, pattern, failure, advice, refuses_content=refuses_content, beginning=beginning)
+    return RefusalRow(numbers, pattern, failure, advice, refuses_content=refuses_content, beginning=beginning)
 
 
 REFUSALS = (
@@ -108,13 +108,13 @@ REFUSALS = (
 )
 
 
-def refusal_of(status: int | None, words: str) -> Refusal | None:
+def refusal_of(status: int | None, words: str) -> RefusalRow | None:
     """Return the row for an answer with this status, or for an error event if it is None."""
     return next(
         (row for row in REFUSALS if (status is None or status in row.statuses) and row.words.search(words)), None
     )
 
 
-def filled(row: Refusal, text: str, values: Mapping[str, str]) -> str:
+def filled(row: RefusalRow, text: str, values: Mapping[str, str]) -> str:
     """Return the sentence about an error that says `text`."""
     return f"{row.beginning.format(**values)}{text}; {row.advice.format(**values)}"
