@@ -10,7 +10,8 @@ from zotd.core.ports import ModelRequest, ToolSpec
 from zotd.core.reply import Assembler
 from zotd.core.retry import ModelError
 from zotd.providers.catalog import Catalog
-from zotd.providers.connect import ModelChoice, Providers
+from zotd.providers.choice import ModelChoice
+from zotd.providers.connect import Providers
 from zotd.wire.content import Message, Text
 
 READ = ToolSpec("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})

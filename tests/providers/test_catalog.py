@@ -266,8 +266,8 @@ def test_the_local_model_may_be_named_by_the_environment(monkeypatch):
 
 def test_nothing_heavy_is_loaded_before_it_is_needed():
     program = (
-        "import sys, zotd.providers.connect as c, zotd.providers.catalog as k\n"
-        "c.Providers(k.Catalog.load(None), {}).connect(c.ModelChoice('anthropic', 'm', 'key'))\n"
+        "import sys, zotd.providers.connect as c, zotd.providers.choice as o, zotd.providers.catalog as k\n"
+        "c.Providers(k.Catalog.load(None), {}).connect(o.ModelChoice('anthropic', 'm', 'key'))\n"
         "print(*{'anthropic', 'openai', 'httpx2', 'genai_prices', 'xllamacpp', 'boto3', 'google'} & set(sys.modules))"
     )
     loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True).stdout

@@ -15,7 +15,7 @@ from tests.providers.conftest import DIALECTS, asking, chosen, parts_of, user
 from zotd.core.reply import Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.providers import connect
-from zotd.providers.connect import ModelChoice
+from zotd.providers.choice import ModelChoice
 from zotd.providers.shared import Destination, http
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer

@@ -8,7 +8,8 @@ import pytest
 from tests.providers.conftest import asking, assembled, user
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.catalog import SMOL
-from zotd.providers.connect import ModelChoice, Providers
+from zotd.providers.choice import ModelChoice
+from zotd.providers.connect import Providers
 from zotd.providers.few_shot import shortened
 from zotd.providers.local import LocalModels
 from zotd.tools.read import TOOL

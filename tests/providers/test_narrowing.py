@@ -7,7 +7,8 @@ import pytest
 from tests.providers.conftest import asking, parts_of, user
 from zotd.config import Config, ModelEntry
 from zotd.providers.catalog import Catalog
-from zotd.providers.connect import ModelChoice, Providers
+from zotd.providers.choice import ModelChoice
+from zotd.providers.connect import Providers
 from zotd.providers.narrowing import NO_IMAGES
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer

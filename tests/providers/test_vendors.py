@@ -17,7 +17,8 @@ from zotd.core.retry import Failure, ModelError
 from zotd.providers.anthropic import vertex
 from zotd.providers.catalog import Catalog
 from zotd.providers.catalog.vendors import VENDORS
-from zotd.providers.connect import ModelChoice, Providers
+from zotd.providers.choice import ModelChoice
+from zotd.providers.connect import Providers
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import CallPart, Refusal, calls

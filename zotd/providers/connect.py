@@ -6,11 +6,9 @@ import importlib
 import logging
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from threading import Lock, Thread
 from typing import NamedTuple
-from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
@@ -19,13 +17,13 @@ from zotd.core.ports import ModelRequest
 from zotd.core.reply import Part, ServerAdvice
 from zotd.core.retry import Failure, ModelError
 from zotd.providers import served
-from zotd.providers.catalog import LOCAL, SMOL, Catalog
+from zotd.providers.catalog import SMOL, Catalog
 from zotd.providers.catalog.wishes import unmet
+from zotd.providers.choice import NO_KEY, OPENAIS, ModelChoice, destination, key_of, url_of
 from zotd.providers.few_shot import shortened
 from zotd.providers.local import LocalModels
 from zotd.providers.narrowing import Narrowing
-from zotd.providers.shared import Access, Destination, KeyHeader, Target, Vendor, VendorClient, VendorConversation
-from zotd.providers.shared.placeholders import PlaceholderError, filled
+from zotd.providers.shared import Access, Destination, Target, Vendor, VendorClient, VendorConversation
 from zotd.wire.api import ModelInfo
 from zotd.wire.content import Tokens
 
@@ -38,9 +36,6 @@ APIS: Mapping[str, str] = {
 }
 """The modules that speak a model API, by the name that `Vendor.api` gives it; imported at first use."""
 
-OPENAIS: Mapping[str, str] = {"chat": "openai", "responses": "responses"}
-"""The two APIs of OpenAI and its imitators, by the name that a user chooses one with."""
-
 EXTRAS: Mapping[str, str] = {
     "bedrock": "zotd.providers.anthropic.bedrock",
     "vertex": "zotd.providers.anthropic.vertex",
@@ -48,9 +43,6 @@ EXTRAS: Mapping[str, str] = {
 """Like `APIS`, for those whose packages are installed by an extra of that name; nothing loads them in advance."""
 
 _MODULES = {**APIS, **EXTRAS}
-
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-"""Hosts that no proxy can reach for us, whatever the environment says."""
 
 CHECK_S = 8.0
 """How long a vendor may take to answer about a key; a user waits at a terminal."""
@@ -64,26 +56,6 @@ gets what it has asked for. A prompt does not wait for the delay."""
 
 NEVER = 1_000_000
 """Collections of the middle generation before a full one; an import takes some hundred."""
-
-NO_KEY = "none"
-"""Sent where no key is needed: the SDKs insist on one."""
-
-
-@dataclass(frozen=True, slots=True)
-class ModelChoice:
-    """What a session runs on."""
-
-    provider: str
-    model: str
-    api_key: str | None = field(default=None, repr=False)
-    base_url: str | None = None
-    """Instead of the vendor's own; such a server is asked without a key when none is given."""
-    api: str | None = None
-    """`chat` or `responses`, where the vendor speaks either; None: Responses for models of OpenAI at its own URL."""
-    access: Access | None = field(default=None, repr=False)
-    """A login, instead of a key."""
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
-    """Environment variables that the vendor's requests depend on: `Vendor.variables`."""
 
 
 class Providers:
@@ -117,7 +89,7 @@ class Providers:
         if not choice.model:
             raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
         vendor = self._speaking(vendor, choice)
-        key, url = _key(vendor, choice), _url(vendor, choice)
+        key, url = key_of(vendor, choice), url_of(vendor, choice)
         checked = ModelChoice(vendor.name, choice.model, key, url, access=choice.access, variables=choice.variables)
         return ModelConnection(self, self._catalog, vendor, checked)
 
@@ -183,10 +155,10 @@ class Providers:
         vendor = self._catalog.by_name.get(choice.provider)
         if vendor is None or vendor.api not in _MODULES:
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider} whose keys can be checked")
-        url, key = _url(vendor, choice) or "", _key(vendor, choice)
+        url, key = url_of(vendor, choice) or "", key_of(vendor, choice)
         # Not one of the shared: a key that was refused is not kept.
         await asyncio.to_thread(load, vendor.api)
-        client = _make_client(vendor.api, _destination(vendor, url, key, choice.variables))
+        client = _make_client(vendor.api, destination(vendor, url, key, choice.variables))
         try:
             async with asyncio.timeout(CHECK_S):
                 return await client.status(vendor)
@@ -317,7 +289,7 @@ class ModelConnection:
         return await self._providers.look_at_window(self._vendor, url, self._choice.model, client)
 
     def _destination(self, base_url: str, api_key: str) -> Destination:
-        return _destination(self._vendor, base_url, api_key, self._choice.variables)
+        return destination(self._vendor, base_url, api_key, self._choice.variables)
 
     @cached_property
     def _narrowing(self) -> Narrowing:
@@ -386,43 +358,3 @@ def _load_early(api: str) -> None:
 def _make_client(api: str, destination: Destination) -> VendorClient:
     client: VendorClient = importlib.import_module(_MODULES[api]).make_client(destination)
     return client
-
-
-def _destination(vendor: Vendor, base_url: str, api_key: str, variables: Mapping[str, str]) -> Destination:
-    login = tuple((name, variables[name]) for name in vendor.login_env if name in variables)
-    use_proxy = urlsplit(base_url).hostname not in LOOPBACK
-    return Destination(base_url, api_key, use_proxy, KeyHeader(vendor.key_header, vendor.key_prefix), login)
-
-
-def _url(vendor: Vendor, choice: ModelChoice) -> str | None:
-    """Where the vendor is asked; None: the local server says it."""
-    if choice.base_url is None and vendor.name == LOCAL:
-        return None
-    try:
-        url = choice.base_url or filled(vendor.base_url, choice.variables)
-    except PlaceholderError as error:
-        sentence = f"{vendor.title} has no address: {error}, or set providers.{vendor.name}.base_url in config.toml"
-        raise ModelError(Failure.REFUSED, sentence) from error
-    try:
-        parts = urlsplit(url)
-        good = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
-    except ValueError:
-        good = False
-    if not good:
-        raise ModelError(
-            Failure.REFUSED, f"{url} is not a base URL for {vendor.title}; it must begin with https:// or http://"
-        )
-    if choice.base_url is not None and vendor.api in OPENAIS.values() and not urlsplit(url).path.strip("/"):
-        return f"{url.rstrip('/')}/v1"  # servers serve these APIs below /v1, and people leave that out
-    return url
-
-
-def _key(vendor: Vendor, choice: ModelChoice) -> str:
-    key = (choice.api_key or "").strip()
-    if not key and vendor.key_env and choice.base_url is None and choice.access is None:
-        raise ModelError(Failure.NO_KEY, f"there is no API key for {vendor.title}; {vendor.key_ways}")
-    if not key.isascii() or not key.isprintable():
-        raise ModelError(
-            Failure.AUTH, f"the API key for {vendor.title} has characters that no key can have; copy it again"
-        )
-    return key or NO_KEY

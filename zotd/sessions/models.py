@@ -5,29 +5,27 @@ A key is looked for in this order: `--api-key`, the client's environment, a logi
 configuration: a URL that came with a request could be anybody's.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from http import HTTPStatus
-from typing import NamedTuple
 
 from msgspec import structs
 
 from zotd.config.current import CurrentConfig
-from zotd.core.budget import FREE, Rates
-from zotd.core.ports import Model, ModelRequest, StorageError
+from zotd.core.ports import Model, StorageError
 from zotd.core.records import Settings
-from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
 from zotd.logins.desk import Logins
 from zotd.logins.vendors import LoginVendor
 from zotd.providers.catalog import Catalog
-from zotd.providers.connect import ModelChoice, Providers
-from zotd.providers.shared.placeholders import PlaceholderError, filled, names
+from zotd.providers.choice import ModelChoice
+from zotd.providers.connect import Providers
 from zotd.providers.shared.vendors import Access, Vendor
+from zotd.sessions.unavailable import Unavailable
+from zotd.sessions.vendor_places import VendorPlaces
 from zotd.store.logins import VendorLogin
 from zotd.wire.api import ModelInfo
 from zotd.wire.auth import KeyCheck, KeyInfo, LoginInfo
-from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
 
@@ -55,15 +53,6 @@ class Keys:
     """Keys, and other variables that requests depend on, from the daemon's own environment."""
 
 
-class Place(NamedTuple):
-    """Where requests go."""
-
-    base_url: str
-    """With its placeholders, if something is missing."""
-    missing: str | None
-    """What is missing besides a key, as an instruction; None: nothing."""
-
-
 class ModelChooser:
     """Chooses and opens models."""
 
@@ -76,6 +65,8 @@ class ModelChooser:
         self._keys = keys
         self.logins = logins
         self._config = config
+        self.places = VendorPlaces(config, keys.inherited)
+        """Where requests go."""
         self._used: Sequence[tuple[str, str]] = ()
         """Vendors and models of the sessions that were created or switched last, the latest first."""
 
@@ -148,8 +139,8 @@ class ModelChooser:
         try:
             access = self._access(settings, environment)
             key = None if access is not None else await self._key(settings, environment)
-            base_url = settings.base_url or self._filled_url(settings.provider, environment)
-            variables = self._variables(self._vendor(settings.provider), environment)
+            base_url = settings.base_url or self.places.filled_url(settings.provider, environment)
+            variables = self.places.variables(self._vendor(settings.provider), environment)
             choice = replace(self._choice(settings, key, access), base_url=base_url, variables=variables)
             return self._providers.connect(choice)
         except ModelError as error:
@@ -163,8 +154,8 @@ class ModelChooser:
 
     def _choice(self, settings: Settings, key: str | None = None, access: Access | None = None) -> ModelChoice:
         base_url, api = (
-            settings.base_url or self._configured_url(settings.provider),
-            self._configured_api(settings.provider),
+            settings.base_url or self.places.configured_url(settings.provider),
+            self.places.configured_api(settings.provider),
         )
         return ModelChoice(settings.provider, settings.model, key, base_url, api=api, access=access)
 
@@ -186,29 +177,22 @@ class ModelChooser:
             source,
             stored,
             own_login=vendor.own_login,
-            settings=list(self._needed_variables(vendor)),
+            settings=list(self.places.needed_variables(vendor)),
         )
         offer = self.logins.vendor(vendor.name)
         if offer is None:
             return info
         return structs.replace(info, methods=list(offer.methods), plan=offer.plan, login=self._login_info(vendor))
 
-    def place(self, provider: str, environment: Environment) -> "Place":
-        """Where the vendor's requests go; raises CommandError when there is no such vendor."""
-        vendor = self._vendor(provider)
-        url = self._configured_url(vendor.name)
-        missing = self._missing(vendor, url, environment)
-        address = url or vendor.base_url
-        if missing is None:
-            address = filled(address, self._variables(vendor, environment))
-        return Place(address, missing)
-
     async def check_key(self, provider: str, key: str) -> KeyCheck:
         """Ask the vendor about a key; a CommandError comes out when it is none, or no such vendor wants one."""
         vendor, key = self._typed(provider, key)
         try:
             environment = Environment({})
-            url, variables = self._filled_url(vendor.name, environment), self._variables(vendor, environment)
+            url, variables = (
+                self.places.filled_url(vendor.name, environment),
+                self.places.variables(vendor, environment),
+            )
             status = await self._providers.key_status(ModelChoice(vendor.name, "", key, url, variables=variables))
         except ModelError as error:
             return KeyCheck(vendor.title, "unreachable", f"{vendor.title} cannot be reached: {error}")
@@ -326,52 +310,16 @@ class ModelChooser:
     def _is_ready(self, vendor: Vendor, environment: Environment) -> bool:
         if self._needs_key(vendor) and not self._has_key(vendor, environment):
             return False
-        return self._missing(vendor, self._configured_url(vendor.name), environment) is None
+        return self.places.missing(vendor, self.places.configured_url(vendor.name), environment) is None
 
     def _check_requirements(self, vendor: Vendor, settings: Settings, environment: Environment) -> None:
-        missing = self._missing(vendor, settings.base_url or self._configured_url(vendor.name), environment)
+        missing = self.places.missing(vendor, settings.base_url or self.places.configured_url(vendor.name), environment)
         if missing is not None:
             raise CommandError(Code.BLOCKED, f"{vendor.title} cannot be used yet: {missing}")
 
-    def _missing(self, vendor: Vendor, base_url: str | None, environment: Environment) -> str | None:
-        """What keeps requests to the vendor from being made, besides a key, as an instruction; None: nothing."""
-        if missing := vendor.missing_package:
-            return missing
-        try:
-            filled(base_url or vendor.base_url, self._variables(vendor, environment))
-        except PlaceholderError as error:
-            return f"{error}, or set providers.{vendor.name}.base_url in config.toml"
-        return None
-
-    def _filled_url(self, provider: str, environment: Environment) -> str | None:
-        """The configured base URL; raises ModelError if a variable of it has no value."""
-        url = self._configured_url(provider)
-        if url is None:
-            return None
-        try:
-            return filled(url, {**self._keys.inherited, **environment.variables})
-        except PlaceholderError as error:
-            raise ModelError(Failure.REFUSED, f"providers.{provider}.base_url has no value: {error}") from error
-
-    def _variables(self, vendor: Vendor, environment: Environment) -> Mapping[str, str]:
-        """The variables that the vendor's requests depend on; those of the client precede the daemon's."""
-        both = {**self._keys.inherited, **environment.variables}
-        return {name: both[name] for name in self._needed_variables(vendor) if both.get(name)}
-
-    def _needed_variables(self, vendor: Vendor) -> Iterable[str]:
-        return dict.fromkeys((*vendor.variables, *names(self._configured_url(vendor.name) or "")))
-
-    def _configured_url(self, provider: str) -> str | None:
-        section = self._config.value.providers.get(provider)
-        return section.base_url or None if section is not None else None
-
-    def _configured_api(self, provider: str) -> str | None:
-        section = self._config.value.providers.get(provider)
-        return section.api if section is not None else None
-
     def _foreign(self, settings: Settings) -> bool:
         """The request goes to a URL that only its client vouches for."""
-        return settings.base_url is not None and settings.base_url != self._configured_url(settings.provider)
+        return settings.base_url is not None and settings.base_url != self.places.configured_url(settings.provider)
 
     def _has_key(self, vendor: Vendor, environment: Environment) -> bool:
         return any(True for _ in self._found(vendor, environment))
@@ -434,33 +382,6 @@ class ModelChooser:
             if key:
                 return key
         return None
-
-
-class Unavailable:
-    """A model that could not be opened; its first request says why."""
-
-    context_window = 0
-
-    def __init__(self, error: ModelError) -> None:
-        self._error = error
-
-    def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
-        """Raise the ModelError that kept the model from being opened."""
-        del request
-        raise self._error
-
-    def price(self, tokens: Tokens) -> Tokens:
-        """Nothing was bought."""
-        return tokens
-
-    @property
-    def rates(self) -> Rates | None:
-        """Nothing can be bought."""
-        return FREE
-
-
-NOT_OPENED = Unavailable(ModelError(Failure.INTERNAL, "the model was not opened"))
-"""Stands in a `RunContext` until its run begins."""
 
 
 def _first(variables: Mapping[str, str], names: Sequence[str]) -> str | None:

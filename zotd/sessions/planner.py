@@ -31,8 +31,9 @@ from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
 from zotd.runs.context import RunContext
 from zotd.sessions.extension_pool import ExtensionPool
-from zotd.sessions.models import NOT_OPENED, ModelChooser
+from zotd.sessions.models import ModelChooser
 from zotd.sessions.session import Session
+from zotd.sessions.unavailable import NOT_OPENED
 from zotd.tools.skill import Skill, find_skills
 from zotd.wire.base import ENCODER
 from zotd.wire.content import Tokens

@@ -11,7 +11,8 @@ from zotd.core.reply import Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.catalog import Catalog
 from zotd.providers.catalog.overlay import Overlay
-from zotd.providers.connect import ModelChoice, Providers
+from zotd.providers.choice import ModelChoice
+from zotd.providers.connect import Providers
 from zotd.providers.openai.responses.efforts import effort
 from zotd.providers.shared import Vendor
 from zotd.testing import script

@@ -52,7 +52,7 @@ def _environment(call: Invocation, env: Mapping[str, str] | None) -> Environment
 def _details(models: ModelChooser, provider: str, model: str, environment: Environment) -> api.ModelDetails:
     catalog = models.catalog
     vendor = catalog.by_name[provider]
-    place = models.place(provider, environment)
+    place = models.places.place(vendor, environment)
     key = models.key_info(provider, environment)
     listed = next((info for info in catalog.models(provider) if info.id == model), None)
     info = listed or catalog.assumed(provider, model)
