@@ -94,8 +94,7 @@ def assemble(
     grounds = _grounds(home, env, config, catalog, spawn=spawn, addressed=addressed)
     env = unsupervised(env)
     providers = Providers(catalog, env)
-    logins = _logins(home, current, catalog, spawn=spawn)
-    models = _models(home, env, current, catalog=catalog, providers=providers, logins=logins)
+    models = _models(home, env, current, catalog=catalog, providers=providers, spawn=spawn)
     extension_pool = ExtensionPool(grounds, spawn=spawn)
     notifier = Notifier(
         lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn
@@ -172,7 +171,7 @@ def _models(
     *,
     catalog: Catalog,
     providers: Providers,
-    logins: Logins,
+    spawn: Spawn,
 ) -> ModelChooser:
     return ModelChooser(
         catalog=catalog,
@@ -183,7 +182,7 @@ def _models(
             command=_key_command(config, env),
             inherited={name: env[name] for name in catalog.key_variables() | catalog.other_variables() if name in env},
         ),
-        logins=logins,
+        logins=_logins(home, config, catalog, spawn=spawn),
         config=config,
     )
 
