@@ -121,7 +121,7 @@ async def forking(place: Place) -> AsyncIterator[ForkingParts]:
         reaper = OrphanReaper(place.home, spawn)
         forks = Forks(place.env, spawn, reaper.ledger)
         stack.push_async_callback(reaper.close)
-        stack.callback(forks.stop)
+        stack.push_async_callback(forks.stop)
         async with asyncio.timeout(READY_S):
             for template in (forks.extensions, forks.bridges):
                 template.begin()
