@@ -122,3 +122,13 @@ async def test_an_error_inside_the_block_is_raised_unchanged(opened, model):
     with pytest.raises(ZeroDivisionError):
         async with Runtime.open(**opened("openai", await model())):
             raise ZeroDivisionError
+
+
+async def test_a_runtime_counts_nothing_and_follows_its_runs_when_traces_are_wanted(opened, model, place):
+    async with Runtime.open(**opened("openai", await model())) as runtime:
+        assert runtime.session.ledger.watchers == []
+    arguments = opened("openai", await model())
+    traced = {"ZOT_TELEMETRY_TRACES": "true", "ZOT_TELEMETRY_ENDPOINT": "http://127.0.0.1:9"}
+    async with Runtime.open(arguments["options"], env={**place.env, **traced}) as runtime:
+        assert runtime.session.ledger.watchers != []
+        assert runtime.session.watch.makes_traces

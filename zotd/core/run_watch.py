@@ -39,6 +39,9 @@ class NestedCall(Struct, frozen=True):
 class RunWatch(Protocol):
     """Follows the runs of one session, for figures and traces. Methods return at once and never raise."""
 
+    makes_traces: bool
+    """Whether `traceparent` ever returns one."""
+
     def traceparent(self, key: str) -> str:
         """Return the `traceparent` for the call, or the question to a guard, with this id; empty: no traces are made."""
         ...
@@ -54,6 +57,8 @@ class RunWatch(Protocol):
 
 class Unwatched:
     """No one follows the session."""
+
+    makes_traces = False
 
     def traceparent(self, key: str) -> str:
         """Return an empty text."""

@@ -25,7 +25,7 @@ from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Keys, ModelChooser
 from zotd.sessions.notifier import Notifier
-from zotd.sessions.planner import Machine, Planner
+from zotd.sessions.planner import Machine, Planner, Watch, unwatched
 from zotd.sessions.slash_commands import RESERVED
 from zotd.store import credentials, keyring_vault
 from zotd.store.journal import SqliteJournal
@@ -106,7 +106,7 @@ def assemble(
         spending,
         RuleStore(config.rules, path=home / CONFIG_FILE),
         config=current,
-        machine=Machine(home, Path.home(), notifier.tell, probe, telemetry.watch),
+        machine=Machine(home, Path.home(), notifier.tell, probe, _watch(telemetry, addressed=addressed)),
     )
     manager = Manager(
         journal=journal,
@@ -129,6 +129,11 @@ def assemble(
         telemetry=telemetry,
         close=providers.close,
     )
+
+
+def _watch(telemetry: Telemetry, *, addressed: bool) -> Watch:
+    # The figures are for `daemon.metrics`, which only a daemon answers.
+    return telemetry.watch if addressed or telemetry.makes_traces else unwatched
 
 
 def _grounds(

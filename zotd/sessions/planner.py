@@ -52,6 +52,16 @@ log = logging.getLogger(__name__)
 BUILTIN_SKILLS = Path(__file__).parent.parent / "skills"
 
 
+Watch = Callable[[Ledger, Callable[[], Mapping[str, str]]], RunWatch]
+"""Follows the runs of a session from now on; the function returns the environment of its client."""
+
+
+def unwatched(ledger: Ledger, environment: Callable[[], Mapping[str, str]]) -> RunWatch:
+    """Follow nothing: `Machine.watch` where no one asks for figures or traces."""
+    del ledger, environment
+    return Unwatched()
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What a planner knows of the machine, which no configuration changes."""
@@ -64,8 +74,7 @@ class Machine:
     """Sends this sentence to a user who is not looking; returns at once."""
     probe: Probe | None = None
     """Called at the points of each run, `runs.runner.POINTS`."""
-    watch: Callable[[Ledger, Callable[[], Mapping[str, str]]], RunWatch] = lambda *_: Unwatched()
-    """Follows the runs of a session from now on; the function returns the environment of its client."""
+    watch: Watch = unwatched
 
 
 class Planner:
@@ -274,7 +283,8 @@ class Planner:
         skill_dirs = tuple(paths.skill_dirs())
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
-            env, traceparent = session.environment.variables, session.watch.traceparent(call_id)
+            env, watch = session.environment.variables, session.watch
+            traceparent = watch.traceparent(call_id) if watch.makes_traces else ""
             return ToolContext(
                 session=row.id,
                 call_id=call_id,

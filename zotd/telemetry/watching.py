@@ -69,6 +69,11 @@ class Telemetry:
         except (ValueError, OSError) as error:
             return cls(problem=f"no traces are made: {error}")
 
+    @property
+    def makes_traces(self) -> bool:
+        """Whether traces are made."""
+        return self._export is not None
+
     def watch(self, ledger: Ledger, environment: Callable[[], Mapping[str, str]]) -> RunWatch:
         """Follow a session from now on. `environment` returns that of its client."""
         workspace = ledger.row.cwd
@@ -108,6 +113,7 @@ class SessionWatch:
     def __init__(self, figures: RunFigures, spans: SessionSpans | None) -> None:
         """`spans`: None if no traces are made."""
         self._figures, self._spans = figures, spans
+        self.makes_traces = spans is not None
 
     def traceparent(self, key: str) -> str:
         """Return the `traceparent` for the call, or the question to a guard, with this id."""
