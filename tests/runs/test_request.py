@@ -93,7 +93,7 @@ def test_a_row_says_how_long_the_request_took_and_when_its_first_token_came():
     till.billing.begin()
     till.billing.admit()
     till.answer(AnsweredBy("m-2026"), Counted(PRICED), Stopped("end_turn"))
-    till.billing.stopwatch.first_token()
+    till.billing.first_token()
     row = till.bill(1)
     assert 0 <= row.first_s <= row.took_s
     assert (row.failure, row.answered_by) == ("", "m-2026")

@@ -12,6 +12,7 @@ from zotd.exthost.guards import GuardRemark, Guards, GuardVerdict
 from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Shown
 from zotd.wire import events, ext
+from zotd.wire.content import Block, Text
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +82,13 @@ def noted(notes: Sequence[GuardRemark]) -> list[Shown]:
         )
         for note in notes
     ]
+
+
+def withheld(event: events.Event) -> events.Event:
+    """The event without what the model thinks: guards judge the text only, and the one often says the other."""
+    return events.ThinkingDelta("", session=event.session) if isinstance(event, events.ThinkingDelta) else event
+
+
+def rewritten(content: list[Block], text: str) -> list[Block]:
+    """The content of a reply with this text instead of its own."""
+    return [*([Text(text)] if text else []), *(block for block in content if not isinstance(block, Text))]

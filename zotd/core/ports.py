@@ -285,7 +285,10 @@ class Journal(Protocol):
 
     @property
     def is_immediate(self) -> bool:
-        """Whether `commit` calls `done` before it returns, so that nothing is gained by putting records together."""
+        """Whether it is in memory: `commit` calls `done` before it returns, and nothing of it survives the process.
+
+        So nothing is gained by putting records together, or by storing the text of a running step.
+        """
         ...
 
     def commit(

@@ -56,7 +56,7 @@ async def summarise(
             billing.answered(assembler)
             if assembler.feed(parts) and is_silent:
                 is_silent = False
-                billing.stopwatch.first_token()
+                billing.first_token()
             assembler.check()
     text = assembler.text().strip()
     if not text:

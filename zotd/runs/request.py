@@ -8,16 +8,17 @@ later step. So an input stops waiting in the very commit that shows it to the mo
 """
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 
 from msgspec.structs import replace
 
 from zotd import ids
 from zotd.clock import rfc3339
-from zotd.contributions.guards import Hooks
+from zotd.contributions.guards import Hooks, withheld
 from zotd.contributions.toolbox import Toolbox
 from zotd.core import budget, records
 from zotd.core.pacing import Pacing
@@ -31,10 +32,9 @@ from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.context import RunContext
 from zotd.runs.opening import made_by_a_person
 from zotd.runs.queue import Queue
-from zotd.runs.stopwatch import Stopwatch
 from zotd.wire import events
 from zotd.wire.api import Partial, ToolUse
-from zotd.wire.content import Block, Text, Tokens, visible
+from zotd.wire.content import Block, Tokens, visible
 
 REPLY, COMPACTION = "reply", "compaction"
 """What a request is for: `purpose` of a usage row."""
@@ -59,8 +59,9 @@ class RequestBilling:
         self._purpose: str | None = None
         self._reply: Assembler | None = None
         self._reservation: int | None = None
-        self.stopwatch = Stopwatch()
-        """Times the request."""
+        # By a clock that runs without an event loop, too: a request may be billed where there is none.
+        self._sent: float | None = None
+        self._first: float | None = None
         self.estimate = Tokens()
         """What the request counts as until the vendor sends figures."""
 
@@ -76,7 +77,7 @@ class RequestBilling:
         self._coming = 0
         self._purpose = purpose
         self._reply = None
-        self.stopwatch = Stopwatch()
+        self._sent = self._first = None
         return self.estimate
 
     def admit(self) -> None:
@@ -90,11 +91,15 @@ class RequestBilling:
         if sentence is not None:
             raise ModelError(Failure.REFUSED, sentence)
         self._reservation = self._plan.spending.reserve(self.estimate)
-        self.stopwatch.send()
+        self._sent = time.monotonic()
 
     def answered(self, reply: Assembler) -> None:
         """The vendor has begun to answer; `reply` has its figures when they come."""
         self._reply = reply
+
+    def first_token(self) -> None:
+        """The first text, thought or call of the reply is here."""
+        self._first = time.monotonic()
 
     def bill(self, step: int, error: ModelError | None = None) -> records.UsageRow | None:
         """The usage row of the request, which has ended: with `error`, else as its reply says.
@@ -103,7 +108,7 @@ class RequestBilling:
         """
         if self._purpose is None:
             return None
-        tokens = self._took(error)
+        tokens, sent, first = self._took(error), self._sent, self._first
         row = records.UsageRow(
             time=rfc3339(),
             run=self._run,
@@ -114,8 +119,8 @@ class RequestBilling:
             purpose=self._purpose,
             estimate=self._correction(tokens),
             reasoning=0 if self._reply is None else self._reply.reasoning,
-            took_s=self.stopwatch.took_s,
-            first_s=self.stopwatch.first_s,
+            took_s=None if sent is None else round(time.monotonic() - sent, 4),
+            first_s=None if sent is None or first is None else round(first - sent, 4),
             answered_by="" if self._reply is None else self._reply.answered_by,
             failure=str(error.failure) if error is not None else "" if self._is_whole else ABORTED,
         )
@@ -275,6 +280,8 @@ class RequestSender:
         self._noted = noted
         self._run = run
         self._opening = opening
+        # A journal in memory ends with the process, so there is no crash that the text could survive.
+        self._pacing = None if ledger.journal.is_immediate else Pacing()
         self._reply: Assembler | None = None
         self._system: str | None = None
         """The system prompt, once the guards have seen it."""
@@ -289,6 +296,8 @@ class RequestSender:
         Raises:
             ModelError: the request failed, a guard did not want it sent, or a budget is used up.
         """
+        if self._pacing is not None:
+            self._pacing.begin()
         toolbox = self._plan.toolbox()
         hooks = self._plan.hooks()
         self.holds_text = hooks is not None and await self._admit(hooks, step, number)
@@ -303,20 +312,16 @@ class RequestSender:
             async for parts in stream:
                 if reply is None:
                     reply = self._reply = Assembler(self._ledger.label, partial(ids.new, "c"))
-                    self._pacing.begin()
                     self._billing.answered(reply)
                     await opened()  # to commit it while more is read took longer: the threads fight for the GIL
                 self._show(reply.feed(parts))
                 if is_silent and reply.length():
                     is_silent = False
-                    self._billing.stopwatch.first_token()
-                self._keep(step, reply)
+                    self._billing.first_token()
+                if self._pacing is not None and not self.holds_text:
+                    self._keep(step, reply, self._pacing)
                 reply.check()
         return SentRequest(toolbox, None if reply is None else await self._censored(reply))
-
-    @cached_property
-    def _pacing(self) -> Pacing:
-        return Pacing()
 
     def take(self) -> Assembler | None:
         """The reply, whole or as far as it came; None when there is none, or it has been taken."""
@@ -341,14 +346,14 @@ class RequestSender:
 
     def _show(self, shown: Sequence[events.Event]) -> None:
         if self.holds_text:
-            shown = [_withheld(event) for event in shown if not isinstance(event, events.TextDelta)]
+            shown = [withheld(event) for event in shown if not isinstance(event, events.TextDelta)]
         self._ledger.live(shown)
 
-    def _keep(self, step: int, reply: Assembler) -> None:
-        """Have the text survive a crash, but for what guards have not let through yet."""
+    def _keep(self, step: int, reply: Assembler, pacing: Pacing) -> None:
+        """Have the text survive a crash."""
         now = asyncio.get_running_loop().time()
-        if not self.holds_text and self._pacing.is_due(now) and (text := reply.text()):
-            kept = PartialText(self._run, step, self._pacing.take(text, now))
+        if pacing.is_due(now) and (text := reply.text()):
+            kept = PartialText(self._run, step, pacing.take(text, now))
             self._ledger.journal.keep_partial(self._ledger.row.id, kept)
 
     def _request(self, toolbox: Toolbox) -> ModelRequest:
@@ -388,13 +393,3 @@ class RequestSender:
         if self.holds_text and shown:
             self._ledger.live([events.TextDelta(shown, session=self._ledger.label)])
         return None if shown == text else shown
-
-
-def _withheld(event: events.Event) -> events.Event:
-    """The event without what the model thinks: guards judge the text only, and the one often says the other."""
-    return events.ThinkingDelta("", session=event.session) if isinstance(event, events.ThinkingDelta) else event
-
-
-def rewritten(content: list[Block], text: str) -> list[Block]:
-    """The content of a reply with this text instead of its own."""
-    return [*([Text(text)] if text else []), *(block for block in content if not isinstance(block, Text))]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 from zotd.clock import rfc3339
-from zotd.contributions.guards import noted
+from zotd.contributions.guards import noted, rewritten
 from zotd.core import records, turn
 from zotd.core.ports import ToolContext, ToolOutcome
 from zotd.core.reply import Assembler
@@ -26,7 +26,7 @@ from zotd.runs.compaction import Summary, compaction_record, summarise
 from zotd.runs.context import RunContext
 from zotd.runs.queue import Queue
 from zotd.runs.record_batch import RecordBatch
-from zotd.runs.request import Attempts, RequestBilling, RequestSender, SentRequest, rewritten
+from zotd.runs.request import Attempts, RequestBilling, RequestSender, SentRequest
 from zotd.runs.retry_pause import Pause
 from zotd.runs.tool_calls import NOT_STARTED, ToolCalls, start_events
 from zotd.wire import events
