@@ -1,6 +1,6 @@
-"""Events as they are stored and sent, and the journal entries that hold them."""
+"""Events as they are stored and sent, the journal entries that hold them, and those of one commit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -16,6 +16,26 @@ MESSAGE_EVENTS = (events.UserMessage, events.AssistantMessage, events.ToolResult
 DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged, events.Rewound, events.Forked)
 """Events that do not exist on stdio (`docs/protocol.md`)."""
 
+_ADDED: Mapping[type[events.Event], Mapping[str, None]] = {
+    events.UserMessage: {"input": None, "run": None, "sender": None},
+    events.ToolResultEvent: {"name": None, "extension": None, "time": None},
+    events.Done: {"run": None},
+}
+"""Fields that do not exist on stdio."""
+
+
+class PendingCommit(msgspec.Struct):
+    """Records that the journal gets as one commit; complete once it is handed over."""
+
+    entries: list[JournalEntry] = msgspec.field(default_factory=list)
+    shows: list[Callable[[], None]] = msgspec.field(default_factory=list)
+    """Called in this order when the journal has them all."""
+
+    def add(self, entries: Sequence[JournalEntry], show: Callable[[], None]) -> None:
+        """Add records behind the earlier ones; `show` is called when the journal has them."""
+        self.entries += entries
+        self.shows.append(show)
+
 
 def addressed(shows: Sequence[events.Event], session: str, first_seq: int) -> list[events.Event]:
     """Return the events with the session and their numbers."""
@@ -24,7 +44,15 @@ def addressed(shows: Sequence[events.Event], session: str, first_seq: int) -> li
 
 def plain(shows: Sequence[events.Event]) -> list[events.Event]:
     """Return the events as `zot rpc` sends them: without what only the daemon adds (`docs/protocol.md`)."""
-    return [_plain(event) for event in shows if not isinstance(event, DAEMON_EVENTS)]
+    found: list[events.Event] = []
+    for event in shows:
+        if (added := _ADDED.get(type(event))) is not None:
+            found.append(msgspec.structs.replace(event, **added))
+        elif isinstance(event, events.GuardNote):
+            found.append(events.ExtNotify(event.extension, "warn", event.text))
+        elif not isinstance(event, DAEMON_EVENTS):
+            found.append(event)
+    return found
 
 
 def entry_of(number: int, record: AnyRecord, first_seq: int, shown: Sequence[events.Event]) -> JournalEntry:
@@ -42,21 +70,7 @@ def entry_of(number: int, record: AnyRecord, first_seq: int, shown: Sequence[eve
     )
 
 
-def _plain(event: events.Event) -> events.Event:
-    match event:
-        case events.UserMessage():
-            return msgspec.structs.replace(event, input=None, run=None, sender=None)
-        case events.ToolResultEvent():
-            return msgspec.structs.replace(event, name=None, extension=None, time=None)
-        case events.Done():
-            return msgspec.structs.replace(event, run=None)
-        case events.GuardNote(extension=extension, text=text):
-            return events.ExtNotify(extension, "warn", text)
-        case _:
-            return event
-
-
-def has_failed(stored: Sequence[AnyRecord], *, before: bool) -> bool:
+def has_failed(stored: Iterable[AnyRecord], *, before: bool) -> bool:
     """Whether the last run has ended with an error, after these records."""
     for record in stored:
         match record:

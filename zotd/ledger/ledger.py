@@ -21,8 +21,7 @@ from zotd.core.lineage import RewindPoint, records_left
 from zotd.core.ports import Journal, JournalEntry, SessionRow, StorageError
 from zotd.core.records import AnyRecord, UsageRow
 from zotd.core.transcript import Transcript
-from zotd.ledger.entries import addressed, entry_of, has_failed, plain
-from zotd.ledger.pending_commit import PendingCommit
+from zotd.ledger.entries import PendingCommit, addressed, entry_of, has_failed, plain
 from zotd.ledger.subscriber import Subscriber
 from zotd.ledger.titles import title_of
 from zotd.wire import events
@@ -33,7 +32,7 @@ DEFERRED_S = 0.005
 """Longest time that a deferred record waits for another commit. A call of a `safe` tool such as `read` takes less, and
 a person does not notice it when the call takes longer."""
 
-_EVENTS = attrgetter("events")
+_EVENTS, _RECORD = attrgetter("events"), attrgetter("record")
 
 
 class LetGoError(StorageError):
@@ -224,7 +223,7 @@ class Ledger:
             raise refusal
         pending = self._put(self._stage(items, usage, context, changes))
         if then is not None:
-            pending.then(then)
+            pending.shows.append(then)
         self._hand_over_later()
 
     async def begin_reply(self, item: Shown) -> None:
@@ -276,7 +275,7 @@ class Ledger:
             spent=self._spent(items),
             context=self.row.context if context is None else context,
             base=self._state.base if self.loaded else self.row.base,
-            failed=has_failed([item.record for item in items], before=self.row.failed),
+            failed=has_failed(map(_RECORD, items), before=self.row.failed),
             updated=items[-1].record.time if items else self.row.updated,
             **changes,
         )
@@ -325,7 +324,8 @@ class Ledger:
         if error is not None:
             self._fail(error)
         else:
-            pending.show()
+            for show in pending.shows:
+                show()
         if not self._under_way and self._deferred is None and not self._owes_early:
             self.settled.set()
         if done is None or done.done():  # the waiter was cancelled; the commit stays
@@ -342,10 +342,9 @@ class Ledger:
     def _tell(self, items: Sequence[Shown]) -> None:
         for watcher in self.watchers:
             watcher(items)
-        if self.observers:
-            told = [event for item in items for event in item.shows]
-            for observer in list(self.observers):
-                observer(told)
+        told = [event for item in items for event in item.shows]
+        for observer in list(self.observers):
+            observer(told)
 
     def _fail(self, error: StorageError) -> None:
         if self.failure is None:  # the commits behind a failed one fail because of it: theirs is not the reason
@@ -373,11 +372,12 @@ class Ledger:
     def _show(self, staged: _Staged, accepted: Callable[[], None] | None) -> None:
         if accepted is not None:
             accepted()
-        self._tell(staged.items)
+        if self.watchers or self.observers:
+            self._tell(staged.items)
         self.shown_seq = staged.last_seq
         if not staged.shown:
             return
-        takers = self._takers_of(staged.shown[0])
+        takers = () if self._early is None else self._takers_of(self._early, staged.shown[0])
         for subscriber in list(self._subscribers):
             shown, data = staged.shown, staged.data
             if subscriber in takers:
@@ -385,10 +385,9 @@ class Ledger:
             if shown:
                 subscriber.committed(shown, data, staged.last_seq)
 
-    def _takers_of(self, event: events.Event) -> Collection[Subscriber]:
+    def _takers_of(self, early: _ShownEarly, event: events.Event) -> Collection[Subscriber]:
         """Who got this committed event early."""
-        early = self._early
-        if early is None or event.seq != early.seq:
+        if event.seq != early.seq:
             return ()
         self._early = None
         return early.takers
