@@ -24,9 +24,8 @@ from zotd.ledger.ledger import Ledger, LetGoError, Shown
 from zotd.permissions.approvals import SessionApprovals
 from zotd.runs import recovery
 from zotd.runs.context import RunContext
-from zotd.runs.queue import STEER, Job, Queue, SubmitRequest
+from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
 from zotd.runs.worker import Activity, Intake, Worker
-from zotd.sessions import prompt_content
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
 from zotd.wire.content import Tokens
@@ -209,7 +208,7 @@ class Session:
             return
         self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
         self.is_quieted = False
-        content = prompt_content.content(message, images)
+        content = content_of(message, images)
         waits = self.work.is_active or len(self.work.queue) > 0
         if waits and when_busy == "reject":
             raise CommandError(Code.BUSY, "the session is busy; wait, or send the prompt with when_busy=queue")

@@ -4,7 +4,7 @@ import base64
 
 import pytest
 
-from zotd.sessions.prompt_content import IMAGE_TYPES, MAX_IMAGE_BYTES, content
+from zotd.runs.queue import IMAGE_TYPES, MAX_IMAGE_BYTES, content_of
 from zotd.wire.api import PromptImage
 from zotd.wire.content import Image, Text
 from zotd.wire.errors import Code, CommandError
@@ -16,22 +16,22 @@ def image(size=3, kind="image/png"):
 
 def refusal(message, images):
     with pytest.raises(CommandError) as caught:
-        content(message, images)
+        content_of(message, images)
     return caught.value.code, caught.value.sentence
 
 
 def test_words_are_taken_as_they_are():
-    assert content("  mend the door\n", []) == [Text("  mend the door\n")]
+    assert content_of("  mend the door\n", []) == [Text("  mend the door\n")]
 
 
 def test_images_come_before_the_words_about_them():
     picture = image(4)
-    assert content("what is this?", [picture]) == [Image("image/png", 4, picture.data), Text("what is this?")]
+    assert content_of("what is this?", [picture]) == [Image("image/png", 4, picture.data), Text("what is this?")]
 
 
 def test_an_image_needs_no_words():
     picture = image()
-    assert content(" ", [picture]) == [Image("image/png", 3, picture.data)]
+    assert content_of(" ", [picture]) == [Image("image/png", 3, picture.data)]
 
 
 @pytest.mark.parametrize("message", ["", " \n\t"])
@@ -41,7 +41,7 @@ def test_an_empty_prompt_is_refused(message):
 
 @pytest.mark.parametrize("kind", IMAGE_TYPES)
 def test_the_kinds_that_models_take_are_taken(kind):
-    assert content("x", [image(kind=kind)])[0] == Image(kind, 3, "AAAA")
+    assert content_of("x", [image(kind=kind)])[0] == Image(kind, 3, "AAAA")
 
 
 @pytest.mark.parametrize("kind", ["image/svg+xml", "text/plain", "IMAGE/PNG", ""])
@@ -59,7 +59,7 @@ def test_invalid_base64_is_refused(data):
 
 
 def test_an_image_may_be_as_large_as_the_limit():
-    [found, _] = content("x", [image(MAX_IMAGE_BYTES)])
+    [found, _] = content_of("x", [image(MAX_IMAGE_BYTES)])
     assert isinstance(found, Image)
     assert found.bytes == MAX_IMAGE_BYTES
 
