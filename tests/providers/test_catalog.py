@@ -141,6 +141,16 @@ def test_a_price_is_what_the_package_itself_calculates(tokens):
         except LookupError:  # the package itself does not find some of its models by their ids
             expected = 0.0
         assert prices.cost_usd(vendor, model, tokens) == expected, f"{vendor} {model}"
+        flat = prices.flat(vendor, model)
+        assert flat is None or flat.usd(tokens) == expected, f"{vendor} {model}"
+
+
+def test_prices_are_flat_unless_they_are_a_user_s_or_follow_the_length_of_the_request(catalog, overlaid):
+    assert catalog.flat_prices("anthropic", "claude-haiku-4-5") is not None
+    assert catalog.flat_prices("anthropic", "claude-sonnet-4-5") is None
+    own = {"id": "claude-haiku-4-5", "provider": "anthropic", "prices": {"input": 2, "output": 4}}
+    assert overlaid({"models": [own]}).flat_prices("anthropic", "claude-haiku-4-5") is None
+    assert catalog.flat_prices("local", "any") is None
 
 
 def test_rates_are_prices_without_a_cache_and_unknown_ones_are_not_zero(catalog):

@@ -9,6 +9,7 @@ one request at most. Concurrent requests see each other's reservations, so they 
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 
 from msgspec import Struct
 
@@ -40,6 +41,22 @@ class Rates(Struct, frozen=True):
         """Return the price of these tokens in USD, as if none of them were cached."""
         read = tokens.input + tokens.cache_read + tokens.cache_write
         return (read * self.input + tokens.output * self.output) / MILLION
+
+
+class FlatPrices(Struct, frozen=True):
+    """Prices in USD per million tokens that depend neither on the time nor on the length of the request."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal
+    cache_write: Decimal
+    request: Decimal
+    """Price of a million requests, of a vendor that charges for each one."""
+
+    def usd(self, tokens: Tokens) -> float:
+        """Return the price of a request with these tokens in USD."""
+        read = tokens.input * self.input + tokens.cache_read * self.cache_read + tokens.cache_write * self.cache_write
+        return float((read + tokens.output * self.output + self.request) / MILLION)
 
 
 FREE = Rates(0.0, 0.0)

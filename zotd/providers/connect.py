@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from zotd.core.budget import Rates
+from zotd.core.budget import FlatPrices, Rates
 from zotd.core.ports import ModelRequest
 from zotd.core.reply import Part, ServerAdvice
 from zotd.core.retry import Failure, ModelError
@@ -126,7 +126,8 @@ class Providers:
         """What the catalog knows of a model; looked up once for all runs."""
         found = self._facts.get((vendor, model))
         if found is None:
-            found = ModelFacts(self._catalog.assumed(vendor, model), self._catalog.rates(vendor, model))
+            info, rates = self._catalog.assumed(vendor, model), self._catalog.rates(vendor, model)
+            found = ModelFacts(info, rates, self._catalog.flat_prices(vendor, model))
             self._facts[vendor, model] = found
         return found
 
@@ -209,6 +210,8 @@ class ModelFacts(NamedTuple):
 
     info: ModelInfo
     rates: Rates | None
+    prices: FlatPrices | None
+    """None: each request has to be looked up (`Catalog.price`)."""
 
 
 class ModelConnection:
@@ -264,7 +267,10 @@ class ModelConnection:
 
     def price(self, tokens: Tokens) -> Tokens:
         """See `core.ports.Model.price`."""
-        return self._catalog.price(self._vendor.name, self._choice.model, tokens)
+        prices = self._facts.prices
+        if prices is None:
+            return self._catalog.price(self._vendor.name, self._choice.model, tokens)
+        return replace(tokens, cost_usd=prices.usd(tokens))
 
     @property
     def rates(self) -> Rates | None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from zotd.config import Config
-from zotd.core.budget import MILLION, Rates
+from zotd.core.budget import MILLION, FlatPrices, Rates
 from zotd.providers.catalog import overlay, prices
 from zotd.providers.catalog.figures import chats, figures, needs_responses
 from zotd.providers.catalog.lineage import newest_first, superseded
@@ -153,6 +153,12 @@ class Catalog:
         else:
             cost = 0.0
         return msgspec.structs.replace(tokens, cost_usd=cost)
+
+    def flat_prices(self, provider: str, model: str) -> FlatPrices | None:
+        """What `price` computes with, if that is the same for all requests."""
+        vendor, row = self.by_name.get(provider), self._rows.get((self._name(provider), model))
+        is_own = row is not None and row.prices is not None
+        return prices.flat(vendor.prices, model) if vendor is not None and vendor.prices and not is_own else None
 
     def rates(self, provider: str, model: str) -> Rates | None:
         """Approximate price of the model; None if unknown. A vendor that needs no key costs nothing."""

@@ -6,12 +6,16 @@ Imported at first use: 0.15 s of CPU and 20 MB, most of it for one module of 1.6
 import importlib
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from decimal import Decimal
 
-from zotd.core.budget import MILLION
+from zotd.core.budget import MILLION, FlatPrices
 from zotd.wire.content import Tokens
 
 THOUSAND = 1_000
 """Requests that a price is for, where each of them costs something."""
+
+
+ZERO = Decimal(0)
 
 
 def preload() -> None:
@@ -38,6 +42,33 @@ def context_window(vendor: str, model: str) -> int | None:
     except LookupError:
         return None
     return found.context_window or 0
+
+
+def flat(vendor: str, model: str) -> FlatPrices | None:
+    """The model's prices, if they are the same at any time and for requests of any length; None if not, or unknown."""
+    from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  (see the module)
+    from genai_prices.types import ModelPrice  # noqa: PLC0415
+
+    try:
+        _, found = get_snapshot().find_provider_model(model, None, vendor, None)
+    except LookupError:
+        return None
+    if not isinstance(found.prices, ModelPrice):
+        return None  # they depend on the time
+    rates = found.prices
+    base = rates.input_mtok or ZERO
+    every = (
+        base,
+        rates.output_mtok or ZERO,
+        rates.cache_read_mtok or base,
+        rates.cache_write_mtok or base,
+        rates.requests_kcount or ZERO,
+    )
+    fixed = [price for price in every if isinstance(price, Decimal)]
+    if len(fixed) < len(every):
+        return None  # they depend on the length
+    read, written, from_cache, to_cache, of_request = fixed
+    return FlatPrices(read, written, from_cache, to_cache, of_request * (MILLION // THOUSAND))
 
 
 def cost_usd(vendor: str, model: str, tokens: Tokens) -> float:
