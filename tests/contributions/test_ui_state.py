@@ -4,11 +4,12 @@ import pytest
 
 from zotd.contributions.ui_state import KEY_CHARS, MAX_NOTES, MAX_PANELS, MAX_SEGMENTS, UiState
 from zotd.core.ports import SessionRow
-from zotd.core.records import Settings
+from zotd.core.records import Note, Settings
 from zotd.core.transcript import Transcript
-from zotd.ledger.ledger import Ledger
+from zotd.ledger.ledger import Ledger, Shown
 from zotd.store.memory import Memory
 from zotd.wire import events, ext
+from zotd.wire.content import Text
 
 TIME = "2026-11-21T20:11:18.919Z"
 
@@ -61,6 +62,21 @@ def panel(name, *lines):
 def test_a_note_of_an_unknown_level_is_an_ordinary_one(ui_state, screen):
     ui_state.take("x", ext.Notify("careful", "purple"))
     assert screen.shown == ui_state.notes == [events.ExtNotify("x", "info", "careful", session="s_1")]
+
+
+async def test_the_next_prompt_takes_the_notes_away_and_other_events_do_not():
+    row = SessionRow("s_1", "", "/", TIME, TIME, Settings(provider="p", model="m"), "idle")
+    ledger = Ledger(row, Memory(), Transcript(), addressed=True)
+    ui_state = UiState(ledger)
+    for _ in range(2):
+        ui_state.take("x", ext.Notify("one"))
+        ui_state.take("x", ext.Notify("two"))
+        await ledger.write([Shown(Note(time=TIME, level="warn", text="slow"), [events.Done(run="r")])], durable=False)
+        assert len(ui_state.notes) == 2
+        shown = events.UserMessage([Text("go on")], TIME)
+        await ledger.write([Shown(Note(time=TIME, level="info", text="new"), [shown])], durable=False)
+        assert ui_state.notes == ()
+    assert ledger.observers == []
 
 
 def test_the_oldest_note_makes_room(ui_state):

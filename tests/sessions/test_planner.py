@@ -1,5 +1,8 @@
 """What a run works with: taken over from the run before while nothing has changed, computed anew when something has."""
 
+import os
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -117,6 +120,25 @@ async def test_a_change_counts_from_the_next_run_on(runtime, place, change):
     assert not is_seen(await planned(runtime))
     await change(runtime, place)
     assert is_seen(await planned(runtime))
+
+
+def change_trust(runtime, change):
+    """Call `grant` or `revoke` of the trust, as a client's command does."""
+    pool, cwd = runtime.manager.extension_pool, Path(runtime.session.ledger.row.cwd)
+    getattr(pool.trust, change)(cwd)
+    pool.trust_changed(os.path.realpath(cwd))
+
+
+async def test_trust_counts_from_the_next_run_on_in_a_session_without_extensions(place):
+    await a_rule_of_the_workspace(None, place)
+    place.home.mkdir(exist_ok=True)
+    options = {"cwd": str(place.cwd), "provider": "anthropic", "api_key": "sk-x", "base_url": "http://127.0.0.1:9"}
+    async with Runtime.open(options, env=place.env) as runtime:
+        assert not (await planned(runtime)).authorization.is_needed
+        for change, is_trusted in (("grant", True), ("revoke", False)):
+            change_trust(runtime, change)
+            for _ in range(2):  # the second run has nothing to wait for
+                assert (await planned(runtime)).authorization.is_needed == is_trusted
 
 
 async def test_the_model_is_told_another_date_on_the_next_day(runtime, monkeypatch):

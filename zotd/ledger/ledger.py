@@ -326,7 +326,7 @@ class Ledger:
         else:
             for show in pending.shows:
                 show()
-        if not self._under_way and self._deferred is None and not self._owes_early:
+        if not self._under_way and self._deferred is None and (self._early is None or not self._owes_early):
             self.settled.set()
         if done is None or done.done():  # the waiter was cancelled; the commit stays
             return
@@ -366,7 +366,9 @@ class Ledger:
 
     def _seal(self, item: Shown, records_before: int, events_before: int) -> tuple[JournalEntry, list[events.Event]]:
         first = self.row.seq + events_before + 1
-        stamped = addressed(item.shows, self.row.id, first) if self._addressed else plain(item.shows)
+        stamped: list[events.Event] = []
+        if item.shows:
+            stamped = addressed(item.shows, self.row.id, first) if self._addressed else plain(item.shows)
         return entry_of(self.row.records + records_before + 1, item.record, first, stamped), stamped
 
     def _show(self, staged: _Staged, accepted: Callable[[], None] | None) -> None:

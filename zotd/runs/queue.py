@@ -225,7 +225,8 @@ def content_of(message: str, images: Sequence[PromptImage]) -> list[Block]:
     for number, image in enumerate(images, 1):
         blocks.append(_image(number, image))
     if message.strip():
-        _check_length(message)
+        if len(message) * JSON_BYTES > MAX_TEXT_BYTES:
+            _check_length(message)
         blocks.append(Text(message))
     if not blocks:
         raise CommandError(Code.BAD_REQUEST, "the prompt is empty; send text, an image, or both")
@@ -233,8 +234,6 @@ def content_of(message: str, images: Sequence[PromptImage]) -> list[Block]:
 
 
 def _check_length(message: str) -> None:
-    if len(message) * JSON_BYTES <= MAX_TEXT_BYTES:
-        return
     size = len(encode(message))
     if size > MAX_TEXT_BYTES:
         sentence = (

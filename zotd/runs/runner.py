@@ -88,10 +88,9 @@ class Runner:
         self._sender = RequestSender(run, plan, ledger, self._billing, opening=opening, noted=self._note)
         self._started = rfc3339()
         self._rested = rested
-        self._input = start.input
-        self._is_new = start.new
+        self._input, self._is_new = start.input, start.new
         self._batch = RecordBatch(ledger, run, start.accepted)
-        self._notes = plan.notes
+        self._notes = list(map(partial(events.Notice, "warn", session=ledger.label), plan.notes))
         self._request: asyncio.Task[None] | None = None
         self._stop: str | None = None
         self._is_draining = False
@@ -172,8 +171,8 @@ class Runner:
                 self._batch.add(self._attempts.begin(action))
                 await self._batch.commit(durable=True)
                 self._reach("attempt on record")
-                self._ledger.live([events.Notice("warn", one, session=self._ledger.label) for one in self._notes])
-                self._notes = ()
+                self._ledger.live(self._notes)
+                self._notes = []
                 self._request = tasks.create_task(self._stream(action), name=f"request of {self.id}")
             case turn.Wait():
                 await self._begin_pause(action)
