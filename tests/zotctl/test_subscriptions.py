@@ -63,7 +63,9 @@ async def test_a_code_is_shown_and_the_login_is_listed(live, auth):
     one = await listed(live, "copilot")
     assert (one["source"], one["login"]["account"], one["login"]["expires_at"] > 0) == ("login", "octocat", True)
     _, out, _ = await asyncio.to_thread(live.zotctl, "auth")
-    assert re.search(r"^copilot +login +GITHUB_COPILOT_TOKEN +octocat, renewed at \d{4}-\d\d-\d\d \d\d:\d\d$", out, re.MULTILINE)
+    assert re.search(
+        r"^copilot +login +GITHUB_COPILOT_TOKEN +octocat, renewed at \d{4}-\d\d-\d\d \d\d:\d\d$", out, re.MULTILINE
+    )
     assert re.search(r"^chatgpt +none +zotctl login chatgpt \(needs ChatGPT Plus", out, re.MULTILINE)
     secrets = [*auth.access_tokens, *auth.refresh_tokens, *auth.keys]
     assert not any(secret in out + err + live.daemon.log for secret in secrets)
