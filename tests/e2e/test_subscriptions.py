@@ -217,12 +217,12 @@ async def test_logout_revokes_and_forgets(house):
 
 async def test_without_a_login_a_prompt_says_how_to_log_in(house):
     admin = await house.connect(role="admin")
-    talk = await house.create("copilot", None, secrets=None, keyless=True)
+    talk = await house.create("kimi-code", None, secrets=None, keyless=True)
     answer = await talk.client.answer("prompt", session=talk.id, message="go")
-    assert answer["error"] == "you are not logged in to GitHub Copilot; run: zotctl login copilot"
+    assert answer["error"] == "you are not logged in to Kimi Code; run: zotctl login kimi-code"
     assert await admin.refused("auth.begin", provider="anthropic") == "bad_request"
-    assert await admin.refused("auth.begin", provider="copilot", method="browser") == "bad_request"
-    assert await admin.refused("auth.login", provider="copilot", api_key="x") == "bad_request"
+    assert await admin.refused("auth.begin", provider="kimi-code", method="browser") == "bad_request"
+    assert await admin.refused("auth.login", provider="kimi-code", api_key="x") == "bad_request"
 
 
 async def test_a_url_that_came_with_a_request_does_not_get_the_token(house):

@@ -78,7 +78,7 @@ def test_a_code_is_shown_until_it_was_entered_and_the_session_then_uses_the_logi
 @journey(2)
 def test_escape_cancels_a_login_and_a_refusal_is_told(world, vendor):
     zot = world.zot("--provider", "copilot")
-    zot.wait("you are not logged in to GitHub Copilot: run /login copilot")
+    zot.wait("no key for GitHub Copilot: run /login, or set GITHUB_COPILOT_TOKEN")
     zot.wait(PROMPT)
     say(zot, "/login copilot")
     zot.wait("enter the code")
