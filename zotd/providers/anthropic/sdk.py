@@ -1,6 +1,6 @@
 """What the clients of Anthropic's SDK have in common: its own host, Bedrock and Vertex."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import cast
 
 import anthropic
@@ -28,18 +28,14 @@ class AnthropicSdk:
         base=anthropic.AnthropicError,
     )
 
-    def __init__(self, client: Client, http: httpx2.AsyncClient) -> None:
-        """`client` uses `http`; both are closed with this one."""
+    def __init__(
+        self, client: Client, http: httpx2.AsyncClient, writer: Callable[[Target], RequestWriter] = RequestWriter
+    ) -> None:
+        """`client` uses `http`; both are closed with this one. `writer` makes one for the requests of a run."""
         self.http = http
+        self.writer = writer
+        self.reader = ReplyReader
         self._client = client
-
-    def writer(self, target: Target) -> RequestWriter:
-        """Return a writer for the requests of one run."""
-        return RequestWriter(target)
-
-    def reader(self, target: Target) -> ReplyReader:
-        """Return a reader for one reply."""
-        return ReplyReader(target)
 
     async def post(self, body: bytes, target: Target) -> httpx2.Response:
         """Send one model request and return the answer with its body unread."""

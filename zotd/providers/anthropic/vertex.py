@@ -7,6 +7,7 @@ name a file: such files may say which program to run.
 
 import asyncio
 from collections.abc import Mapping
+from functools import partial
 from threading import Lock
 from urllib.parse import quote, urlsplit
 
@@ -53,12 +54,8 @@ class VertexSdk(AnthropicSdk):
     repeats = False  # the URL names the model, and tokens expire after an hour
 
     def __init__(self, client: anthropic.AsyncAnthropicVertex, http: httpx2.AsyncClient, login: GoogleLogin) -> None:
-        super().__init__(client, http)
+        super().__init__(client, http, partial(RequestWriter, names_model=False))
         self._login = login
-
-    def writer(self, target: Target) -> RequestWriter:
-        """Return a writer for the requests of one run."""
-        return RequestWriter(target, names_model=False)
 
     def path(self, target: Target) -> str:
         """Return the path of model requests, below the base URL."""

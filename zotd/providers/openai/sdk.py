@@ -40,7 +40,7 @@ class OpenAiSdk:
 
     def __init__(self, api: OpenAiApi, destination: Destination) -> None:
         """Connects when the first request is made."""
-        self._api = api
+        self._path, self.writer, self.reader = api
         base_url = destination.base_url
         # The SDK's own client would use the environment's proxies even with `trust_env=False`.
         self.http = bounded(
@@ -61,18 +61,10 @@ class OpenAiSdk:
             self._client.organization = None
             self._client.project = None
 
-    def writer(self, target: Target) -> RequestBody:
-        """Return a writer for the requests of one run."""
-        return self._api.writer(target)
-
-    def reader(self, target: Target) -> PartReader:
-        """Return a reader for one reply."""
-        return self._api.reader(target)
-
     async def post(self, body: bytes, target: Target) -> httpx2.Response:
         """Send one model request and return the answer with its body unread."""
         return await self._client.post(
-            self._api.path,
+            self._path,
             cast_to=httpx2.Response,
             content=body,
             # A redirect would carry the key to another host.

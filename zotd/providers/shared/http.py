@@ -25,6 +25,8 @@ _WINDOW_BITS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "def
 """Encodings that are decoded though they were not asked for: some proxies compress everything."""
 
 
+_PLAIN = frozenset({"", "identity"})
+
 _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")
 """Variables that name the certificates to trust instead of the system's."""
 
@@ -80,8 +82,9 @@ async def _bound(response: httpx2.Response) -> None:
     stream = response.stream
     if not isinstance(stream, httpx2.AsyncByteStream):
         return
-    encoding = response.headers.pop("content-encoding", "identity").strip().lower()
-    response.stream = _Body(stream, encoding, is_error=not response.is_success)
+    encoding = response.headers.pop("content-encoding", "").strip().lower()
+    if not response.is_success or encoding not in _PLAIN:
+        response.stream = _Body(stream, encoding, is_error=not response.is_success)
 
 
 class _Body(httpx2.AsyncByteStream):
@@ -119,7 +122,7 @@ class _Body(httpx2.AsyncByteStream):
                     return
 
     async def _decoded(self) -> AsyncGenerator[bytes, None]:
-        if self._encoding in {"", "identity"}:
+        if self._encoding in _PLAIN:
             async for chunk in self._stream:
                 yield chunk
             return
