@@ -22,6 +22,8 @@ class ScopeLike(Protocol):
     """Set when it has looked for its extensions."""
     trusting: WorkspaceTrust | None
     """Trust of the workspace; its untrusted code is not used."""
+    is_watched: bool
+    """`trusting` is up to date, because changes of the workspace's code are reported."""
 
 
 class Resolution:

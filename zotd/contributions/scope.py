@@ -65,6 +65,8 @@ class ExtensionScope:
         self.started = asyncio.Event()
         """Set when it has looked for its extensions."""
         self.trusting = trusting
+        self.is_watched = False
+        """`recheck` is called whenever the workspace's code changes; else it is called before each run."""
         self.is_of_session = surroundings.is_explicit
         """Only one session has these extensions."""
         self.faults: dict[str, str] = {}
@@ -88,8 +90,12 @@ class ExtensionScope:
 
     # --- life -------------------------------------------------------------------------------------------------
 
-    async def start(self, after: asyncio.Event | None = None) -> None:
-        """Start the extensions, and wait for none; `after` a process of an earlier daemon has given up its port."""
+    async def start(self, after: asyncio.Event | None = None, *, is_watched: bool = False) -> None:
+        """Start the extensions, and wait for none; `after` a process of an earlier daemon has given up its port.
+
+        `is_watched`: see the attribute.
+        """
+        self.is_watched = is_watched
         if after is not None:
             await after.wait()
         await self._look(self.host.start())

@@ -75,7 +75,7 @@ class UiState:
             case ext.Notify():
                 self.note(extension, frame.level if frame.level in LEVELS else "info", frame.message)
             case ext.ClearNotes():
-                self.notes = [note for note in self.notes if note.extension != extension]
+                self._keep([note for note in self.notes if note.extension != extension])
                 self._show(events.ExtClearNotes(extension, session=self._ledger.label))
             case ext.SetStatus():
                 return self._set_segment(extension, frame)
@@ -92,7 +92,7 @@ class UiState:
         note = events.ExtNotify(extension, level, message[:NOTE_CHARS], session=self._ledger.label)
         if self.notes and self.notes[-1] == note:
             return
-        self.notes = [*self.notes, note][-MAX_NOTES:]
+        self._keep([*self.notes, note][-MAX_NOTES:])
         self._show(note)
 
     def display(self, extension: str, text: str) -> None:
@@ -101,7 +101,7 @@ class UiState:
 
     def clear_notes(self) -> None:
         """The next prompt has come, or the transcript begins anew: clients take the notes away themselves."""
-        self.notes = ()
+        self._keep(())
 
     def open(self, extension: str, panel: ext.Panel) -> str | None:
         """Open a panel, or draw it anew; a sentence when there are too many, or its id is too long."""
@@ -134,6 +134,18 @@ class UiState:
         for owner, key in list(self._segments):
             if owner == extension:
                 self._set_segment(extension, ext.SetStatus(key))
+
+    def _keep(self, notes: Sequence[events.ExtNotify]) -> None:
+        """Replace the notes, and listen for the next prompt while there are any."""
+        if notes and not self.notes:
+            self._ledger.observers.append(self._committed)
+        elif self.notes and not notes:
+            self._ledger.observers.remove(self._committed)
+        self.notes = notes
+
+    def _committed(self, shown: Sequence[events.Event]) -> None:
+        if any(isinstance(event, events.UserMessage) for event in shown):
+            self.clear_notes()
 
     def _set_segment(self, extension: str, frame: ext.SetStatus) -> str | None:
         if len(frame.key) > KEY_CHARS:

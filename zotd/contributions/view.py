@@ -72,7 +72,9 @@ class Extensions:
         self._toolbox: tuple[Settings, Toolbox] | None = None
         self.revision = 0
         """Counts changes of what extensions offer, of their states, and of the trust in their code."""
-        ledger.observers.append(self._committed)
+        self._is_heard = False
+        """Its extensions, if it ever had any, are told what happens in the session."""
+        self._begin_telling()
 
     # --- for runs ---------------------------------------------------------------------------------------------
 
@@ -104,14 +106,12 @@ class Extensions:
             self._toolbox = settings, choose(settings, self.offers.tools(), self._activated)
         return self._toolbox[1]
 
-    def hooks(self, *, streams: bool) -> Hooks | None:
-        """What a run asks its guards with; None while the session has no extensions. `streams`: see `Hooks`."""
-        return Hooks(self.guards, self.about, self.subscriptions.emit, streams) if self.resolution.extensions else None
+    def hooks(self, *, streams: bool) -> Hooks:
+        """What a run asks its guards with. `streams`: see `Hooks`."""
+        return Hooks(self.guards, self.about, self.subscriptions.emit, streams)
 
     def skills(self) -> list[str]:
         """The directories of skills that extensions bring along."""
-        if not self.resolution.extensions:
-            return []
         used = [extension for extension in self.resolution.extensions if not self.resolution.is_outdated(extension)]
         named = (path for extension in used for path in extension.manifest.skills)
         return [str(path.parent if path.name == "SKILL.md" else path) for path in named]
@@ -152,6 +152,7 @@ class Extensions:
         self.resolution.refresh()
         self._toolbox = None
         self.offers.forget()
+        self._begin_telling()
         self.subscriptions.begin()
 
     def state_changed(self, extension: str, state: ExtensionState, reason: str) -> None:
@@ -167,7 +168,8 @@ class Extensions:
     def end(self) -> None:
         """The session leaves memory, or gets other extensions: these hear and show nothing more of it."""
         self.subscriptions.end()
-        self._ledger.observers.remove(self._committed)
+        if self._is_heard:
+            self._ledger.observers.remove(self._committed)
         self.ui_state.clear()
 
     # --- inside -----------------------------------------------------------------------------------------------
@@ -185,11 +187,14 @@ class Extensions:
                     await layer.started.wait()
                     await layer.host.wait_ready(READY_S)
 
+    def _begin_telling(self) -> None:
+        if self.resolution.extensions and not self._is_heard:
+            self._is_heard = True
+            self._ledger.observers.append(self._committed)
+
     def _committed(self, shown: Sequence[events.Event]) -> None:
-        for event in shown:
-            if isinstance(event, events.UserMessage) and self.ui_state.notes:
-                self.ui_state.clear_notes()
-            if self.resolution.extensions:  # else no frame is built for nothing: results are long
+        if self.resolution.extensions:  # else no frame is built for nothing: results are long
+            for event in shown:
                 self.subscriptions.tell(event)
 
 

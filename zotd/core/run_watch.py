@@ -70,3 +70,8 @@ class Unwatched:
 
     def nested(self, call: NestedCall) -> None:
         """Do nothing."""
+
+
+def unwatched(*_: object) -> RunWatch:
+    """Follow nothing."""
+    return Unwatched()

@@ -12,6 +12,7 @@ from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources, programs
 from zotd.core.ports import Probe
 from zotd.core.retry import ATTENDED_S
+from zotd.core.run_watch import unwatched
 from zotd.exthost.host import ExtensionTimeouts
 from zotd.ledger.spending import Spending
 from zotd.logins.desk import Logins
@@ -25,7 +26,7 @@ from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Keys, ModelChooser
 from zotd.sessions.notifier import Notifier
-from zotd.sessions.planner import Machine, Planner, Watch, unwatched
+from zotd.sessions.planner import Machine, Planner, Watch
 from zotd.sessions.slash_commands import RESERVED
 from zotd.store import credentials, keyring_vault
 from zotd.store.journal import SqliteJournal

@@ -95,8 +95,6 @@ class ExtensionPool:
         self._stops: dict[str, asyncio.TimerHandle] = {}
         # Ends the watch of a workspace's directories.
         self._unwatch: dict[ExtensionScope, Callable[[], None]] = {}
-        # Layers whose watch calls `recheck` when the code changes; the others are checked before each run.
-        self._watched: set[ExtensionScope] = set()
         self._ending: set[ExtensionScope] = set()
         self._is_stopped = False
         self._arrivals = Arrivals(spawn)
@@ -199,7 +197,7 @@ class ExtensionPool:
         """Return whether the session's workspace is trusted."""
         layer = self._workspaces.get(session.ledger.row.cwd)
         if layer is not None and layer.trusting is not None and layer.started.is_set():
-            if layer not in self._watched:
+            if not layer.is_watched:
                 await recheck_briefly(layer)
             return layer.trusting.is_granted
         trusting = WorkspaceTrust(self.trust, session.ledger.row.cwd)
@@ -315,9 +313,7 @@ class ExtensionPool:
         # Before the start: what comes in between is found twice, and not missed.
         await self._arrivals.watch(discovery.tool_directories(self.places, Path(layer.cwd)), stirred)
         places = partial(discovery.watched, self.places, Path(layer.cwd))
-        if await self._changes.watch(layer.cwd, places, layer.recheck):
-            self._watched.add(layer)
-        await layer.start()
+        await layer.start(is_watched=await self._changes.watch(layer.cwd, places, layer.recheck))
 
     async def _open_channels(self, layer: ExtensionScope) -> None:
         """Start the channels that there are, and those whose files come later."""
@@ -333,7 +329,6 @@ class ExtensionPool:
     def _end(self, layer: ExtensionScope) -> None:
         if (unwatch := self._unwatch.pop(layer, None)) is not None:
             unwatch()
-        self._watched.discard(layer)
         self._ending.add(layer)
         self._spawn(f"stop extensions of {layer.cwd}", self._stop(layer))
 

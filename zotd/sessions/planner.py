@@ -24,7 +24,7 @@ from zotd.core import prompts, records
 from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, ToolContext
 from zotd.core.retry import RetryPolicy
-from zotd.core.run_watch import RunWatch, Unwatched
+from zotd.core.run_watch import RunWatch, unwatched
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
@@ -54,12 +54,6 @@ BUILTIN_SKILLS = Path(__file__).parent.parent / "skills"
 
 Watch = Callable[[Ledger, Callable[[], Mapping[str, str]]], RunWatch]
 """Follows the runs of a session from now on; the function returns the environment of its client."""
-
-
-def unwatched(ledger: Ledger, environment: Callable[[], Mapping[str, str]]) -> RunWatch:
-    """Follow nothing: `Machine.watch` where no one asks for figures or traces."""
-    del ledger, environment
-    return Unwatched()
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,10 +115,13 @@ class Planner:
 
         Files, keys and trust are looked up for each run. What follows from them is computed when one of them differs.
         """
-        extensions = self.extension_pool.join(session)
-        if extensions is not None and not session.work.is_aborting:
-            await extensions.ready_for_run()
-        is_trusted = await self.extension_pool.grants(session)
+        is_trusted = _known_trust(session)
+        if is_trusted is None:
+            extensions = self.extension_pool.join(session)
+            if extensions is not None and not session.work.is_aborting:
+                await extensions.ready_for_run()
+            is_trusted = await self.extension_pool.grants(session)
+        extensions = session.extensions
         paths = self._paths(session, is_trusted)
         files = await _read(paths)
         ground = await self._ground(session, is_trusted)
@@ -193,7 +190,7 @@ class Planner:
     def _prepare(self, session: Session, basis: "_Basis", files: "_Files") -> RunContext:
         """Compute what follows from the basis; the model is still to be opened."""
         extensions, settings = basis.extensions, basis.settings
-        toolbox = partial(extensions.toolbox, settings) if extensions else partial(choose, settings)
+        toolbox = partial(_toolbox, extensions, settings, choose(settings))
         tools = toolbox()
         surroundings = files.context
         parts = prompts.PromptParts(
@@ -205,7 +202,7 @@ class Planner:
             skills=files.skills if "skill" in tools.tools else (),
         )
         streams = basis.config.guard.stream
-        hooks = partial(extensions.hooks, streams=streams) if extensions else _no_hooks
+        hooks = partial(_hooks, extensions, streams=streams)
         note = basis.ground.note
         return RunContext(
             model=NOT_OPENED,
@@ -263,13 +260,14 @@ class Planner:
         return Authorization(context, hooks, unattended=unattended)
 
     def _paths(self, session: Session, is_trusted: bool) -> ContextPaths:
+        extensions = session.extensions
         return ContextPaths(
             home=self._machine.home,
             user=self._machine.user,
             builtin_skills=BUILTIN_SKILLS,
             cwd=Path(session.ledger.row.cwd),
             trusted=is_trusted,
-            extension_skills=tuple(session.extensions.skills()) if session.extensions else (),
+            extension_skills=tuple(extensions.skills()) if extensions and extensions.resolution.extensions else (),
         )
 
     def _tool_context(
@@ -301,8 +299,35 @@ class Planner:
         return context
 
 
-def _no_hooks() -> None:
-    """Return None: a session without extensions has no guards."""
+def _known_trust(session: Session) -> bool | None:
+    """Whether the workspace of a session without extensions is trusted.
+
+    None: that has to be looked at, or there are extensions, or they are still being looked for.
+    """
+    extensions = session.extensions
+    if extensions is None or extensions.resolution.extensions or session.environment.trusts_workspace:
+        return None
+    found = None
+    for layer in extensions.resolution.layers:
+        if not layer.started.is_set():
+            return None
+        if layer.is_watched and layer.trusting is not None:
+            found = layer.trusting.is_granted
+    return found
+
+
+def _toolbox(extensions: Extensions | None, settings: records.Settings, own: Toolbox) -> Toolbox:
+    """Return `own`, unless the session has extensions at the moment."""
+    if extensions is None or not extensions.resolution.extensions:
+        return own
+    return extensions.toolbox(settings)
+
+
+def _hooks(extensions: Extensions | None, *, streams: bool) -> Hooks | None:
+    """Return None if the session has no extensions at the moment: then it has no guards."""
+    if extensions is None or not extensions.resolution.extensions:
+        return None
+    return extensions.hooks(streams=streams)
 
 
 def _retries(limits: LimitsSection, patience_s: float | None) -> RetryPolicy:
