@@ -151,6 +151,8 @@ def test_prices_are_flat_unless_they_are_a_user_s_or_follow_the_length_of_the_re
     own = {"id": "claude-haiku-4-5", "provider": "anthropic", "prices": {"input": 2, "output": 4}}
     assert overlaid({"models": [own]}).flat_prices("anthropic", "claude-haiku-4-5") is None
     assert catalog.flat_prices("local", "any") is None
+    for vendor in catalog.vendors():
+        assert not vendor.subscription or catalog.flat_prices(vendor.name, "gpt-5-mini") is None
 
 
 def test_rates_are_prices_without_a_cache_and_unknown_ones_are_not_zero(catalog):

@@ -84,7 +84,7 @@ class Providers:
                 sentence = f"zot does not speak the API of {vendor.title} yet; choose one of {names}"
                 raise ModelError(Failure.REFUSED, sentence)
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider}; choose one of {names}")
-        if missing := vendor.missing_package:
+        if vendor.requires and (missing := vendor.missing_package):
             raise ModelError(Failure.UNAVAILABLE, f"{vendor.title} cannot be used yet: {missing}")
         if not choice.model:
             raise ModelError(Failure.REFUSED, f"no model is chosen for {vendor.title}; choose one with --model")
@@ -229,7 +229,8 @@ class ModelConnection:
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """See `core.ports.Model.stream`."""
-        request = self._narrowing.narrowed(request)
+        if self._narrowing is not None:
+            request = self._narrowing.narrowed(request)
         if self._facts.info.few_shot:
             request = shortened(request)
         access = self._choice.access
@@ -281,6 +282,8 @@ class ModelConnection:
     def context_window(self) -> int:
         """See `core.ports.Model.context_window`."""
         known = self._facts.info.context_window
+        if not self._vendor.context_from:  # such a server is not asked, see `_look`
+            return known
         return self._providers.served_window(self._choice.base_url or "", self._choice.model) or known
 
     @cached_property
@@ -298,8 +301,9 @@ class ModelConnection:
         return destination(self._vendor, base_url, api_key, self._choice.variables)
 
     @cached_property
-    def _narrowing(self) -> Narrowing:
-        return Narrowing(self._facts.info)
+    def _narrowing(self) -> Narrowing | None:
+        info = self._facts.info
+        return Narrowing(info) if info.tools is False or info.images is False else None
 
     async def _open(self) -> VendorConversation:
         """The conversation; a new one, which has encoded nothing yet, when the local server had to be started anew."""

@@ -137,10 +137,14 @@ class ModelChooser:
     async def open(self, settings: Settings, environment: Environment) -> Model:
         """The model for a run. What keeps it from working is told when it is used, as any failed request is."""
         try:
-            access = self._access(settings, environment)
-            key = None if access is not None else await self._key(settings, environment)
+            vendor = self._vendor(settings.provider)
+            if self._foreign(settings):
+                access, key = None, environment.api_key
+            else:
+                access = self._access(vendor, environment)
+                key = None if access is not None else await self._key(vendor, environment)
             base_url = settings.base_url or self.places.filled_url(settings.provider, environment)
-            variables = self.places.variables(self._vendor(settings.provider), environment)
+            variables = self.places.variables(vendor, environment)
             choice = replace(self._choice(settings, key, access), base_url=base_url, variables=variables)
             return self._providers.connect(choice)
         except ModelError as error:
@@ -359,20 +363,14 @@ class ModelChooser:
             return None
         return LoginInfo(login.account, login.logged_in_at, login.current.expires_at, login.place, login.ended)
 
-    def _access(self, settings: Settings, environment: Environment) -> Access | None:
+    def _access(self, vendor: Vendor, environment: Environment) -> Access | None:
         """The login with which the session's requests are made; None: they are made with a key."""
-        vendor = self._vendor(settings.provider)
-        if self._foreign(settings):
-            return None
         source, _ = next(self._found(vendor, environment), (None, None))
         if source == LOGIN or (source is None and not vendor.key_env):
             return self.logins.access(vendor.name)
         return None
 
-    async def _key(self, settings: Settings, environment: Environment) -> str | None:
-        vendor = self._vendor(settings.provider)
-        if self._foreign(settings):
-            return environment.api_key
+    async def _key(self, vendor: Vendor, environment: Environment) -> str | None:
         for source, found in self._found(vendor, environment):
             if source == LOGIN:
                 continue

@@ -4,12 +4,12 @@ Only the user's configuration names an address: a base URL that comes with a req
 precede the daemon's.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from zotd.config.current import CurrentConfig
 from zotd.core.retry import Failure, ModelError
-from zotd.providers.shared.placeholders import PlaceholderError, filled, names
+from zotd.providers.shared.placeholders import BEGIN, PlaceholderError, filled, names
 from zotd.providers.shared.vendors import Vendor
 from zotd.workspace.environment import Environment
 
@@ -30,6 +30,8 @@ class VendorPlaces:
         """`inherited`: variables of the daemon's own environment."""
         self._config = config
         self._inherited = inherited
+        self._needed: dict[tuple[str, str], Collection[str]] = {}
+        """By vendor and configured URL; both are the same in almost every run."""
 
     def place(self, vendor: Vendor, environment: Environment) -> Place:
         """Return where the vendor's requests go, or what they lack."""
@@ -39,10 +41,13 @@ class VendorPlaces:
 
     def missing(self, vendor: Vendor, base_url: str | None, environment: Environment) -> str | None:
         """Return what keeps requests from being made, besides a key, as an instruction; None: nothing."""
-        if missing := vendor.missing_package:
+        if vendor.requires and (missing := vendor.missing_package):
             return missing
+        address = base_url or vendor.base_url
+        if BEGIN not in address:
+            return None
         try:
-            filled(base_url or vendor.base_url, self.variables(vendor, environment))
+            filled(address, self.variables(vendor, environment))
         except PlaceholderError as error:
             return f"{error}, or set providers.{vendor.name}.base_url in config.toml"
         return None
@@ -59,12 +64,18 @@ class VendorPlaces:
 
     def variables(self, vendor: Vendor, environment: Environment) -> Mapping[str, str]:
         """Return the variables that the vendor's requests depend on, as far as they are set."""
+        needed = self.needed_variables(vendor)
+        if not needed:
+            return {}
         both = {**self._inherited, **environment.variables}
-        return {name: both[name] for name in self.needed_variables(vendor) if both.get(name)}
+        return {name: both[name] for name in needed if both.get(name)}
 
-    def needed_variables(self, vendor: Vendor) -> Iterable[str]:
+    def needed_variables(self, vendor: Vendor) -> Collection[str]:
         """Return their names."""
-        return dict.fromkeys((*vendor.variables, *names(self.configured_url(vendor.name) or "")))
+        key = vendor.name, self.configured_url(vendor.name) or ""
+        if key not in self._needed:
+            self._needed[key] = dict.fromkeys((*vendor.variables, *names(key[1])))
+        return self._needed[key]
 
     def configured_url(self, provider: str) -> str | None:
         """Return the base URL of the configuration, with its placeholders."""

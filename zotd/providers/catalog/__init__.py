@@ -157,8 +157,9 @@ class Catalog:
     def flat_prices(self, provider: str, model: str) -> FlatPrices | None:
         """What `price` computes with, if that is the same for all requests."""
         vendor, row = self.by_name.get(provider), self._rows.get((self._name(provider), model))
-        is_own = row is not None and row.prices is not None
-        return prices.flat(vendor.prices, model) if vendor is not None and vendor.prices and not is_own else None
+        if vendor is None or not vendor.prices or vendor.subscription or (row is not None and row.prices is not None):
+            return None
+        return prices.flat(vendor.prices, model)
 
     def rates(self, provider: str, model: str) -> Rates | None:
         """Approximate price of the model; None if unknown. A vendor that needs no key costs nothing."""

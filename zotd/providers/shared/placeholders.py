@@ -10,6 +10,9 @@ A value is one label of a host name, so a variable can choose a region or a reso
 import re
 from collections.abc import Mapping
 
+BEGIN = "{"
+"""A URL without it has no placeholders."""
+
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_|]*)(?::([A-Za-z0-9-]*))?\}")
 _LABEL = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?")
 
