@@ -3,7 +3,8 @@
     python -m benchmarks.trace            calls, modules, and changes from one module to another
     python -m benchmarks.trace --modules  and each module with its functions
 
-The figures are counts, so they are the same on every machine. `sys.setprofile` reports a `call` event for each call and
+The figures are counts, so they are the same on every machine, but for a read of `/proc` that `process.ledger` makes if a
+tick of the kernel's clock passes while `bash` starts. `sys.setprofile` reports a `call` event for each call and
 for each continuation of a coroutine; only those whose code is in `zotd` count. The runs before the measured one load
 the modules that a process loads once.
 """
