@@ -268,6 +268,7 @@ class Daemon:
             presences=Presences(lambda: parts.config.value.limits.attention_s),
             reload=partial(self._reload, configuration),
             config_problems=configuration.problems,
+            fork_problem=lambda: "" if parts.forks is None else parts.forks.problem,
             epoch=journal.epoch,
             doors=DoorStatus(str(self._setup.socket), TokenStore(self._setup.home / FILE)),
             channels=channels,

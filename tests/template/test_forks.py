@@ -127,9 +127,12 @@ async def test_a_program_starts_cold_when_the_template_is_stopped_and_another_on
     told, is_forked = await rig.run(script)
     assert (told.out, is_forked) == (b"ran\n", False)
 
+    assert "did not answer for 1 s" in rig.forks.problem
+
     await rig.serving()
     _, is_forked = await rig.run(script)
     assert is_forked
+    assert rig.forks.problem == ""
     assert rig.forks.extensions.pid != first
 
 

@@ -26,6 +26,9 @@ STATES = {
 }
 """States of `zotctl status` that are problems, and the findings for them."""
 
+FORKS = "without their template process"
+"""Part of the warning about extensions that are not forked."""
+
 
 def status_of(scene: Scene) -> Json:
     """Return the status as `zotctl status --json` prints it."""
@@ -54,6 +57,11 @@ def door(scene: Scene, status: Json) -> Iterator[Finding]:
     if listen is not None and status["websocket"] is None:
         said = [line for line in strings(status, "warnings") if "websocket" in line.lower()]
         yield found("port-taken", (said or [f"websocket.listen is {listen}, but the daemon does not listen there"])[0])
+
+
+def forks(status: Json) -> Iterator[Finding]:
+    """Check that the daemon can fork its extensions; `zotd.template.forks.Forks.problem` is the sentence."""
+    yield from (found("extensions-cold", line) for line in strings(status, "warnings") if FORKS in line)
 
 
 def extensions(scene: Scene) -> Iterator[Finding]:

@@ -116,6 +116,12 @@ STATES = (
         "end what the sentence names, or set ZOT_TEMPLATE=off if it must be so",
     ),
     ProblemKind(
+        "extensions-cold",
+        "each extension in Python takes 20 ms and more to start",
+        "the process from which the daemon forks them does not start, ends or hangs",
+        "zotctl restart --when-idle",
+    ),
+    ProblemKind(
         "no-key",
         "no API key is set, so no model can be used",
         "there is none in the environment, in `auth.json`, from `api_key_command` or in the daemon",

@@ -78,6 +78,7 @@ def _of_daemon(scene: Scene, status: Json, *, asks_for_keys: bool) -> dict[str, 
     """`asks_for_keys`: no key was found here, but the daemon's environment may have one."""
     wanted: dict[str, Check] = {
         "the WebSocket door": lambda: daemon_checks.door(scene, status),
+        "the processes of extensions": lambda: daemon_checks.forks(status),
         "the extensions": lambda: daemon_checks.extensions(scene),
     }
     if asks_for_keys:

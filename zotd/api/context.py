@@ -110,6 +110,8 @@ class DaemonContext:
     """Reloads the configuration; raises CommandError if it is invalid. None if there is no configuration file."""
     config_problems: Callable[[], Sequence[str]] = tuple
     """Returns the problems of the configuration that was read last."""
+    fork_problem: Callable[[], str] = str
+    """Returns why extensions are not forked although they could be, as a sentence; empty: they are."""
     service: str | None = None
     """Service manager that runs the daemon, `systemd` or `launchd`; None if there is none."""
     channels: ChannelDesk | None = None
@@ -168,7 +170,7 @@ class DaemonContext:
             warnings=[
                 *self.config_problems(),
                 *self.warnings,
-                *filter(None, [self._storage_problem()]),
+                *filter(None, [self._storage_problem(), self.fork_problem()]),
                 *self.doors.problems(),
                 *self.telemetry.problems(),
                 *self.spending.warnings(session.ledger.row for session in sessions),

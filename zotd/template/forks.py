@@ -114,11 +114,17 @@ class ForkTemplate:
         self._reasons: set[str] = set()
         self._over = asyncio.Event()
         """Set when the current template process is of no further use."""
+        self._problem = ""
         self._ended = asyncio.Event()
         """No template process runs, and none is recorded."""
         self._ended.set()
         self._loop = asyncio.get_running_loop()
         self._overdue: asyncio.TimerHandle | None = None
+
+    @property
+    def problem(self) -> str:
+        """Why there is no template process although there should be one; empty if there is one, or none is wanted."""
+        return "" if self.state in {TemplateState.SERVING, TemplateState.STOPPED} else self._problem
 
     def begin(self) -> None:
         """Start the template process, unless there is one; returns at once."""
@@ -210,6 +216,7 @@ class ForkTemplate:
 
     def _late(self, within_s: float) -> None:
         self._overdue = None
+        self._problem = f"it did not answer for {within_s:g} s"
         log.warning("the template process of extensions did not answer for %g s; they start without it", within_s)
         if self.state is TemplateState.SERVING:
             self._replace()
@@ -237,16 +244,22 @@ class ForkTemplate:
         """Keep a template process running until `stop`."""
         try:
             while not self._is_stopped():
-                try:
-                    await self._run_one()
-                except OSError as error:
-                    log.warning("the template process of extensions cannot be started: %s", error)
+                await self._try_one()
                 if not self._is_stopped():
                     pause_s = PAUSES_S[min(self._failures, len(PAUSES_S) - 1)]
                     self._failures += 1
                     await self._pause(pause_s)
         finally:
             self._ended.set()
+
+    async def _try_one(self) -> None:
+        try:
+            await self._run_one()
+            reason = "it ends by itself; the daemon's log says why" if self._failures else ""  # the next one may serve
+        except OSError as error:
+            reason = f"it cannot be started: {error.strerror or error}"
+            log.warning("the template process of extensions cannot be started: %s", error)
+        self._problem = self._problem or reason
 
     async def _run_one(self) -> None:
         """Run one template process until it is of no further use."""
@@ -275,6 +288,7 @@ class ForkTemplate:
                 if not self._is_stopped():
                     self.state, self._control = TemplateState.SERVING, control
                     self.serves.set()
+                    self._problem = ""
                     self._watch(anew=True)
                     self._pump()
         except OSError as error:
@@ -362,6 +376,12 @@ class Forks:
         request = ForkRequest(program, cwd, marked(env), is_bound)
         return template.fork(request, then, takes_descriptors=takes_descriptors)
 
+    @property
+    def problem(self) -> str:
+        """Why extensions start cold although they could be forked, as a sentence; empty: they are forked."""
+        why = self.extensions.problem or self.bridges.problem
+        return why and f"extensions start slowly, without their template process: {why}"
+
     async def stop(self) -> None:
         """End the template processes; programs that they have forked are not their own and keep running."""
         async with asyncio.TaskGroup() as tasks:
@@ -372,9 +392,7 @@ class Forks:
 def _environment(env: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of the template process: without keys, and with a locale of UTF-8."""
     kept = {name: value for name, value in env.items() if name in PASSED or name.startswith(INTERPRETER)}
-    for name in ("LC_ALL", "LANG"):
-        kept.pop(name, None)
-    return {**kept, "LC_CTYPE": COERCED}
+    return {**{name: value for name, value in kept.items() if name not in {"LC_ALL", "LANG"}}, "LC_CTYPE": COERCED}
 
 
 def _said(output: bytes) -> None:

@@ -168,9 +168,8 @@ def auth_file(patient):
 
 
 def cold_start(patient):
-    run = patient._stack.enter_context(
-        tempfile.TemporaryDirectory(prefix="zt-", dir="/tmp")
-    )  # a socket's path is short
+    # A socket's path is short.
+    run = patient._stack.enter_context(tempfile.TemporaryDirectory(prefix="zt-", dir="/tmp"))
     patient._stack.callback(end_serving, Path(run))
     patient.env |= {SWITCH: "", "XDG_RUNTIME_DIR": run}
     script = "import sys; from zotd.template.client import zotctl; sys.exit(zotctl())"
@@ -185,6 +184,21 @@ def cold_start(patient):
         "import ctypes, os, sys; ctypes.CDLL(None).prctl(38, 1, 0, 0, 0); os.execvp(sys.argv[1], sys.argv[1:])",
     ]
     return "end what the sentence names, or set ZOT_TEMPLATE=off if it must be so"
+
+
+def extensions_cold(patient):
+    tools, hook = patient.home / "extensions" / "tools", patient.folder / "hook"
+    tools.mkdir(parents=True)
+    hook.mkdir()
+    (tools / "good.py").write_text("def run() -> str:\n    'Good.'\n    return ''\n")
+    (hook / "sitecustomize.py").write_text(
+        "import os, sys\nif any('fork_server' in word for word in sys.orig_argv):\n    os._exit(1)\n"
+    )
+    daemon = patient.daemon("env", f"PYTHONPATH={hook}:{ROOT}")
+    with connect(daemon.place.socket) as connection:
+        while not connection.call("daemon.status")["warnings"]:
+            os.sched_yield()
+    return "zotctl restart --when-idle"
 
 
 def no_key(patient):
@@ -281,19 +295,10 @@ def slow_check(patient):
 MADE = {
     made.__name__.replace("_", "-"): made
     for made in (
-        *(stale_socket, listener_lost, wedged, version_mismatch, unmanaged, unreachable, gave_up),
-        *(socket_directory, home_not_writable, disk_full, log_not_writable, config_invalid, auth_file, cold_start),
-        *(no_key, login_file, login_ended),
-        *(
-            database_damaged,
-            database_newer,
-            linger_off,
-            extension_failing,
-            extension_doubtful,
-            code_untrusted,
-            port_taken,
-            slow_check,
-        ),
+        *(stale_socket, listener_lost, wedged, version_mismatch, unmanaged, unreachable, gave_up, socket_directory),
+        *(home_not_writable, disk_full, log_not_writable, config_invalid, auth_file, cold_start, extensions_cold),
+        *(no_key, login_file, login_ended, database_damaged, database_newer, linger_off, extension_failing),
+        *(extension_doubtful, code_untrusted, port_taken, slow_check),
     )
 }
 
