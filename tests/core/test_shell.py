@@ -268,3 +268,31 @@ def test_no_line_takes_long_to_parse(part):
 )
 def test_no_line_raises(parts):
     assert ruled("".join(parts), deny("mkfs *"), allow("*")) in {"allow", "ask", "deny"}
+
+
+# --- characters that are not ASCII ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "command", ["git commit -m “größer”", "git commit -m '日本 \U0001f600'", 'git log --author="José"']
+)
+def test_a_command_with_characters_of_any_language_matches_its_allow(command):
+    assert ruled(command, allow("git *"), mode="ask") == "allow"
+    only = parsed(command).only
+    assert only is not None
+    assert not only[-1].text.isascii()
+
+
+def test_a_rule_is_compared_with_the_characters_themselves():
+    assert ruled("touch größer", allow("touch größer"), mode="ask") == "allow"
+    assert ruled("touch größer", allow("touch gr%%er"), mode="ask") == "ask"
+    assert ruled("echo é; rm größer", deny("rm größer")) == "deny"
+
+
+@given(
+    st.text(st.characters(min_codepoint=128), min_size=1, max_size=5), st.sampled_from(["{", "$", "${", "((", "=", ""])
+)
+@example("\U00031860", "{")  # it crashed the process, depending on what lay beside a table of the C library
+def test_no_character_hides_a_denied_command(text, before):
+    assert ruled(f"{before}{text}; rm x", deny("rm *")) in {"deny", "ask"}
+    assert ruled(f"{text}=1 rm x", allow("rm *"), mode="ask") == "ask"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 _REDIRECTS = frozenset({"file_redirect", "heredoc_redirect", "herestring_redirect"})
+_NOT_ASCII = re.compile(r"[^\x00-\x7f]")
 _GLOB = re.compile(r"[*?\[]|\{[^}]*(?:,|\.\.)")
 
 
@@ -20,6 +21,16 @@ class SyntaxNode(Protocol):
     @property
     def text(self) -> bytes | None:
         """Source text of the node, in UTF-8."""
+        ...
+
+    @property
+    def start_byte(self) -> int:
+        """Position of its first byte in the text that was parsed."""
+        ...
+
+    @property
+    def end_byte(self) -> int:
+        """Position behind its last byte."""
         ...
 
     @property
@@ -57,15 +68,44 @@ class UnknownError(Exception):
     """The text does not show which commands would run."""
 
 
+class _NodeOfOriginal:
+    """A node of the masked text, with its own text as it was before."""
+
+    def __init__(self, node: SyntaxNode, original: str) -> None:
+        self._node = node
+        self._original = original
+        self.start_byte = node.start_byte
+        self.end_byte = node.end_byte
+        self.type = node.type
+        self.child_count = node.child_count
+        self.has_error = node.has_error
+        self.is_missing = node.is_missing
+
+    @property
+    def text(self) -> bytes:
+        return self._original[self.start_byte : self.end_byte].encode(errors="replace")
+
+    @property
+    def children(self) -> Sequence[SyntaxNode]:
+        return [_NodeOfOriginal(child, self._original) for child in self._node.children]
+
+
 def tree(text: str) -> SyntaxNode:
-    """Parse `text` and return the root node; raises `UnknownError` if tree-sitter is not installed."""
+    """Parse `text` and return the root node; raises `UnknownError` if tree-sitter is not installed.
+
+    The scanner of the bash grammar passes every character to `isalpha` and the like, whose table ends at 255: others read
+    memory beside it, and some crash the process. So it gets `%` instead of any character that is not ASCII. That is part
+    of a word as well, and not of a name; where it means something else, such as in `${%}`, the line is not understood.
+    """
     try:
         # Imported here: it takes 50 ms, which a daemon without rules need not spend.
         from tree_sitter import Language, Parser  # noqa: PLC0415
         from tree_sitter_bash import language  # noqa: PLC0415
     except ImportError as error:  # no wheel for this platform: every line that a rule could apply to needs an approval
         raise UnknownError from error
-    return Parser(Language(language())).parse(text.encode(errors="replace")).root_node
+    masked = text if text.isascii() else _NOT_ASCII.sub("%", text)
+    root = Parser(Language(language())).parse(masked.encode()).root_node
+    return root if masked is text else _NodeOfOriginal(root, text)
 
 
 def words_of(command: SyntaxNode) -> list[Word]:
