@@ -32,7 +32,7 @@ class ModelChoice:
     """`chat` or `responses`, where the vendor speaks either; None: Responses for models of OpenAI at its own URL."""
     access: Access | None = field(default=None, repr=False)
     """A login, instead of a key."""
-    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)  # compared, but has no hash
     """Environment variables that the vendor's requests depend on: `Vendor.variables`."""
 
 

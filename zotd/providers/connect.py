@@ -50,6 +50,9 @@ CHECK_S = 8.0
 LOOK_S = 2.0
 """How long a server on this machine may take to say how large a context window is; the reply waits for it."""
 
+KEPT_ROUTES = 256
+"""Most choices whose check is remembered; a home has a few models in use, each session with its own key one more."""
+
 LOAD_DELAY_S = 0.1
 """From the moment when an SDK is likely to be needed to its import, which slows the event loop down: first the client
 gets what it has asked for. A prompt does not wait for the delay."""
@@ -67,6 +70,8 @@ class Providers:
         secret = catalog.key_variables()
         self._local = LocalModels(SMOL, {name: value for name, value in env.items() if name not in secret})
         self._clients: dict[tuple[str, Destination], VendorClient] = {}
+        self._routes: dict[ModelChoice, Route] = {}
+        """By what was chosen: almost every run makes the choice of the one before it."""
         self._facts: dict[tuple[str, str], ModelFacts] = {}
         self._windows: dict[tuple[str, str], int] = {}
         """Context windows of servers of the user, by URL and model, as they were seen last."""
@@ -77,6 +82,15 @@ class Providers:
         Raises:
             ModelError: there is no such provider, no key (`NO_KEY`), or the URL is none.
         """
+        route = self._routes.get(choice)
+        if route is None:
+            route = self._checked(choice)
+            if len(self._routes) >= KEPT_ROUTES:
+                self._routes.clear()
+            self._routes[choice] = route
+        return ModelConnection(self, self._catalog, route)
+
+    def _checked(self, choice: ModelChoice) -> "Route":
         vendor = self._catalog.by_name.get(choice.provider)
         if vendor is None or vendor.api not in _MODULES:
             names = ", ".join(known.name for known in self._catalog.vendors() if known.api in _MODULES)
@@ -91,7 +105,9 @@ class Providers:
         vendor = self._speaking(vendor, choice)
         key, url = key_of(vendor, choice), url_of(vendor, choice)
         checked = ModelChoice(vendor.name, choice.model, key, url, access=choice.access, variables=choice.variables)
-        return ModelConnection(self, self._catalog, vendor, checked)
+        if url is None or choice.access is not None:
+            return Route(vendor, checked, None)
+        return Route(vendor, checked, destination(vendor, url, key, choice.variables))
 
     def _speaking(self, vendor: Vendor, choice: ModelChoice) -> Vendor:
         """The vendor with the API in which this model is asked.
@@ -214,18 +230,27 @@ class ModelFacts(NamedTuple):
     """None: each request has to be looked up (`Catalog.price`)."""
 
 
+class Route(NamedTuple):
+    """A choice that was checked."""
+
+    vendor: Vendor
+    """With the API in which this model is asked."""
+    choice: ModelChoice
+    """With a URL and a key, or for the local server, which brings its own."""
+    destination: Destination | None
+    """None: known when a request is made, because the local server or a login says it."""
+
+
 class ModelConnection:
     """One model, opened for one run (`core.ports.Model`)."""
 
-    def __init__(self, providers: Providers, catalog: Catalog, vendor: Vendor, choice: ModelChoice) -> None:
-        """`choice` is checked: it has a URL and a key, or is for the local server, which brings its own."""
+    def __init__(self, providers: Providers, catalog: Catalog, route: Route) -> None:
         self._providers = providers
         self._catalog = catalog
-        self._vendor = vendor
-        self._choice = choice
+        self._vendor, self._choice, self._fixed = route
         self._conversation: VendorConversation | None = None
         self._opened_url = ""
-        self._looked = not vendor.context_from
+        self._looked = not self._vendor.context_from
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """See `core.ports.Model.stream`."""
@@ -307,19 +332,22 @@ class ModelConnection:
 
     async def _open(self) -> VendorConversation:
         """The conversation; a new one, which has encoded nothing yet, when the local server had to be started anew."""
-        base_url, api_key, access = self._choice.base_url or "", self._choice.api_key or NO_KEY, self._choice.access
-        if access is not None:
-            # A client of its own: it keeps the headers of its first request.
-            api_key = f"login:{self._vendor.name}"
-            if base_url == self._vendor.base_url:
-                base_url = access.base_url or base_url
-        if not base_url:
-            base_url, api_key = await self._providers.local(self._choice.model)
-        if self._conversation is None or base_url != self._opened_url:
-            client = await self._providers.client(self._vendor.api, self._destination(base_url, api_key))
-            self._conversation = client.open(Target(self._vendor, base_url, self._facts.info, access))
-            self._opened_url = base_url
+        access = self._choice.access
+        place = self._fixed or await self._found_destination(access)
+        if self._conversation is None or place.base_url != self._opened_url:
+            client = await self._providers.client(self._vendor.api, place)
+            self._conversation = client.open(Target(self._vendor, place.base_url, self._facts.info, access))
+            self._opened_url = place.base_url
         return self._conversation
+
+    async def _found_destination(self, access: Access | None) -> Destination:
+        if access is None:
+            return self._destination(*await self._providers.local(self._choice.model))
+        base_url = self._choice.base_url or ""
+        if base_url == self._vendor.base_url:
+            base_url = access.base_url or base_url
+        # A client of its own: it keeps the headers of its first request.
+        return self._destination(base_url, f"login:{self._vendor.name}")
 
 
 _loaded: set[str] = set()

@@ -1,13 +1,16 @@
-"""Which model a session uses, and with which key (`docs/protocol.md`, Environment and keys).
+"""Which model a session uses, at which address, and with which key (`docs/protocol.md`, Environment and keys).
 
 A key is looked for in this order: `--api-key`, the client's environment, a login by subscription, `auth.json`,
 `api_key_command`, the daemon's environment. All but the first go only to the vendor's own host or to a base URL from the
 configuration: a URL that came with a request could be anybody's.
+
+Only the user's configuration names an address: a base URL that comes with a request is used as it is. Variables of the client
+precede the daemon's.
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from http import HTTPStatus
+from typing import NamedTuple
 
 from msgspec import structs
 
@@ -16,16 +19,14 @@ from zotd.core.ports import Model, StorageError
 from zotd.core.records import Settings
 from zotd.core.retry import Failure, ModelError
 from zotd.logins.desk import Logins
-from zotd.logins.vendors import LoginVendor
 from zotd.providers.catalog import Catalog
 from zotd.providers.choice import ModelChoice
 from zotd.providers.connect import Providers
+from zotd.providers.shared.placeholders import BEGIN, PlaceholderError, filled, names
 from zotd.providers.shared.vendors import Access, Vendor
 from zotd.sessions.unavailable import Unavailable
-from zotd.sessions.vendor_places import VendorPlaces
 from zotd.store.logins import VendorLogin
 from zotd.wire.api import ModelInfo
-from zotd.wire.auth import KeyCheck, KeyInfo, LoginInfo
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
 
@@ -34,9 +35,6 @@ LOGIN = "login"
 
 RECENT = 8
 """How many models that were used last are offered first."""
-
-KEY_CHARS = 16 * 1024
-"""Longest key; most have a hundred characters, one with claims in it a few thousand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +51,80 @@ class Keys:
     """Keys, and other variables that requests depend on, from the daemon's own environment."""
 
 
+class Place(NamedTuple):
+    """Where requests go."""
+
+    base_url: str
+    """With its placeholders, if something is missing."""
+    missing: str | None
+    """What is missing besides a key, as an instruction; None: nothing."""
+
+
+class VendorPlaces:
+    """Where requests of each vendor go, and on which settings and environment variables that depends."""
+
+    def __init__(self, config: CurrentConfig, inherited: Mapping[str, str]) -> None:
+        """`inherited`: variables of the daemon's own environment."""
+        self._config = config
+        self._inherited = inherited
+        self._needed: dict[tuple[str, str], Collection[str]] = {}
+        """By vendor and configured URL; both are the same in almost every run."""
+
+    def place(self, vendor: Vendor, environment: Environment) -> Place:
+        """Return where the vendor's requests go, or what they lack."""
+        address = self.configured_url(vendor.name) or vendor.base_url
+        missing = self.missing(vendor, address, environment)
+        return Place(filled(address, self.variables(vendor, environment)) if missing is None else address, missing)
+
+    def missing(self, vendor: Vendor, base_url: str | None, environment: Environment) -> str | None:
+        """Return what keeps requests from being made, besides a key, as an instruction; None: nothing."""
+        if vendor.requires and (missing := vendor.missing_package):
+            return missing
+        address = base_url or vendor.base_url
+        if BEGIN not in address:
+            return None
+        try:
+            filled(address, self.variables(vendor, environment))
+        except PlaceholderError as error:
+            return f"{error}, or set providers.{vendor.name}.base_url in config.toml"
+        return None
+
+    def filled_url(self, provider: str, environment: Environment) -> str | None:
+        """Return the configured base URL; raises ModelError if a variable of it has no value."""
+        url = self.configured_url(provider)
+        if url is None:
+            return None
+        try:
+            return filled(url, {**self._inherited, **environment.variables})
+        except PlaceholderError as error:
+            raise ModelError(Failure.REFUSED, f"providers.{provider}.base_url has no value: {error}") from error
+
+    def variables(self, vendor: Vendor, environment: Environment) -> Mapping[str, str]:
+        """Return the variables that the vendor's requests depend on, as far as they are set."""
+        needed = self.needed_variables(vendor)
+        if not needed:
+            return {}
+        both = {**self._inherited, **environment.variables}
+        return {name: both[name] for name in needed if both.get(name)}
+
+    def needed_variables(self, vendor: Vendor) -> Collection[str]:
+        """Return their names."""
+        key = vendor.name, self.configured_url(vendor.name) or ""
+        if key not in self._needed:
+            self._needed[key] = dict.fromkeys((*vendor.variables, *names(key[1])))
+        return self._needed[key]
+
+    def configured_url(self, provider: str) -> str | None:
+        """Return the base URL of the configuration, with its placeholders."""
+        section = self._config.value.providers.get(provider)
+        return section.base_url or None if section is not None else None
+
+    def configured_api(self, provider: str) -> str | None:
+        """Return which of OpenAI's APIs the configuration names."""
+        section = self._config.value.providers.get(provider)
+        return section.api if section is not None else None
+
+
 class ModelChooser:
     """Chooses and opens models."""
 
@@ -61,8 +133,10 @@ class ModelChooser:
     ) -> None:
         """The configuration may be replaced at any time."""
         self.catalog = catalog
-        self._providers = providers
-        self._keys = keys
+        self.providers = providers
+        """What opens models."""
+        self.keys = keys
+        """Where keys are looked for besides a session's environment."""
         self.logins = logins
         self._config = config
         self.places = VendorPlaces(config, keys.inherited)
@@ -87,14 +161,14 @@ class ModelChooser:
         if provider is None and model is not None:
             provider = self._vendor_of(model)
         name = provider or self._default_provider(environment, keyless=keyless)
-        vendor = self._vendor(name)
+        vendor = self.vendor(name)
         if model is None and provider is None:
             model = self._default_model(vendor)
         return vendor.name, model or self.catalog.default_model(vendor.name) or self._no_model(vendor)
 
     def known(self, provider: str, model: str) -> bool:
         """The catalog lists it, or the vendor serves whatever was loaded into it."""
-        vendor = self._vendor(provider)
+        vendor = self.vendor(provider)
         return self.catalog.find(vendor.name, model) is not None or vendor.serves_unknown
 
     def listed(self, provider: str | None, environment: Environment, *, current: bool = False) -> list[ModelInfo]:
@@ -103,7 +177,7 @@ class ModelChooser:
         The models used last come first, then current ones by vendor, then those with a successor. `current`: without
         the latter, unless they were used last.
         """
-        vendors = [self._vendor(provider)] if provider else self.catalog.vendors()
+        vendors = [self.vendor(provider)] if provider else self.catalog.vendors()
         rank = {pair: place for place, pair in enumerate(self._used)}
         found: list[ModelInfo] = []
         for vendor in vendors:
@@ -118,7 +192,7 @@ class ModelChooser:
 
     def check(self, settings: Settings, environment: Environment) -> None:
         """Raise CommandError when a run would fail because a key or a setting is missing."""
-        vendor = self._vendor(settings.provider)
+        vendor = self.vendor(settings.provider)
         self._check_requirements(vendor, settings, environment)
         if settings.own_key and not environment.api_key:
             sentence = f"the key for {vendor.title} that this session was given is no longer in memory; pass it again with --api-key"
@@ -137,7 +211,7 @@ class ModelChooser:
     async def open(self, settings: Settings, environment: Environment) -> Model:
         """The model for a run. What keeps it from working is told when it is used, as any failed request is."""
         try:
-            vendor = self._vendor(settings.provider)
+            vendor = self.vendor(settings.provider)
             if self._foreign(settings):
                 access, key = None, environment.api_key
             else:
@@ -146,7 +220,7 @@ class ModelChooser:
             base_url = settings.base_url or self.places.filled_url(settings.provider, environment)
             variables = self.places.variables(vendor, environment)
             choice = replace(self._choice(settings, key, access), base_url=base_url, variables=variables)
-            return self._providers.connect(choice)
+            return self.providers.connect(choice)
         except ModelError as error:
             return Unavailable(error)
         except CommandError as error:
@@ -154,7 +228,7 @@ class ModelChooser:
 
     def unmet(self, settings: Settings, *, has_tools: bool) -> str | None:
         """What of the settings the model does not fulfil, one sentence for the user; None: nothing is known."""
-        return self._providers.unmet(self._choice(settings), settings.reasoning, has_tools=has_tools)
+        return self.providers.unmet(self._choice(settings), settings.reasoning, has_tools=has_tools)
 
     def _choice(self, settings: Settings, key: str | None = None, access: Access | None = None) -> ModelChoice:
         base_url, api = (
@@ -165,103 +239,12 @@ class ModelChooser:
 
     def warm(self, provider: str) -> None:
         """Begin to load what the vendor's requests need, so that the first prompt does not wait for it."""
-        self._providers.warm(provider)
-
-    # --- logging in -----------------------------------------------------------------------------------------------
-
-    def key_info(self, provider: str, environment: Environment) -> KeyInfo:
-        """Where a vendor's key comes from; raises CommandError when there is no such vendor."""
-        vendor = self._vendor(provider)
-        source, _ = next(self._found(vendor, environment), (None, ""))
-        stored = bool(self._stored().get(vendor.name))
-        info = KeyInfo(
-            vendor.name,
-            vendor.title,
-            list(vendor.key_env),
-            source,
-            stored,
-            own_login=vendor.own_login,
-            settings=list(self.places.needed_variables(vendor)),
-        )
-        offer = self.logins.vendor(vendor.name)
-        if offer is None:
-            return info
-        return structs.replace(info, methods=list(offer.methods), plan=offer.plan, login=self._login_info(vendor))
-
-    async def check_key(self, provider: str, key: str) -> KeyCheck:
-        """Ask the vendor about a key; a CommandError comes out when it is none, or no such vendor wants one."""
-        vendor, key = self._typed(provider, key)
-        try:
-            environment = Environment({})
-            url, variables = (
-                self.places.filled_url(vendor.name, environment),
-                self.places.variables(vendor, environment),
-            )
-            status = await self._providers.key_status(ModelChoice(vendor.name, "", key, url, variables=variables))
-        except ModelError as error:
-            return KeyCheck(vendor.title, "unreachable", f"{vendor.title} cannot be reached: {error}")
-        if status == HTTPStatus.UNAUTHORIZED:  # not 403: a key may be for prompts only
-            return KeyCheck(vendor.title, "refused", f"{vendor.title} refuses this key (status {status})")
-        if status == HTTPStatus.OK:
-            return KeyCheck(vendor.title, "accepted", f"{vendor.title} accepts this key")
-        return KeyCheck(vendor.title, "unknown", f"{vendor.title} does not say whether this key is right ({status})")
-
-    def log_in(self, provider: str, key: str) -> None:
-        """Store a key. Blocks; a CommandError comes out when it is none, or no such vendor wants one."""
-        self._change(*self._typed(provider, key))
-
-    def _typed(self, provider: str, key: str) -> tuple[Vendor, str]:
-        vendor, key = self._keyed(provider), key.strip()
-        if not 0 < len(key) <= KEY_CHARS or not (key.isascii() and key.isprintable()) or " " in key:
-            raise CommandError(
-                Code.BAD_REQUEST, f"this is not a key for {vendor.title}: a key has no spaces; copy it again"
-            )
-        return vendor, key
-
-    def login_vendor(self, provider: str) -> tuple[str, LoginVendor]:
-        """Return a vendor's title and how to log in to it; a CommandError comes out when it offers no login."""
-        vendor = self._vendor(provider)
-        offer = self.logins.vendor(vendor.name)
-        if offer is None:
-            raise CommandError(Code.BAD_REQUEST, f"{vendor.title} has no login by subscription; use an API key")
-        return vendor.title, offer
-
-    def log_out(self, provider: str) -> str:
-        """Forget a stored key and a login; return what the user should know about that, or "".
-
-        Blocks; a CommandError comes out when there is neither.
-        """
-        vendor = self._vendor(provider)
-        try:
-            note = self.logins.log_out(vendor.name)
-        except StorageError as error:
-            raise CommandError(Code.BLOCKED, str(error)) from error
-        if note is None and self.logins.vendor(vendor.name) is not None and not vendor.key_env:
-            raise CommandError(Code.NOT_FOUND, f"you are not logged in to {vendor.title}")
-        if (note is None or vendor.key_env) and not self._change(self._keyed(provider), None) and note is None:
-            raise CommandError(
-                Code.NOT_FOUND, f"auth.json has no key for {vendor.title}; auth.list shows the stored keys"
-            )
-        return note or ""
-
-    def _keyed(self, provider: str) -> Vendor:
-        vendor = self._vendor(provider)
-        if not vendor.key_env:
-            instead = f"; it uses your login of {vendor.own_login}" if vendor.own_login else ""
-            if self.logins.vendor(vendor.name) is not None:
-                raise CommandError(Code.BAD_REQUEST, f"{vendor.title} takes no key; run: zotctl login {vendor.name}")
-            raise CommandError(Code.BAD_REQUEST, f"{vendor.title} needs no key{instead}")
-        return vendor
-
-    def _change(self, vendor: Vendor, key: str | None) -> bool:
-        try:
-            return self._keys.store(vendor.name, key)
-        except StorageError as error:
-            raise CommandError(Code.BLOCKED, str(error)) from error
+        self.providers.warm(provider)
 
     # --- choosing -------------------------------------------------------------------------------------------------
 
-    def _vendor(self, name: str) -> Vendor:
+    def vendor(self, name: str) -> Vendor:
+        """Return the vendor with this name; raises CommandError when there is none."""
         vendor = self.catalog.by_name.get(name)
         if vendor is None:
             known = ", ".join(vendor.name for vendor in self.catalog.vendors())
@@ -326,30 +309,32 @@ class ModelChooser:
         return settings.base_url is not None and settings.base_url != self.places.configured_url(settings.provider)
 
     def _has_key(self, vendor: Vendor, environment: Environment) -> bool:
-        return any(True for _ in self._found(vendor, environment))
+        return any(True for _ in self.found_keys(vendor, environment))
 
-    def _found(self, vendor: Vendor, environment: Environment) -> Iterator[tuple[str, str | None]]:
+    def found_keys(self, vendor: Vendor, environment: Environment) -> Iterator[tuple[str, str | None]]:
         """The places that have a key, in the order in which they count, and the key; None: a program has to be asked."""
         if environment.api_key:
             yield "option", environment.api_key
         if key := _first(environment.keys, vendor.key_env):
             yield "environment", key
-        if self._login(vendor) is not None:
+        if self.login(vendor) is not None:
             yield LOGIN, None
-        if key := self._stored().get(vendor.name):
+        if key := self.stored_keys().get(vendor.name):
             yield "auth.json", key
-        if self._keys.command() is not None and vendor.key_env:
+        if self.keys.command() is not None and vendor.key_env:
             yield "api_key_command", None
-        if key := _first(self._keys.inherited, vendor.key_env):
+        if key := _first(self.keys.inherited, vendor.key_env):
             yield "daemon", key
 
-    def _stored(self) -> Mapping[str, str]:
+    def stored_keys(self) -> Mapping[str, str]:
+        """Vendor to key, from `auth.json`; raises CommandError when the file cannot be used."""
         try:
-            return self._keys.stored()
+            return self.keys.stored()
         except StorageError as error:
             raise CommandError(Code.BLOCKED, str(error)) from error
 
-    def _login(self, vendor: Vendor) -> VendorLogin | None:
+    def login(self, vendor: Vendor) -> VendorLogin | None:
+        """Return the login by subscription; None: there is none. Raises CommandError when it cannot be read."""
         if self.logins.vendor(vendor.name) is None:
             return None
         try:
@@ -357,25 +342,19 @@ class ModelChooser:
         except StorageError as error:
             raise CommandError(Code.BLOCKED, str(error)) from error
 
-    def _login_info(self, vendor: Vendor) -> LoginInfo | None:
-        login = self._login(vendor)
-        if login is None:
-            return None
-        return LoginInfo(login.account, login.logged_in_at, login.current.expires_at, login.place, login.ended)
-
     def _access(self, vendor: Vendor, environment: Environment) -> Access | None:
         """The login with which the session's requests are made; None: they are made with a key."""
-        source, _ = next(self._found(vendor, environment), (None, None))
+        source, _ = next(self.found_keys(vendor, environment), (None, None))
         if source == LOGIN or (source is None and not vendor.key_env):
             return self.logins.access(vendor.name)
         return None
 
     async def _key(self, vendor: Vendor, environment: Environment) -> str | None:
-        for source, found in self._found(vendor, environment):
+        for source, found in self.found_keys(vendor, environment):
             if source == LOGIN:
                 continue
             key = found
-            if key is None and (ask := self._keys.command()) is not None:
+            if key is None and (ask := self.keys.command()) is not None:
                 key = await ask(vendor.name)
             if key:
                 return key

@@ -9,6 +9,7 @@ from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import session_of
 from zotd.logins.desk import LoginRun
 from zotd.oauth.protocol import OAuthError
+from zotd.sessions import credentials
 from zotd.wire import auth
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
@@ -21,30 +22,31 @@ async def listing(call: Invocation, params: auth.AuthScope) -> auth.KeyList:
     """List the vendors and where the key of each comes from."""
     environment = await _environment(call, params.session)
     models = call.manager.models
-    return auth.KeyList([models.key_info(vendor.name, environment) for vendor in models.catalog.vendors()])
+    vendors = models.catalog.vendors()
+    return auth.KeyList([credentials.key_info(models, vendor.name, environment) for vendor in vendors])
 
 
 async def check(call: Invocation, params: auth.CheckKey) -> auth.KeyCheck:
     """Check whether a vendor accepts a key, without storing it."""
-    return await call.manager.models.check_key(params.provider, params.api_key)
+    return await credentials.check_key(call.manager.models, params.provider, params.api_key)
 
 
 async def login(call: Invocation, params: auth.Login) -> auth.KeyInfo:
     """Store a key; sessions without one use it from their next prompt on."""
-    await asyncio.to_thread(call.manager.models.log_in, params.provider, params.api_key)
-    return call.manager.models.key_info(params.provider, await _environment(call))
+    await asyncio.to_thread(credentials.log_in, call.manager.models, params.provider, params.api_key)
+    return credentials.key_info(call.manager.models, params.provider, await _environment(call))
 
 
 async def logout(call: Invocation, params: auth.Logout) -> auth.KeyInfo:
     """Remove a stored key and a login; the response says which source is used instead."""
-    note = await asyncio.to_thread(call.manager.models.log_out, params.provider)
-    info = call.manager.models.key_info(params.provider, await _environment(call))
+    note = await asyncio.to_thread(credentials.log_out, call.manager.models, params.provider)
+    info = credentials.key_info(call.manager.models, params.provider, await _environment(call))
     return structs.replace(info, note=note)
 
 
 async def begin(call: Invocation, params: auth.LoginBegin) -> auth.LoginBegun:
     """Begin a login by subscription; its user has to open a page."""
-    title, vendor = call.manager.models.login_vendor(params.provider)
+    title, vendor = credentials.login_vendor(call.manager.models, params.provider)
     method = params.method or vendor.methods[0]
     if method not in vendor.methods:
         ways = " or ".join(vendor.methods)

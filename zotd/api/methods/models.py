@@ -7,6 +7,7 @@ from msgspec import structs
 
 from zotd.api.dispatch import Invocation
 from zotd.core.records import Settings
+from zotd.sessions.credentials import key_info
 from zotd.sessions.model_probes import PROBES, probe
 from zotd.sessions.models import ModelChooser
 from zotd.wire import api
@@ -53,7 +54,7 @@ def _details(models: ModelChooser, provider: str, model: str, environment: Envir
     catalog = models.catalog
     vendor = catalog.by_name[provider]
     place = models.places.place(vendor, environment)
-    key = models.key_info(provider, environment)
+    key = key_info(models, provider, environment)
     listed = next((info for info in catalog.models(provider) if info.id == model), None)
     info = listed or catalog.assumed(provider, model)
     prices = catalog.prices(provider, model)
