@@ -54,12 +54,21 @@ def shell(world):
 
 
 def begin(shell):
-    """Start the client, and see that it is a fork: the process that the shell waits for has imported nothing."""
-    shell.type("zot")
-    shell.key("Enter")
-    shell.wait(PROMPT)
-    client = psutil.Process(int(shell.ask("#{pane_pid}"))).children()[0]
-    assert client.memory_full_info().uss < SMALL
+    """Start the client as a fork: the process that the shell waits for has imported nothing.
+
+    The command starts cold if the template process does not accept it within `thin.START_S`, as on a busy machine.
+    """
+    for _ in range(5):
+        shell.type("clear -x; zot")  # a prompt of the try before must not be taken for this one
+        shell.key("Enter")
+        shell.wait(PROMPT)
+        client = psutil.Process(int(shell.ask("#{pane_pid}"))).children()[0]
+        if client.memory_full_info().uss < SMALL:
+            return
+        shell.type("/exit")
+        shell.key("Enter")
+        shell.wait(SHELL)
+    pytest.fail("the client was started cold five times")
 
 
 def test_a_fork_is_stopped_and_continued_as_a_job_of_the_shell(shell):
