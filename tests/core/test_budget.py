@@ -81,6 +81,13 @@ def test_an_estimate_is_never_below_the_configured_floor():
     assert (found.total, found.cost_usd) == (9000, 0.5)
 
 
+def test_what_may_be_written_for_an_hour_is_estimated_at_twice_the_price():
+    found = budget.estimate(1000, RATES, Floor(), "1h")
+    plain = budget.estimate(1000, RATES, Floor())
+    assert (found.total, found.cache_write, found.cache_write_hour) == (plain.total, 1000, 1000)
+    assert found.cost_usd == pytest.approx(plain.cost_usd + 1000 * RATES.input / 1_000_000)
+
+
 def test_an_unknown_price_never_counts_as_free_and_a_local_model_always_does():
     assert budget.estimate(1000, None, Floor()).cost_usd > budget.estimate(1000, RATES, Floor()).cost_usd
     assert budget.estimate(1000, FREE, Floor(usd=0.5)).cost_usd == 0

@@ -124,6 +124,36 @@ def test_tokens_of_the_cache_cost_less(catalog):
     assert (plain.input, plain.output) == (1_000_000, 1000)
 
 
+@pytest.mark.parametrize("written", [1000, 600])
+def test_what_is_written_for_an_hour_costs_twice_as_much_as_input_by_either_way(catalog, written):
+    tokens = Tokens(cache_write=1000, cache_write_hour=written)
+    plain = catalog.price("anthropic", "claude-sonnet-4-5", Tokens(input=1000)).cost_usd
+    expected = pytest.approx(plain * (2 * written + 1.25 * (1000 - written)) / 1000)
+    assert catalog.price("anthropic", "claude-sonnet-4-5", tokens).cost_usd == expected
+    tiered = catalog.flat_prices("anthropic", "claude-sonnet-4-5")
+    flat = catalog.flat_prices("anthropic", "claude-haiku-4-5")
+    assert (tiered, flat is not None) == (None, True)  # so both ways were looked at
+    input_usd = catalog.price("anthropic", "claude-haiku-4-5", Tokens(input=1000)).cost_usd
+    assert flat.usd(tokens) == pytest.approx(input_usd * (2 * written + 1.25 * (1000 - written)) / 1000)
+
+
+@pytest.mark.parametrize(
+    ("prices", "usd"),
+    [
+        ({}, 2.0),
+        ({"cache_write": 2.5}, 4.0),
+        ({"cache_write": 2.5, "cache_write_hour": 3.0}, 3.0),
+        ({"cache_write_hour": 3.0}, 3.0),
+    ],
+)
+def test_a_model_of_the_user_has_a_price_for_an_hour(prices, usd):
+    row = ModelEntry(provider="ollama", id="m", prices=ModelPrices(input=2, output=4, **prices))
+    found = Catalog.load(None, Config(models=(row,))).price(
+        "ollama", "m", Tokens(cache_write=10**6, cache_write_hour=10**6)
+    )
+    assert found.cost_usd == pytest.approx(usd)
+
+
 @pytest.mark.parametrize("tokens", [Tokens(1000, 200), Tokens(5, 900, 300_000, 40_000), Tokens(7, 0, 12, 13)])
 def test_a_price_is_what_the_package_itself_calculates(tokens):
     usage = Usage(

@@ -96,6 +96,8 @@ class ModelPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     output: Cents
     cache_read: Cents | None = None
     cache_write: Cents | None = None
+    cache_write_hour: Cents | None = None
+    """Of tokens that are written for an hour. Default: 1.6 times `cache_write` if that is set, as at Anthropic."""
 
 
 class ModelEntry(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from zotd.core.records import UsageRow
+from zotd.core.records import CacheLife, UsageRow
 from zotd.wire.content import Block, Image, Message, Text, Thinking, Tokens, ToolCall, ToolResult
 
 OUTPUT_TOKENS = 4_096
@@ -38,8 +38,9 @@ class Rates(Struct, frozen=True):
     output: float
 
     def usd(self, tokens: Tokens) -> float:
-        """Return the price of these tokens in USD, as if none of them were cached."""
-        read = tokens.input + tokens.cache_read + tokens.cache_write
+        """Return the price of these tokens in USD, as if none of them were cached for less than an hour."""
+        # What is written for an hour costs twice as much as what is only read.
+        read = tokens.input + tokens.cache_read + tokens.cache_write + tokens.cache_write_hour
         return (read * self.input + tokens.output * self.output) / MILLION
 
 
@@ -50,12 +51,16 @@ class FlatPrices(Struct, frozen=True):
     output: Decimal
     cache_read: Decimal
     cache_write: Decimal
+    cache_write_hour: Decimal
+    """Of a token that is written for an hour instead of five minutes."""
     request: Decimal
     """Price of a million requests, of a vendor that charges for each one."""
 
     def usd(self, tokens: Tokens) -> float:
         """Return the price of a request with these tokens in USD."""
         read = tokens.input * self.input + tokens.cache_read * self.cache_read + tokens.cache_write * self.cache_write
+        if tokens.cache_write_hour:
+            read += tokens.cache_write_hour * (self.cache_write_hour - self.cache_write)
         return float((read + tokens.output * self.output + self.request) / MILLION)
 
 
@@ -187,13 +192,18 @@ def size(content: Iterable[Block]) -> int:
     return sum(map(_tokens, content))
 
 
-def estimate(reads: int, rates: Rates | None, floor: Floor) -> Tokens:
+def estimate(reads: int, rates: Rates | None, floor: Floor, life: CacheLife = "5m") -> Tokens:
     """Return the estimate of a request that reads this many tokens; at least `floor`.
 
-    `rates` are the model's prices; None if they are unknown.
+    `rates` are the model's prices; None if they are unknown. `life`: how long the vendor is asked to keep them; for an
+    hour, it may have to write all of them.
     """
     # A floor in tokens is for input and output together.
-    tokens = Tokens(input=reads, output=max(OUTPUT_TOKENS, floor.tokens - reads))
+    output = max(OUTPUT_TOKENS, floor.tokens - reads)
+    if life == "1h":
+        tokens = Tokens(cache_write=reads, output=output, cache_write_hour=reads)
+    else:
+        tokens = Tokens(input=reads, output=output)
     return _priced(tokens, rates, floor)
 
 
@@ -230,7 +240,7 @@ def _dollars(amount: float) -> str:
 def _priced(tokens: Tokens, rates: Rates | None, floor: Floor) -> Tokens:
     # No floor for a local model: it exists for requests of unknown cost.
     usd = 0.0 if rates == FREE else max(floor.usd, (rates or GUESSED).usd(tokens))
-    return Tokens(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, usd)
+    return Tokens(tokens.input, tokens.output, tokens.cache_read, tokens.cache_write, usd, tokens.cache_write_hour)
 
 
 def _larger(one: Tokens, other: Tokens) -> Tokens:
@@ -242,6 +252,7 @@ def _larger(one: Tokens, other: Tokens) -> Tokens:
         reads.cache_read,
         reads.cache_write,
         max(one.cost_usd, other.cost_usd),
+        reads.cache_write_hour,
     )
 
 

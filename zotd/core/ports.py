@@ -13,7 +13,7 @@ from msgspec import Struct
 from zotd.core.budget import Rates
 from zotd.core.lineage import RewindPoint, Span
 from zotd.core.permissions import PermissionRule
-from zotd.core.records import AnyRecord, Settings
+from zotd.core.records import AnyRecord, CacheLife, Settings
 from zotd.core.reply import Part
 from zotd.wire.content import Message, Text, Tokens, ToolContent
 
@@ -44,6 +44,8 @@ class ModelRequest(Struct, frozen=True):
     max_output: int | None = None
     cache_key: str = ""
     """The same for all requests of a session; vendors use it to find what they have cached. Empty: none."""
+    cache_life: CacheLife = "5m"
+    """How long a vendor that can be told should keep the request in its cache."""
 
 
 class Model(Protocol):

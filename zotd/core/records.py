@@ -4,6 +4,8 @@ History is never rewritten: compaction, fork, rewind and clear are records that 
 shown to people are stored next to the body (see `core.ports.JournalEntry`).
 """
 
+from typing import Literal
+
 import msgspec
 
 from zotd.core.choices import Choice, of_rule
@@ -151,6 +153,10 @@ class ShellResult(Record, tag="shell_result", frozen=True, kw_only=True):
     """Exit code; None if it was aborted, or the daemon stopped while it ran."""
     unknown: bool = False
     """The daemon stopped while it ran, so it may have taken effect."""
+
+
+CacheLife = Literal["5m", "1h", "off"]
+"""How long a vendor keeps what a request wrote to its cache, counted from its last use; `off`: nothing is written."""
 
 
 class UsageRow(Record, tag="usage", frozen=True, kw_only=True):

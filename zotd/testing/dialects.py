@@ -60,6 +60,10 @@ class Anthropic:
             "input_tokens": usage.input,
             "cache_read_input_tokens": usage.cache_read,
             "cache_creation_input_tokens": usage.cache_write,
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": usage.cache_write - usage.cache_write_hour,
+                "ephemeral_1h_input_tokens": usage.cache_write_hour,
+            },
             "output_tokens": 1,
         }
         message: Json = {

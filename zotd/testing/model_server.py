@@ -19,9 +19,11 @@ from types import TracebackType
 from typing import Self, cast
 
 from aiohttp import web
+from msgspec.structs import replace
 
 from zotd.testing import script
 from zotd.testing.dialects import Anthropic, Dialect, Json, OpenAI
+from zotd.testing.prompt_cache import PromptCache
 from zotd.testing.responses_dialect import Responses
 from zotd.testing.script import Answer, Cut, Gate, Hang, Refusal, ScriptedReply
 
@@ -59,11 +61,15 @@ Script = Iterable[Answer] | Callable[[Received], Answer]
 class ModelServer:
     """Serves on loopback while it is entered."""
 
-    def __init__(self, answers: Script = (), *, port: int = 0) -> None:
-        """`answers`: one for each request, in order; or a function of the request. After the last one: status 500."""
+    def __init__(self, answers: Script = (), *, port: int = 0, cache: PromptCache | None = None) -> None:
+        """`answers`: one for each request, in order; or a function of the request. After the last one: status 500.
+
+        `cache`: what the vendor caches of requests of the Messages API; None: usage is as the script says.
+        """
         self._answers: Iterator[Answer] | Callable[[Received], Answer]
         self._answers = answers if callable(answers) else iter(answers)
         self._port = port
+        self._cache = cache
         self._runner: web.AppRunner | None = None
         self._closing = asyncio.Event()
         self.requests: list[Received] = []
@@ -131,10 +137,12 @@ class ModelServer:
         self.requests.append(received)
         async with self.arrived:
             self.arrived.notify_all()
-        problem = dialect.problem(received.body)
+        problem = dialect.problem(received.body) or (self._cache and self._cache.problem(received.body))
         answer = Refusal(400, problem) if problem else self._next(received)
         if isinstance(answer, Refusal):
             return web.json_response(dialect.refusal(answer), status=answer.status, headers=dict(answer.headers))
+        if self._cache is not None:
+            answer = replace(answer, usage=replace(self._cache.used(received.body), output=answer.usage.output))
         return await self._stream(request, dialect, answer, answer.model or str(received.body.get("model")))
 
     def _next(self, received: Received) -> Answer:

@@ -109,6 +109,8 @@ class Tokens(Frozen, frozen=True, omit_defaults=False):
     cache_read: int = 0
     cache_write: int = 0
     cost_usd: float = 0.0
+    cache_write_hour: int = 0
+    """How many of `cache_write` were written for an hour, which costs more than five minutes."""
 
     @property
     def total(self) -> int:
@@ -122,6 +124,7 @@ class Tokens(Frozen, frozen=True, omit_defaults=False):
             self.cache_read + other.cache_read,
             self.cache_write + other.cache_write,
             self.cost_usd + other.cost_usd,
+            self.cache_write_hour + other.cache_write_hour,
         )
 
 

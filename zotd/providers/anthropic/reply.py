@@ -30,11 +30,17 @@ _REASONS = {
 """All others end the turn."""
 
 
+class _CacheCreation(msgspec.Struct):
+    ephemeral_1h_input_tokens: int | None = None
+
+
 class _Usage(msgspec.Struct):
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_input_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
+    cache_creation: _CacheCreation | None = None
+    """The written ones by the time for which they are kept."""
 
 
 class _Message(msgspec.Struct):
@@ -280,12 +286,13 @@ class ReplyReader:
         """`message_delta` repeats or raises what `message_start` said; what it leaves out stays."""
         if usage is None:
             return
-        known = self._tokens
+        known, kept = self._tokens, usage.cache_creation
         self._tokens = Tokens(
             known.input if usage.input_tokens is None else usage.input_tokens,
             known.output if usage.output_tokens is None else usage.output_tokens,
             known.cache_read if usage.cache_read_input_tokens is None else usage.cache_read_input_tokens,
             known.cache_write if usage.cache_creation_input_tokens is None else usage.cache_creation_input_tokens,
+            cache_write_hour=known.cache_write_hour if kept is None else kept.ephemeral_1h_input_tokens or 0,
         )
         parts.append(Counted(self._tokens))
 

@@ -1,13 +1,20 @@
-"""A model call as a request of the Messages API, in bytes."""
+"""A model call as a request of the Messages API, in bytes.
+
+Up to four break points say what the vendor's cache is to hold: everything from the beginning to there, in the order tools,
+system prompt, messages. The cache is looked at no more than 20 blocks before a break point, and a step may add more: so one
+break point is where the request before this one ended, and there the cache has an entry.
+"""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
 from zotd.core.ports import ModelRequest, ToolSpec
-from zotd.core.retry import ModelError
+from zotd.core.records import CacheLife
+from zotd.core.retry import Failure, ModelError
 from zotd.providers.shared import EncodedTranscript, Preamble, Target, parameters
 from zotd.wire.content import Block, Image, Message, Text, Thinking, ToolCall, ToolResult
 
@@ -28,7 +35,17 @@ the name."""
 _WITHOUT_XHIGH = re.compile(r"claude-(opus|sonnet)-4-6\b")
 """Models that know no effort between `high` and `max`."""
 
-_CACHED = b',"cache_control":{"type":"ephemeral"}}'
+_BREAK_POINTS: dict[CacheLife, bytes] = {
+    "5m": b',"cache_control":{"type":"ephemeral"}}',
+    "1h": b',"cache_control":{"type":"ephemeral","ttl":"1h"}}',
+    "off": b"}",
+}
+"""How an object ends that is a break point. All of a request are of one kind: the API wants those of an hour first."""
+
+_SHORTER: dict[CacheLife, CacheLife] = {"1h": "5m", "5m": "off"}
+
+_OF_CACHE = re.compile(r"cache_control|\bttl\b", re.IGNORECASE)
+"""Refused: break points, by servers that only imitate the API; an hour also by Bedrock, for older models."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -46,12 +63,18 @@ class Fragment:
 class RequestWriter:
     """Writes the requests of one run; each message, the system prompt and the tools are encoded once."""
 
-    def __init__(self, target: Target, *, names_model: bool = True) -> None:
-        """`names_model`: False if the URL says which model is meant, so that the body must not."""
+    def __init__(self, target: Target, *, refused: set[tuple[str, CacheLife]], names_model: bool = True) -> None:
+        """`refused`: models and the lives that the server does not offer for them, shared by all runs; see `adapt`.
+
+        `names_model`: False if the URL says which model is meant, so that the body must not.
+        """
         self._model = target.model
         self._name = b'"model":%b,' % _encode(target.model.id) if names_model else b""
         self._extra = b"".join(_encode(k) + b":" + _encode(v) + b"," for k, v in target.vendor.extra.items())
-        self._preamble = Preamble(_preamble)
+        self._refused = refused
+        self._life: CacheLife = "5m"
+        """That of the last body."""
+        self._preamble = self._new_preamble()
         self._transcript = EncodedTranscript(_fragment)
 
     def body(self, request: ModelRequest) -> bytes:
@@ -60,15 +83,30 @@ class RequestWriter:
         limit = self._model.max_output or OUTPUT_TOKENS
         tokens = request.max_output or min(limit, OUTPUT_TOKENS + budget)
         head = b'{%b"max_tokens":%d,"stream":true,' % (self._name, max(tokens, budget + 1))
-        messages = _messages(self._transcript.encoded(request.messages))
+        if (life := self._offered(request.cache_life)) != self._life:
+            self._life = life
+            self._preamble = self._new_preamble()
+        messages = _messages(self._transcript.encoded(request.messages), _BREAK_POINTS[life])
         return b"".join(
             (head, thinking, self._extra, self._preamble.encoded(request), b'"messages":[', messages, b"]}")
         )
 
     def adapt(self, error: ModelError, request: ModelRequest) -> bool:
-        """See `shared.sdk_client.RequestBody`; nothing that is sent can be left out."""
-        del error, request
-        return False
+        """Ask for a shorter life in the cache from now on if the server has refused this one, or for none."""
+        shorter = _SHORTER.get(self._life)
+        if shorter is None or error.failure is not Failure.REFUSED or not _OF_CACHE.search(error.sentence):
+            return False
+        self._refused.add((self._model.id, self._life))
+        return self._offered(request.cache_life) == shorter
+
+    def _offered(self, life: CacheLife) -> CacheLife:
+        """`life`, or the longest that the server has not refused."""
+        while self._refused and (self._model.id, life) in self._refused:
+            life = _SHORTER[life]
+        return life
+
+    def _new_preamble(self) -> Preamble:
+        return Preamble(partial(_preamble, _BREAK_POINTS[self._life]))
 
     def _thinking(self, request: ModelRequest) -> tuple[bytes, int]:
         """The fields that make it think, and the tokens that they take from its output."""
@@ -93,12 +131,13 @@ def _may_think(messages: Sequence[Message]) -> bool:
     return asking is not None and any(isinstance(b, Thinking) and (b.signature or b.redacted) for b in asking.content)
 
 
-def _preamble(request: ModelRequest) -> bytes:
+def _preamble(end: bytes, request: ModelRequest) -> bytes:
+    """`end`: how the last tool and the system prompt end."""
     fields = b""
-    if request.system.strip():
-        fields += b'"system":[' + _cached(_encode({"type": "text", "text": request.system})) + b"],"
     if request.tools:
-        fields += b'"tools":[' + _cached(b",".join(_tool(spec) for spec in request.tools)) + b"],"
+        fields += b'"tools":[' + b",".join(_tool(spec) for spec in request.tools)[:-1] + end + b"],"
+    if request.system.strip():
+        fields += b'"system":[' + _encode({"type": "text", "text": request.system})[:-1] + end + b"],"
     return fields
 
 
@@ -106,21 +145,31 @@ def _tool(spec: ToolSpec) -> bytes:
     return _encode({"name": spec.name, "description": spec.description, "input_schema": parameters(spec)})
 
 
-def _messages(fragments: Sequence[Fragment]) -> bytes:
-    """The vendor's messages, with a breakpoint when the last one is the user's."""
-    role = fragments[-1].role if fragments else ""
-    joined = b"".join([fragment.data for fragment in fragments])
+def _messages(fragments: Sequence[Fragment], end: bytes) -> bytes:
+    """The vendor's messages; `end`: how the blocks of the user end at which the last request and this one end."""
+    if not fragments or not (role := fragments[-1].role):
+        return b""
+    sent = _sent_before(fragments)
+    before = b"".join([fragment.data for fragment in fragments[:sent]])
+    new = b"".join([fragment.data for fragment in fragments[sent:]])
+    if before:
+        before = before[:-1] + end
     if role == "user":
-        joined = _cached(joined)
-    return joined + b"]}" if role else b""
+        new = new[:-1] + end
+    return before + new + b"]}"
 
 
-def _cached(objects: bytes) -> bytes:
-    """`objects` with a cache breakpoint in the last one: what comes up to it, the vendor's cache holds next time.
+def _sent_before(fragments: Sequence[Fragment]) -> int:
+    """How many of the fragments the request had that led to the last reply; what it had last is the user's.
 
-    The three breakpoints (tools, system, transcript) are within the API's four.
+    It follows from the transcript alone, so it is also right after a restart, a rewind, and with inputs that joined.
     """
-    return objects[:-1] + _CACHED
+    at = len(fragments)
+    while at and fragments[at - 1].role != "assistant":
+        at -= 1
+    while at and fragments[at - 1].role == "assistant":
+        at -= 1
+    return at
 
 
 def _fragment(message: Message, before: Fragment | None) -> Fragment:

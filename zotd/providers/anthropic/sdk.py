@@ -1,11 +1,13 @@
 """What the clients of Anthropic's SDK have in common: its own host, Bedrock and Vertex."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from functools import partial
 from typing import cast
 
 import anthropic
 import httpx2
 
+from zotd.core.records import CacheLife
 from zotd.providers.anthropic.reply import ReplyReader
 from zotd.providers.anthropic.request import RequestWriter
 from zotd.providers.shared import CONNECT_S, SILENCE_S, Destination, Target, Vendor
@@ -28,12 +30,11 @@ class AnthropicSdk:
         base=anthropic.AnthropicError,
     )
 
-    def __init__(
-        self, client: Client, http: httpx2.AsyncClient, writer: Callable[[Target], RequestWriter] = RequestWriter
-    ) -> None:
-        """`client` uses `http`; both are closed with this one. `writer` makes one for the requests of a run."""
+    def __init__(self, client: Client, http: httpx2.AsyncClient, *, names_model: bool = True) -> None:
+        """`client` uses `http`; both are closed with this one. `names_model`: as in `RequestWriter`."""
         self.http = http
-        self.writer = writer
+        refused: set[tuple[str, CacheLife]] = set()  # at this URL
+        self.writer = partial(RequestWriter, refused=refused, names_model=names_model)
         self.reader = ReplyReader
         self._client = client
 

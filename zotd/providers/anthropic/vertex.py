@@ -7,7 +7,6 @@ name a file: such files may say which program to run.
 
 import asyncio
 from collections.abc import Mapping
-from functools import partial
 from threading import Lock
 from urllib.parse import quote, urlsplit
 
@@ -19,7 +18,6 @@ from google.auth.exceptions import GoogleAuthError
 from google.auth.transport.requests import Request
 
 from zotd.core.retry import Failure, ModelError
-from zotd.providers.anthropic.request import RequestWriter
 from zotd.providers.anthropic.sdk import AnthropicSdk, http_client, timeout
 from zotd.providers.shared import Destination, Target
 from zotd.providers.shared.sdk_client import SdkClient
@@ -54,7 +52,7 @@ class VertexSdk(AnthropicSdk):
     repeats = False  # the URL names the model, and tokens expire after an hour
 
     def __init__(self, client: anthropic.AsyncAnthropicVertex, http: httpx2.AsyncClient, login: GoogleLogin) -> None:
-        super().__init__(client, http, partial(RequestWriter, names_model=False))
+        super().__init__(client, http, names_model=False)
         self._login = login
 
     def path(self, target: Target) -> str:

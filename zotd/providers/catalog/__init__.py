@@ -221,4 +221,10 @@ def _listed(vendor: Vendor) -> Iterable[tuple[str, int]]:
 
 def _cost(rates: Prices, tokens: Tokens) -> float:
     dollars = tokens.input * rates.input + tokens.output * rates.output
-    return (dollars + tokens.cache_read * rates.cache_read + tokens.cache_write * rates.cache_write) / 1_000_000
+    dollars += tokens.cache_read * rates.cache_read + tokens.cache_write * rates.cache_write
+    if tokens.cache_write_hour:
+        for_an_hour = rates.cache_write_hour
+        if for_an_hour is None:
+            for_an_hour = rates.cache_write * float(prices.HOUR_TO_FIVE_MINUTES)
+        dollars += tokens.cache_write_hour * (for_an_hour - rates.cache_write)
+    return dollars / 1_000_000

@@ -25,6 +25,8 @@ class Prices(Frozen, frozen=True):
     output: float = 0.0
     cache_read: float = 0.0
     cache_write: float = 0.0
+    cache_write_hour: float | None = None
+    """None: as much more than `cache_write` as Anthropic takes."""
 
 
 class ModelRow(Frozen, frozen=True, kw_only=True):
@@ -104,10 +106,13 @@ def _row(entry: ModelEntry) -> ModelRow:
 
 
 def _prices(prices: ModelPrices) -> Prices:
-    read, write = prices.cache_read, prices.cache_write
+    read, write, for_an_hour = prices.cache_read, prices.cache_write, prices.cache_write_hour
+    if write is None and for_an_hour is None:
+        for_an_hour = prices.input
     return Prices(
         prices.input,
         prices.output,
         prices.input if read is None else read,
         prices.input if write is None else write,
+        for_an_hour,
     )

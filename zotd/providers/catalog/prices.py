@@ -11,6 +11,10 @@ from decimal import Decimal
 from zotd.core.budget import MILLION, FlatPrices
 from zotd.wire.content import Tokens
 
+HOUR_TO_FIVE_MINUTES = Decimal("1.6")
+"""What it costs to write for an hour (2 x the input's price), in prices of a write for five minutes (1.25 x). Only vendors of
+Anthropic's models sell both, at these prices; the data has the latter only."""
+
 THOUSAND = 1_000
 """Requests that a price is for, where each of them costs something."""
 
@@ -68,13 +72,14 @@ def flat(vendor: str, model: str) -> FlatPrices | None:
     if len(fixed) < len(every):
         return None  # they depend on the length
     read, written, from_cache, to_cache, of_request = fixed
-    return FlatPrices(read, written, from_cache, to_cache, of_request * (MILLION // THOUSAND))
+    for_an_hour = to_cache * HOUR_TO_FIVE_MINUTES
+    return FlatPrices(read, written, from_cache, to_cache, for_an_hour, of_request * (MILLION // THOUSAND))
 
 
 def cost_usd(vendor: str, model: str, tokens: Tokens) -> float:
     """Cost of a request with these tokens now, in USD; 0 if the price is unknown.
 
-    It is what `DataSnapshot.calc` of the package says, which takes 0.1 ms for it: as much as a twentieth of a step.
+    But for writes for an hour, it is what `DataSnapshot.calc` of the package says, which takes 0.1 ms for it: as much as a twentieth of a step.
     """
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  (see the module)
     from genai_prices.types import calc_unit_price  # noqa: PLC0415
@@ -92,4 +97,8 @@ def cost_usd(vendor: str, model: str, tokens: Tokens) -> float:
         (rates.output_mtok, tokens.output, MILLION),
         (rates.requests_kcount, 1, THOUSAND),
     )
-    return float(sum(calc_unit_price(rate, count, reads, per) for rate, count, per in parts))
+    total = sum(calc_unit_price(rate, count, reads, per) for rate, count, per in parts)
+    if tokens.cache_write_hour:
+        written = calc_unit_price(rates.cache_write_mtok or read, tokens.cache_write_hour, reads, MILLION)
+        total += written * (HOUR_TO_FIVE_MINUTES - 1)
+    return float(total)
