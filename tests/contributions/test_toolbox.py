@@ -13,9 +13,9 @@ from zotd.wire.errors import CommandError
 OURS = [tool.spec.name for tool in TOOLS]
 
 
-def extra(name, exposure="direct"):
+def extra(name, exposure="direct", description=""):
     """What the choice looks at in an `exthost.tools.ExtensionTool`."""
-    return SimpleNamespace(spec=ToolSpec(name, "", {}), exposure=exposure)
+    return SimpleNamespace(spec=ToolSpec(name, description, {}), exposure=exposure)
 
 
 EXTRAS = [extra("weather"), extra("deploy", "deferred"), extra("secret", "model-only")]
@@ -35,6 +35,14 @@ def test_built_in_tools_come_first_and_deferred_ones_wait():
 def test_activated_tools_are_shown():
     toolbox = choose(settings(), EXTRAS, {"deploy", "nobody"})
     assert (list(toolbox.tools)[-3:], toolbox.hidden) == (["weather", "deploy", "secret"], {})
+
+
+def test_known_tools_keep_their_places_and_new_ones_follow():
+    known = [*OURS, "gone", "secret"]
+    assert list(choose(settings(), EXTRAS, {"deploy"}, known).tools) == [*OURS, "secret", "weather", "deploy"]
+    returned = choose(settings(), [*EXTRAS, extra("gone")], (), known)
+    assert list(returned.tools) == [*known, "weather"]
+    assert [spec.name for spec in returned.specs] == [*known, "weather"]
 
 
 def test_only_the_named_ones_in_the_order_of_their_names():

@@ -19,10 +19,17 @@ class Toolbox:
     hidden: Mapping[str, Tool]
 
 
-def choose(settings: Settings, extras: Sequence[ExtensionTool] = (), activated: Collection[str] = ()) -> Toolbox:
+def choose(
+    settings: Settings,
+    extras: Sequence[ExtensionTool] = (),
+    activated: Collection[str] = (),
+    known: Sequence[str] = (),
+) -> Toolbox:
     """The tools of a session with these settings, whose extensions offer `extras`.
 
-    An unknown name in `settings.tools` is left out: its extension may start later (`unknown` returns it).
+    An unknown name in `settings.tools` is left out: its extension may start later (`unknown` returns it). `known`: the
+    names that the model has seen, in their order. They keep it, and new ones follow, because a vendor's cache holds the
+    tools up to the first difference.
     """
     if settings.no_tools:
         return Toolbox({}, (), {})
@@ -34,6 +41,8 @@ def choose(settings: Settings, extras: Sequence[ExtensionTool] = (), activated: 
     if settings.tools is not None:
         every = {name: every[name] for name in settings.tools if name in every}
         hidden = {name: hidden[name] for name in settings.tools if name in hidden}
+    if known:
+        every = {name: every[name] for name in (*known, *every) if name in every}
     return Toolbox(every, tuple(tool.spec for tool in every.values()), hidden)
 
 

@@ -70,6 +70,8 @@ class Extensions:
         self._patience: asyncio.Timeout | None = None
         """How long `ready_for_run` waits, while it does."""
         self._toolbox: tuple[Settings, Toolbox] | None = None
+        self._order: list[str] = []
+        """Names of all tools that the model has seen, those that are gone included: one that returns gets its place."""
         self.revision = 0
         """Counts changes of what extensions offer, of their states, and of the trust in their code."""
         self._is_heard = False
@@ -103,7 +105,9 @@ class Extensions:
     def toolbox(self, settings: Settings) -> Toolbox:
         """The tools of the next step; the same object as long as nothing has changed."""
         if self._toolbox is None or self._toolbox[0] != settings:
-            self._toolbox = settings, choose(settings, self.offers.tools(), self._activated)
+            chosen = choose(settings, self.offers.tools(), self._activated, self._order)
+            self._order += [name for name in chosen.tools if name not in self._order]
+            self._toolbox = settings, chosen
         return self._toolbox[1]
 
     def hooks(self, *, streams: bool) -> Hooks:
