@@ -4,7 +4,8 @@ import asyncio
 import logging
 import os
 import signal
-from collections.abc import Awaitable, Coroutine, Mapping
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,7 +23,7 @@ from zotd.channels.channels import Channels
 from zotd.channels.programs import Programs
 from zotd.channels.state import PeerStore
 from zotd.core.ports import Probe, StorageError
-from zotd.embed.assembly import EmbeddedParts, assemble
+from zotd.embed.assembly import EmbeddedParts, Instruments, assemble
 from zotd.embed.leaving import STOP_S, Leaving
 from zotd.embed.reloading import Configuration
 from zotd.exthost import staging
@@ -96,10 +97,12 @@ class DescendantError(Exception):
 class Daemon:
     """A daemon, from start to stop."""
 
-    def __init__(self, setup: DaemonSetup, probe: Probe | None = None) -> None:
-        """`probe` is called at the points of `store.writer` and `runs.runner`."""
+    def __init__(
+        self, setup: DaemonSetup, probe: Probe | None = None, *, clock: Callable[[], float] = time.time
+    ) -> None:
+        """`probe` is called at the points of `store.writer` and `runs.runner`; `clock` dates requests to models."""
         self._setup = setup
-        self._probe = probe
+        self._instruments = Instruments(probe, clock)
         self._tasks: asyncio.TaskGroup | None = None
         self._running: set[asyncio.Task[None]] = set()
         self._configuration: Configuration | None = None
@@ -126,7 +129,7 @@ class Daemon:
             heritage = await self._inherit()
             heritage.begin(self._setup.env)
             stack.callback(heritage.close)
-            journal = await SqliteJournal.open(self._setup.home / DATABASE, self._probe)
+            journal = await SqliteJournal.open(self._setup.home / DATABASE, self._instruments.probe)
             stack.push_async_callback(journal.close)
             # Before the first child is started, so that no orphan is reparented to init.
             stack.enter_context(orphans_adopted())
@@ -204,7 +207,7 @@ class Daemon:
             journal=journal,
             spawn=self._spawn,
             addressed=True,
-            probe=self._probe,
+            instruments=self._instruments,
         )
 
     async def _open_doors(

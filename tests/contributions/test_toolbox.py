@@ -45,6 +45,13 @@ def test_known_tools_keep_their_places_and_new_ones_follow():
     assert [spec.name for spec in returned.specs] == [*known, "weather"]
 
 
+def test_a_digest_changes_with_what_the_model_sees_of_a_tool():
+    one, same = (dict(choose(settings(), EXTRAS).digests) for _ in range(2))
+    assert one == same
+    changed = dict(choose(settings(), [extra("weather", description="Better.")]).digests)
+    assert {name for name in changed if changed[name] != one.get(name)} == {"weather"}
+
+
 def test_only_the_named_ones_in_the_order_of_their_names():
     chosen = settings(tools=["weather", "fly", "deploy", "read"])
     toolbox = choose(chosen, EXTRAS)

@@ -1,6 +1,6 @@
 """The system prompt: its parts and their order."""
 
-from zotd.core.prompts import IDENTITY, ContextFile, PromptParts, SkillLine, compose
+from zotd.core.prompts import IDENTITY, ContextFile, PromptParts, SkillLine, compose, digests
 
 
 def parts(**fields):
@@ -15,7 +15,9 @@ FULL = {
 
 
 def test_the_smallest_prompt_has_identity_and_working_directory():
-    assert compose(parts()) == f"{IDENTITY}\n\nWorking directory: /src/door\nDate: 2026-11-21"
+    assert (
+        compose(parts()) == f"{IDENTITY}\n\nWorking directory: /src/door\nDate at the start of this session: 2026-11-21"
+    )
 
 
 def test_all_parts_appear_in_order():
@@ -27,12 +29,20 @@ def test_all_parts_appear_in_order():
         '\n\n<instructions file="/src/AGENTS.md">\nspecial\n</instructions>'
         "\n\n# Skills\nCall the tool `skill` with a name before you do such work."
         "\n- plane: how to plane wood\n- glue: how to glue"
-        "\n\nWorking directory: /src/door\nDate: 2026-11-21"
+        "\n\nWorking directory: /src/door\nDate at the start of this session: 2026-11-21"
     )
 
 
 def test_equal_parts_give_equal_text_so_that_prompt_caches_hit():
     assert compose(parts(**FULL)) == compose(parts(**FULL))
+
+
+def test_a_digest_of_each_part_tells_which_one_has_changed():
+    before = digests(parts(**FULL))
+    files = [ContextFile("/h/AGENTS.md", "general\n"), ContextFile("/src/AGENTS.md", "other")]
+    after = digests(parts(**FULL | {"context_files": files, "skills": []}))
+    assert {name for name in before if before[name] != after.get(name)} == {"/src/AGENTS.md", "skills"}
+    assert before.keys() - after.keys() == {"skills"}
 
 
 def test_a_custom_prompt_replaces_only_the_identity():
@@ -41,8 +51,11 @@ def test_a_custom_prompt_replaces_only_the_identity():
 
 
 def test_an_empty_custom_prompt_leaves_no_blank_lines():
-    assert compose(parts(base="")) == "Working directory: /src/door\nDate: 2026-11-21"
-    assert compose(parts(appended=["", "x"])) == f"{IDENTITY}\n\nx\n\nWorking directory: /src/door\nDate: 2026-11-21"
+    assert compose(parts(base="")) == "Working directory: /src/door\nDate at the start of this session: 2026-11-21"
+    assert (
+        compose(parts(appended=["", "x"]))
+        == f"{IDENTITY}\n\nx\n\nWorking directory: /src/door\nDate at the start of this session: 2026-11-21"
+    )
 
 
 def test_sections_without_content_have_no_heading():

@@ -9,7 +9,6 @@ from msgspec.structs import replace
 from zotd import config
 from zotd.core import records
 from zotd.embed.runtime import Runtime
-from zotd.sessions import planner
 from zotd.testing.live_daemon import place as place_in
 from zotd.wire.content import Text
 
@@ -141,10 +140,9 @@ async def test_trust_counts_from_the_next_run_on_in_a_session_without_extensions
                 assert (await planned(runtime)).authorization.is_needed == is_trusted
 
 
-async def test_the_model_is_told_another_date_on_the_next_day(runtime, monkeypatch):
-    assert "2031-01-01" not in (await planned(runtime)).system
-    monkeypatch.setattr(planner, "rfc3339", lambda: "2031-01-01T00:00:00.000Z")
-    assert "2031-01-01" in (await planned(runtime)).system
+async def test_the_system_prompt_says_when_the_session_began_and_so_stays_the_same_on_the_next_day(runtime):
+    began = runtime.session.ledger.row.created
+    assert f"Date at the start of this session: {began[:10]}" in (await planned(runtime)).system
 
 
 async def test_rules_about_the_home_directory_follow_the_environment_of_the_tools(runtime):

@@ -56,6 +56,12 @@ def test_a_request_counts_its_tokens_cost_and_times():
     assert sum(speed.counts) == 1
 
 
+def test_what_the_cache_did_not_have_counts_by_reason():
+    missed = row(tokens=Tokens(input=10), missed=12_000, missed_because="pause")
+    found = told(RunFigures(), missed, missed, row(tokens=Tokens(input=10)))
+    assert values(found["zotd_model_cache_missed_tokens"]) == {("p", "m", "pause"): 24_000}
+
+
 def test_a_failed_request_counts_by_kind_and_has_no_duration():
     found = told(RunFigures(), row(took_s=0.1, failure="overloaded"), row(took_s=None, failure="refused"))
     assert values(found["zotd_model_request_errors"]) == {("p", "m", "overloaded"): 1, ("p", "m", "refused"): 1}

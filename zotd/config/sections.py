@@ -165,6 +165,18 @@ class BudgetSection(Struct, frozen=True, kw_only=True):
     """Minimum number of tokens to assume for a request for which the vendor reported no usage."""
 
 
+class CacheSection(Struct, frozen=True, kw_only=True):
+    """`[cache]`: prompts in the caches of vendors. See models.md."""
+
+    ttl: Literal["auto", "5m", "1h", "off"] = "auto"
+    """How long vendors of Anthropic's models are asked to keep the prompts of a session. `auto`: an hour once that would
+    have been cheaper so far in the session than five minutes, because of pauses between its requests. `off`: not at all.
+    Other vendors decide themselves."""
+
+    notice: Flag = True
+    """Show a notice, with the reason, when at least 10,000 tokens were read anew that the vendor's cache should have had."""
+
+
 class GuardSection(Struct, frozen=True, kw_only=True):
     """`[guard]`."""
 
@@ -298,6 +310,7 @@ class Config(Struct, frozen=True, kw_only=True):
     limits: LimitsSection = LimitsSection()
     retention: RetentionSection = RetentionSection()
     budget: BudgetSection = BudgetSection()
+    cache: CacheSection = CacheSection()
     ext: ExtensionsSection = ExtensionsSection()
     guard: GuardSection = GuardSection()
     terminal: TerminalSection = TerminalSection()

@@ -2,7 +2,9 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from zotd.core.caching import digest
 from zotd.core.ports import Tool, ToolSpec
 from zotd.core.records import Settings
 from zotd.exthost.tools import ExtensionTool
@@ -10,13 +12,18 @@ from zotd.tools import TOOLS
 from zotd.wire.errors import Code, CommandError
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # no slots, because of the cached property
 class Toolbox:
     """Tools by name, and the same as the model sees them; `hidden` wait until they are activated."""
 
     tools: Mapping[str, Tool]
     specs: Sequence[ToolSpec]
     hidden: Mapping[str, Tool]
+
+    @cached_property
+    def digests(self) -> tuple[tuple[str, str], ...]:
+        """The name and a digest of each tool as the model sees it, in their order."""
+        return tuple((spec.name, digest([spec.description, spec.schema])) for spec in self.specs)
 
 
 def choose(

@@ -1,13 +1,16 @@
 """Composes the system prompt from texts that the caller has read.
 
 The prompt of a session changes only with its files, tools or settings, not from step to step, so that the provider's
-prompt cache keeps hitting. The date has no time of day for the same reason.
+prompt cache keeps hitting. The date is that of the session's start for the same reason; a later day is told with an input
+(`core.transcript.DATE_NOTE`).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msgspec import Struct
+
+from zotd.core.caching import digest
 
 IDENTITY = """\
 You are zot, a coding agent at work on the user's own machine, with tools that read and change files and run commands.
@@ -39,11 +42,24 @@ class PromptParts:
 
     cwd: str
     date: str
+    """The day on which the session began."""
     base: str | None = None
     """Replaces the default identity; from `--system-prompt` or `SYSTEM.md`."""
     appended: Sequence[str] = ()
     context_files: Sequence[ContextFile] = ()
     skills: Sequence[SkillLine] = ()
+
+
+def digests(parts: PromptParts) -> dict[str, str]:
+    """Return a digest of each part of the prompt, by a name for users; it tells later which part has changed."""
+    named: dict[str, object] = {
+        "SYSTEM.md or --system-prompt": parts.base,
+        "--append-system-prompt": parts.appended,
+        **{file.path: file.text for file in parts.context_files},
+        "skills": parts.skills,
+        "working directory": [parts.cwd, parts.date],
+    }
+    return {name: digest(value) for name, value in named.items() if value}
 
 
 def compose(parts: PromptParts) -> str:
@@ -58,5 +74,5 @@ def compose(parts: PromptParts) -> str:
     if parts.skills:
         lines = [f"- {skill.name}: {skill.description}" for skill in parts.skills]
         sections.append("# Skills\nCall the tool `skill` with a name before you do such work.\n" + "\n".join(lines))
-    sections.append(f"Working directory: {parts.cwd}\nDate: {parts.date}")
+    sections.append(f"Working directory: {parts.cwd}\nDate at the start of this session: {parts.date}")
     return "\n\n".join(section for section in sections if section)

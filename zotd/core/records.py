@@ -92,6 +92,8 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     """What budgets charge for it if a crash cuts it, since it has no usage row then."""
     continues: str | None = None
     """With `resumes`: the run that was cut."""
+    date: str = ""
+    """The day that the model is told with the input that joins here; empty: it knows the day already."""
 
 
 class Reply(Record, tag="message", frozen=True, kw_only=True):
@@ -159,6 +161,16 @@ CacheLife = Literal["5m", "1h", "off"]
 """How long a vendor keeps what a request wrote to its cache, counted from its last use; `off`: nothing is written."""
 
 
+class PrefixDigests(Frozen, frozen=True):
+    """What a request begins with, as digests: a difference tells why a vendor's cache was missed."""
+
+    system: dict[str, str]
+    """By the names of the system prompt's parts, such as the path of an `AGENTS.md`."""
+    tools: tuple[tuple[str, str], ...]
+    """Names and digests, in the order in which they were sent."""
+    reasoning: str = "off"
+
+
 class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     """Tokens of one attempt, successful or not; `tokens` is None if the provider did not report them."""
 
@@ -182,6 +194,12 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     """The model that answered, if it is another one than `model`: an alias stands for it, or a router has chosen it."""
     failure: str = ""
     """Why it failed: a `core.retry.Failure`, `aborted`, or `interrupted` by a crash. Empty: it was answered in full, or an earlier version sent it."""
+    prefix: PrefixDigests | None = None
+    """What the request began with, if that is not known from an earlier row since the last compaction."""
+    missed: int = 0
+    """Tokens that the vendor's cache should have had and that were read anew; 0 below `core.caching.MISSED_FROM`."""
+    missed_because: str = ""
+    """Why: a `core.caching.MissReason`."""
 
 
 class ConfigRecord(Record, tag="config", frozen=True, kw_only=True):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from msgspec.structs import replace
 
 from zotd.core import records
+from zotd.core.caching import CacheTrace, MissReason
 from zotd.core.records import AnyRecord, Input, Known
 from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 
@@ -31,6 +32,9 @@ later."""
 
 REFUSED_IMAGE = "[an image that the model's vendor refused; it is left out]"
 """Replaces an image in a request that the vendor refused."""
+
+DATE_NOTE = "(The date is {date} now.)"
+"""Tells the model the day with an input. In the system prompt a new day would make the vendor's cache worthless."""
 
 CUT = ("error", "aborted")
 """`stop` of an incomplete reply; a note with the end of its run follows."""
@@ -65,6 +69,10 @@ class Transcript:
         """Decisions on these requests, by the same ids."""
         self.shell: records.ShellStarted | None = None
         """A started user command without a recorded result."""
+        self.cache = CacheTrace()
+        """What the model's vendor has cached of it."""
+        self.told_date = ""
+        """The last day that the model was told with an input; empty: none, or the conversation was shortened since."""
         self._open: dict[str, ToolCall] = {}
         self._started: dict[str, records.CallStarted] = {}
         self._is_cut = False
@@ -158,6 +166,7 @@ class Transcript:
         match record:
             case records.UsageRow():
                 self.in_flight = None
+                self.cache.apply(record)
             case records.ShellStarted():
                 self.shell = record
                 self._remember(record)
@@ -172,6 +181,7 @@ class Transcript:
                 self._was_cut = True
             case records.RewindRow():
                 self._settle()  # the caller has replaced `messages` with those of the target
+                self._shortened(MissReason.REWIND, self.messages)
             case records.ForkRow():
                 self._detach()
             case records.QueueOrder():
@@ -238,11 +248,15 @@ class Transcript:
         if record.number > 1:  # a retry; the attempt before it may have recorded an incomplete reply
             self._drop_cut_reply()
         self.in_flight = record
+        date = record.date
         for key in ([record.input] if record.input else []) + record.steered:
             started = self.waiting.pop(key, None)
             if started is not None:
-                self.messages.append(Message("user", started.content, started.time))
+                content = _dated(started.content, date) if date else started.content
+                date = ""
+                self.messages.append(Message("user", content, started.time))
                 self._is_cut = False
+        self.told_date = record.date or self.told_date
 
     def _drop_cut_reply(self) -> None:
         """Remove an incomplete reply before a retry: a model would take it for complete, or refuse to continue it."""
@@ -294,9 +308,17 @@ class Transcript:
         self._know(record.known)
         kept = self.messages[-record.kept :] if record.kept else []  # `[-0:]` would be all of them
         self.messages = [Message("user", [Text(SUMMARY_HEAD + record.summary)], record.time), *kept]
+        self._shortened(MissReason.COMPACTION, kept)
+
+    def _shortened(self, reason: MissReason, kept: Sequence[Message]) -> None:
+        """The model no longer sees everything that it saw, maybe not what day it is either."""
+        self.told_date = ""
+        self.cache.shorten(reason, kept)
 
     def _clear(self) -> None:
         self.messages = []
+        self.told_date = ""
+        self.cache = CacheTrace()
         self._settle()
 
     def _detach(self) -> None:
@@ -313,6 +335,14 @@ class Transcript:
         self.approvals.clear()
         self.decisions.clear()
         self._was_cut = self.has_unknown = self._is_cut = False
+
+
+def _dated(content: list[Block], date: str) -> list[Block]:
+    """Return an input with the day at its end, in its own text: some servers take one text only."""
+    note = DATE_NOTE.format(date=date)
+    if content and isinstance(last := content[-1], Text):
+        return [*content[:-1], Text(f"{last.text}\n\n{note}")]
+    return [*content, Text(note)]
 
 
 def _has_images(message: Message) -> bool:

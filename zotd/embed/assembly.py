@@ -1,5 +1,6 @@
 """Assembles the parts that every program needs to run sessions: the daemon, `zot rpc`, and `Runtime`."""
 
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
@@ -40,6 +41,19 @@ from zotd.workspace.environment import split
 CONFIG_FILE = "config.toml"
 MODELS_FILE = "models.json"
 CREDENTIALS_FILE = "auth.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Instruments:
+    """What a test has of its own."""
+
+    probe: Probe | None = None
+    """Called at the points of each run, `runs.runner.POINTS`."""
+    clock: Callable[[], float] = time.time
+    """The time that requests to models are dated with, in seconds since the epoch."""
+
+
+REAL = Instruments()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +98,11 @@ def assemble(
     journal: SqliteJournal | None,
     spawn: Spawn,
     addressed: bool,
-    probe: Probe | None = None,
+    instruments: Instruments = REAL,
 ) -> EmbeddedParts:
     """Create a manager and everything it needs.
 
-    `addressed` is as in `sessions.manager.Manager`; `probe` is called at the points of each run, `runs.runner.POINTS`.
+    `addressed` is as in `sessions.manager.Manager`.
     """
     current = CurrentConfig(config if addressed else _for_stdio(config))
     catalog = Catalog.load(home / MODELS_FILE, config)
@@ -107,7 +121,7 @@ def assemble(
         spending,
         RuleStore(config.rules, path=home / CONFIG_FILE),
         config=current,
-        machine=Machine(home, Path.home(), notifier.tell, probe, _watch(telemetry, addressed=addressed)),
+        machine=_machine(home, notifier, _watch(telemetry, addressed=addressed), instruments),
     )
     manager = Manager(
         journal=journal,
@@ -130,6 +144,10 @@ def assemble(
         telemetry=telemetry,
         close=providers.close,
     )
+
+
+def _machine(home: Path, notifier: Notifier, watch: Watch, instruments: Instruments) -> Machine:
+    return Machine(home, Path.home(), notifier.tell, instruments.probe, watch, instruments.clock)
 
 
 def _watch(telemetry: Telemetry, *, addressed: bool) -> Watch:

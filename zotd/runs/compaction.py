@@ -47,6 +47,7 @@ async def summarise(
         messages=compaction.request(older, instructions),
         tools=(),
         max_output=compaction.MAX_OUTPUT,
+        cache_life=billing.life,
     )
     assembler = Assembler(None, _no_calls)
     billing.admit()

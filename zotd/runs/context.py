@@ -1,9 +1,11 @@
 """What a run works with, put together before it starts."""
 
+import time
 from collections.abc import Callable, Sequence
 
 from msgspec import Struct, field
 
+from zotd.config.sections import CacheSection
 from zotd.contributions.guards import Hooks
 from zotd.contributions.toolbox import Toolbox
 from zotd.core import records
@@ -21,6 +23,14 @@ class RunContext(Struct, frozen=True, kw_only=True):
     toolbox: Callable[[], Toolbox]
     """Called before each step: extensions come and go."""
     system: str
+    system_digests: dict[str, str] = field(default_factory=dict)
+    """Of the parts of `system` (`core.prompts.digests`)."""
+    cache: CacheSection = CacheSection()
+    """How long vendors keep its prompts in their caches, and whether users are told of misses."""
+    told_date: str = ""
+    """The day that `system` says; empty: none."""
+    clock: Callable[[], float] = time.time
+    """The time, in seconds since the epoch."""
     compact_at: float
     """Part of the context window from which on the transcript is summarised first."""
     tool_context: Callable[[str, Callable[[str], None]], ToolContext]

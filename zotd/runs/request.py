@@ -11,27 +11,27 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
 from functools import partial
 
 from msgspec.structs import replace
 
 from zotd import ids
 from zotd.clock import rfc3339
-from zotd.contributions.guards import Hooks, withheld
+from zotd.contributions.guards import withheld
 from zotd.contributions.toolbox import Toolbox
 from zotd.core import budget, records
 from zotd.core.pacing import Pacing
 from zotd.core.ports import ModelRequest, PartialText
-from zotd.core.records import Opening
+from zotd.core.records import CacheLife, Opening, PrefixDigests
 from zotd.core.reply import Assembler
 from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError
 from zotd.core.turn import Send
-from zotd.exthost.guards import GuardRemark, GuardVerdict
+from zotd.exthost.guards import GuardRemark
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.context import RunContext
 from zotd.runs.opening import made_by_a_person
 from zotd.runs.queue import Queue
+from zotd.runs.request_guard import RequestGuard, SentRequest
 from zotd.wire import events
 from zotd.wire.api import Partial, ToolUse
 from zotd.wire.content import Block, Tokens, visible
@@ -62,6 +62,9 @@ class RequestBilling:
         # By a clock that runs without an event loop, too: a request may be billed where there is none.
         self._sent: float | None = None
         self._first: float | None = None
+        self._prefix: PrefixDigests | None = None
+        self.life: CacheLife = "5m"
+        """How long the vendor is to keep the request in its cache."""
         self.estimate = Tokens()
         """What the request counts as until the vendor sends figures."""
 
@@ -73,15 +76,20 @@ class RequestBilling:
         """A request is about to be recorded: from here on its usage row is due. The result is its estimate."""
         messages, known = self._ledger.transcript.messages, self._ledger.row.context
         reads = budget.context(messages, known, self._plan.system) + self._coming
-        self.estimate = budget.estimate(reads, self._plan.model.rates, self._plan.spending.floor)
+        trace, now, self.life = self._ledger.transcript.cache, self._plan.clock(), "off"
+        if purpose == REPLY:  # what is written of a summary's request would never be read
+            soon = trace.life if now <= trace.fresh_until else trace.life_after_pause(now)
+            self.life = soon if self._plan.cache.ttl == "auto" else self._plan.cache.ttl
+        self.estimate = budget.estimate(reads, self._plan.model.rates, self._plan.spending.floor, self.life)
         self._coming = 0
         self._purpose = purpose
+        self._prefix = None
         self._reply = None
         self._sent = self._first = None
         return self.estimate
 
-    def admit(self) -> None:
-        """Set the estimate aside: the request is sent now.
+    def admit(self, prefix: PrefixDigests | None = None) -> None:
+        """Set the estimate aside: the request, which begins with `prefix`, is sent now.
 
         Raises:
             ModelError: a budget is used up.
@@ -91,6 +99,7 @@ class RequestBilling:
         if sentence is not None:
             raise ModelError(Failure.REFUSED, sentence)
         self._reservation = self._plan.spending.reserve(self.estimate)
+        self._prefix = None if self.life == "off" else prefix
         self._sent = time.monotonic()
 
     def answered(self, reply: Assembler) -> None:
@@ -110,7 +119,7 @@ class RequestBilling:
             return None
         tokens, sent, first = self._took(error), self._sent, self._first
         row = records.UsageRow(
-            time=rfc3339(),
+            time=rfc3339(self._plan.clock()),
             run=self._run,
             step=step,
             provider=self._plan.settings.provider,
@@ -123,9 +132,16 @@ class RequestBilling:
             first_s=None if sent is None or first is None else round(first - sent, 4),
             answered_by="" if self._reply is None else self._reply.answered_by,
             failure=str(error.failure) if error is not None else "" if self._is_whole else ABORTED,
+            prefix=self._prefix,
         )
         self._settle(budget.counted(row))
         self._purpose = None
+        if self._prefix is None:
+            return row
+        row, miss = self._ledger.transcript.cache.compared(row, self._ledger.transcript.messages)
+        if miss is not None and self._plan.cache.notice:
+            text = miss.sentence(self._plan.model.price, self.life)
+            self._ledger.live([events.Notice("info", text, session=self._ledger.label)])
         return row
 
     def close(self) -> None:
@@ -166,15 +182,17 @@ class Attempts:
     def __init__(
         self,
         run: str,
-        settings: records.Settings,
+        plan: RunContext,
+        ledger: Ledger,
         queue: Queue,
-        first: records.Input | None,
         *,
+        first: records.Input | None,
         billing: RequestBilling,
     ) -> None:
         """`first`: the run's own input; None: it goes on where another run was cut. `billing` is told what begins."""
         self._run = run
-        self._settings = settings
+        self._plan = plan
+        self._ledger = ledger
         self._queue = queue
         self._first = first
         self._billing = billing
@@ -231,29 +249,24 @@ class Attempts:
         resumes: bool = False,
         estimate: Tokens | None = None,
     ) -> records.Attempt:
+        now = rfc3339(self._plan.clock())
+        known = self._ledger.transcript.told_date or self._plan.told_date
+        is_news = (started is not None or len(steered) > 0) and known != "" and not now.startswith(known)
+        settings = self._plan.settings
         return records.Attempt(
-            time=rfc3339(),
+            time=now,
             run=self._run,
             step=step,
             number=number,
-            provider=self._settings.provider,
-            model=self._settings.model,
+            provider=settings.provider,
+            model=settings.model,
             input=started,
             answered=answered,
             steered=list(steered),
+            date=now[: len(known)] if is_news else "",
             resumes=resumes,
             estimate=estimate,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class SentRequest:
-    """How a request was answered; the reply itself is `RequestSender.take()`."""
-
-    toolbox: Toolbox
-    """What the model could choose from."""
-    seen: str | None
-    """The reply's text as guards want people to see it, empty when they hide it; None: as it is."""
 
 
 class RequestSender:
@@ -283,8 +296,8 @@ class RequestSender:
         # A journal in memory ends with the process, so there is no crash that the text could survive.
         self._pacing = None if ledger.journal.is_immediate else Pacing()
         self._reply: Assembler | None = None
-        self._system: str | None = None
-        """The system prompt, once the guards have seen it."""
+        self._guard: RequestGuard | None = None
+        """None: there was no guard so far."""
         self.holds_text = False
         """The reply's text is not shown before the guards have seen all of it."""
 
@@ -299,12 +312,14 @@ class RequestSender:
         if self._pacing is not None:
             self._pacing.begin()
         toolbox = self._plan.toolbox()
-        hooks = self._plan.hooks()
-        self.holds_text = hooks is not None and await self._admit(hooks, step, number)
+        self.holds_text = (hooks := self._plan.hooks()) is not None and hooks.holds_text
+        if hooks is not None:
+            await self._guarding.admit(hooks, step, number)
         if step == 1 and self._opening is not None:
             stream = made_by_a_person(self._opening)
         else:
-            self._billing.admit()
+            digests = self._plan.system_digests if self._guard is None else self._guard.digests
+            self._billing.admit(PrefixDigests(digests, toolbox.digests, self._plan.settings.reasoning))
             stream = self._plan.model.stream(self._request(toolbox))
         reply: Assembler | None = None
         is_silent = True
@@ -358,38 +373,25 @@ class RequestSender:
 
     def _request(self, toolbox: Toolbox) -> ModelRequest:
         return ModelRequest(
-            system=self._plan.system if self._system is None else self._system,
+            system=self._plan.system if self._guard is None else self._guard.system,
             messages=self._ledger.transcript.messages,
             tools=toolbox.specs,
             reasoning=self._plan.settings.reasoning,
             cache_key=self._ledger.row.id,
+            cache_life=self._billing.life,
         )
 
-    async def _admit(self, hooks: Hooks, step: int, number: int) -> bool:
-        """Ask the guards whether the request may be sent; returns whether they see the reply before people do."""
-        if self._system is None:
-            asked = await hooks.system_prompt(self._plan.system)
-            self._heed(asked)
-            self._system = asked.value
-        if number == 1:
-            self._heed(await hooks.step(step))
-        return hooks.holds_text
-
-    def _heed(self, verdict: GuardVerdict[str] | GuardVerdict[int]) -> None:
-        """Raise ModelError when the guards are against it."""
-        if verdict.notes:
-            self._noted(verdict.notes)
-        if verdict.is_blocked:
-            raise ModelError(Failure.REFUSED, verdict.reason)
+    @property
+    def _guarding(self) -> RequestGuard:
+        if self._guard is None:
+            self._guard = RequestGuard(self._plan, self._noted)
+        return self._guard
 
     async def _censored(self, reply: Assembler) -> str | None:
         hooks, text = self._plan.hooks(), reply.text()
         if hooks is None or not text or reply.stop == "refusal":
             return None
-        verdict = await hooks.message(text)
-        if verdict.notes:
-            self._noted(verdict.notes)
-        shown = "" if verdict.is_blocked else verdict.value
+        shown = await self._guarding.censored(hooks, text)
         if self.holds_text and shown:
             self._ledger.live([events.TextDelta(shown, session=self._ledger.label)])
         return None if shown == text else shown

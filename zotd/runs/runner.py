@@ -26,7 +26,8 @@ from zotd.runs.compaction import Summary, compaction_record, summarise
 from zotd.runs.context import RunContext
 from zotd.runs.queue import Queue
 from zotd.runs.record_batch import RecordBatch
-from zotd.runs.request import Attempts, RequestBilling, RequestSender, SentRequest
+from zotd.runs.request import Attempts, RequestBilling, RequestSender
+from zotd.runs.request_guard import SentRequest
 from zotd.runs.retry_pause import Pause
 from zotd.runs.tool_calls import NOT_STARTED, ToolCalls, start_events
 from zotd.wire import events
@@ -75,7 +76,7 @@ class Runner:
         self._plan = plan
         self._queue = queue
         self._billing = RequestBilling(plan, ledger, run)
-        self._attempts = Attempts(run, plan.settings, queue, start.input, billing=self._billing)
+        self._attempts = Attempts(run, plan, ledger, queue, first=start.input, billing=self._billing)
         self._has_cut_reply = False
         self._turn = turn.Turn(
             max_steps=plan.settings.max_steps,

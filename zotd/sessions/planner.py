@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import logging
 import os
+import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,7 +14,6 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from zotd.clock import rfc3339
 from zotd.config import Config
 from zotd.config.current import CurrentConfig
 from zotd.config.sections import LimitsSection
@@ -69,6 +69,8 @@ class Machine:
     probe: Probe | None = None
     """Called at the points of each run, `runs.runner.POINTS`."""
     watch: Watch = unwatched
+    clock: Callable[[], float] = time.time
+    """The time that sessions go by, in seconds since the epoch."""
 
 
 class Planner:
@@ -134,7 +136,6 @@ class Planner:
             paths=paths,
             files=files.digest,
             ground=ground,
-            date=rfc3339()[:10],
         )
         model = await self._models.open(basis.settings, basis.environment)
         last = self._last.get(session.id)
@@ -195,7 +196,7 @@ class Planner:
         surroundings = files.context
         parts = prompts.PromptParts(
             cwd=session.ledger.row.cwd,
-            date=basis.date,
+            date=session.ledger.row.created[:10],
             base=settings.system_prompt if settings.system_prompt is not None else surroundings.system,
             appended=settings.append_system_prompt,
             context_files=surroundings.context_files,
@@ -209,6 +210,10 @@ class Planner:
             settings=settings,
             toolbox=toolbox,
             system=prompts.compose(parts),
+            system_digests=prompts.digests(parts),
+            told_date=parts.date,
+            cache=basis.config.cache,
+            clock=self._machine.clock,
             compact_at=basis.config.compact_at,
             tool_context=self._tool_context(session, basis.paths),
             notes=[*surroundings.notes, *([note] if note else []), *_missing(settings, tools)],
@@ -386,8 +391,6 @@ class _Basis(NamedTuple):
     files: bytes
     """`_Files.digest`."""
     ground: WorkspaceRules
-    date: str
-    """The model is told the day."""
 
 
 class _Prepared(NamedTuple):

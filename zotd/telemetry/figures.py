@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from zotd.core import records
 from zotd.ledger.ledger import Shown
 from zotd.wire import events
+from zotd.wire.content import Tokens
 from zotd.wire.reports import MetricFamily, MetricSample
 
 MAX_MODELS = 50
@@ -111,6 +112,11 @@ class RunFigures:
         self._errors = Counts(
             "zotd_model_request_errors", "Model requests that were not answered in full, by kind.", (*model, "error")
         )
+        self._missed = Counts(
+            "zotd_model_cache_missed_tokens",
+            "Tokens that were read anew and that the vendor's cache should have had, by reason.",
+            (*model, "reason"),
+        )
         self._retries = Counts("zotd_model_retries", "Model requests that repeat a failed one.", model)
         self._seconds = Histogram(
             "zotd_model_request_duration_seconds", "Duration of answered model requests.", model, DURATION_S
@@ -167,6 +173,7 @@ class RunFigures:
                 self._cost,
                 self._requests,
                 self._errors,
+                self._missed,
                 self._retries,
                 self._seconds,
                 self._first,
@@ -186,13 +193,11 @@ class RunFigures:
         self._requests.add(1, *where)
         if row.failure:
             self._errors.add(1, *model, row.failure)
+        if row.missed:
+            self._missed.add(row.missed, *model, row.missed_because)
         tokens = row.tokens
         if tokens is not None:
-            for kind in ("input", "output", "cache_read", "cache_write"):
-                if count := getattr(tokens, kind):
-                    self._tokens.add(count, *where, kind)
-            if tokens.cost_usd:
-                self._cost.add(tokens.cost_usd, *where)
+            self._count(tokens, *where)
         if row.first_s is not None:
             self._first.observe(row.first_s, *model)
         if row.took_s is not None and not row.failure:
@@ -200,6 +205,13 @@ class RunFigures:
             written_s = row.took_s - (row.first_s or 0.0)
             if tokens is not None and tokens.output and row.first_s is not None and written_s > 0:
                 self._speed.observe(tokens.output / written_s, *model)
+
+    def _count(self, tokens: Tokens, *where: str) -> None:
+        for kind in ("input", "output", "cache_read", "cache_write"):
+            if count := getattr(tokens, kind):
+                self._tokens.add(count, *where, kind)
+        if tokens.cost_usd:
+            self._cost.add(tokens.cost_usd, *where)
 
     def _call(self, result: records.CallResult) -> None:
         tool = self._tools.bounded(result.name)

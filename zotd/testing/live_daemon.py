@@ -10,7 +10,8 @@ import select
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Mapping, Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,10 +76,15 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
 
 
 @asynccontextmanager
-async def serving(folder: Path, extra: Mapping[str, str] | None = None) -> AsyncIterator[DaemonPaths]:
-    """A daemon in this event loop, until the end of the block; a second one in the same folder finds its sessions."""
+async def serving(
+    folder: Path, extra: Mapping[str, str] | None = None, *, clock: Callable[[], float] = time.time
+) -> AsyncIterator[DaemonPaths]:
+    """A daemon in this event loop, until the end of the block; a second one in the same folder finds its sessions.
+
+    `clock` dates its requests to models, in seconds since the epoch.
+    """
     where = place(folder, extra)
-    daemon = Daemon(prepare(where.env, autostarted=False, flags={}))
+    daemon = Daemon(prepare(where.env, autostarted=False, flags={}), clock=clock)
     ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(daemon.run(ready), name="daemon")
