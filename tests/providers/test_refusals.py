@@ -133,6 +133,16 @@ REFUSED = {
         "refused",
         "check the model's name",
     ),
+    "litellm key": (
+        *("openai", 400),
+        {"error": {"message": "No connected db.", "type": "no_db_connection", "param": None, "code": "400"}},
+        *("auth", "check the API key"),
+    ),
+    "llama.cpp image": (
+        *("llamacpp", 500),
+        {"error": {"code": 500, "message": "image input is not supported - hint: …", "type": "server_error"}},
+        *("refused", "a-model takes no images"),
+    ),
     "ollama model": (
         "ollama",
         404,

@@ -81,13 +81,21 @@ REFUSALS = (
         Failure.REFUSED,
         "check the model's name: zotctl models list --provider {name} --all; the base URL may be wrong, too",
     ),
-    # Gemini answers 400, AWS 403 to signatures with another key.
+    # Gemini answers 400, AWS 403 to signatures with another key; litellm without a database says that it has none.
     _refusal(
         "400 403",
-        r"API_KEY_INVALID|API key not valid|invalid[ _]api[ _]key|incorrect api key|SignatureDoesNotMatch"
+        r"API_KEY_INVALID|API key not valid|invalid[ _]api[ _]key|incorrect api key|SignatureDoesNotMatch|no_db_connection"
         r"|UnrecognizedClient|security token included in the request is invalid|InvalidClientTokenId",
         Failure.AUTH,
         "check the API key: {ways}",
+    ),
+    # llama.cpp answers 500, which would otherwise be asked again for hours.
+    _refusal(
+        "400 422 500",
+        r"image input is not supported",
+        Failure.REFUSED,
+        "{model} takes no images: the next prompt goes on without them",
+        refuses_content=True,
     ),
     _refusal(
         "400 403",
