@@ -5,6 +5,7 @@
 # make attacks  does one of a hundred known attacks work; a minute
 # make bench    how fast it is here, beside what nothing can be faster than; eight minutes
 # make docs     writes the generated pages again
+# make litellm  installs litellm's proxy for the tests that need it; 450 MB, in .venv/litellm
 # make site     the documents as a web site in build/site, with an API reference; no network once it is installed
 PYTHON ?= python3
 BIN := .venv/bin
@@ -15,7 +16,7 @@ WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Without its cache of bytecode pytest rewrites 500 modules in each of these processes, 10 s of computing each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check faults attacks bench docs site
+.PHONY: demo test check faults attacks bench docs litellm site
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -44,6 +45,8 @@ bench: .venv/.dev
 docs: .venv/.dev
 	$(BIN)/python scripts/reference.py
 
+litellm: .venv/litellm/.done
+
 site: .venv/.site
 	$(BIN)/python scripts/site_pages.py build/pages
 	$(BIN)/mkdocs build --quiet
@@ -57,6 +60,11 @@ site: .venv/.site
 
 .venv/.dev: .venv/.demo
 	$(BIN)/pip install --quiet --group dev
+	@touch $@
+
+.venv/litellm/.done: tests/e2e/foreign/litellm.txt | .venv/.demo
+	$(PYTHON) -m venv --clear .venv/litellm
+	.venv/litellm/bin/pip install --quiet --no-deps --requirement $<
 	@touch $@
 
 .venv/.site: .venv/.demo
