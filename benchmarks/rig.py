@@ -76,11 +76,11 @@ def place() -> Iterator[Place]:
 
 @asynccontextmanager
 async def program(
-    *arguments: str, env: Mapping[str, str], keep: Sequence[int] = ()
+    *arguments: str, env: Mapping[str, str], keep: Sequence[int] = (), python: str = sys.executable
 ) -> AsyncIterator[asyncio.subprocess.Process]:
     """A Python program while it is entered, its output piped; `keep`: descriptors that it inherits."""
     process = await asyncio.create_subprocess_exec(
-        sys.executable,
+        python,
         *arguments,
         env=env,
         pass_fds=keep,
@@ -97,13 +97,14 @@ async def program(
 
 
 @asynccontextmanager
-async def daemon(where: Place) -> AsyncIterator[psutil.Process]:
-    """A daemon that serves."""
+async def daemon(where: Place, *, python: str = sys.executable) -> AsyncIterator[psutil.Process]:
+    """A daemon that serves, run by that interpreter."""
     read_end, write_end = os.pipe()
     async with AsyncExitStack() as stack:
         stack.callback(os.close, read_end)
         try:
-            serve = program("-m", "zotd", "--ready-fd", str(write_end), env=where.env, keep=[write_end])
+            arguments = ["-m", "zotd", "--ready-fd", str(write_end)]
+            serve = program(*arguments, env=where.env, keep=[write_end], python=python)
             process = await stack.enter_async_context(serve)
         finally:
             os.close(write_end)

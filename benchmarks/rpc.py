@@ -26,10 +26,14 @@ class Rpc:
 
     @classmethod
     @asynccontextmanager
-    async def start(cls, env: Mapping[str, str], flags: Sequence[str]) -> AsyncIterator[Self]:
-        """Start it; it is killed if it still runs at the end of the block."""
+    async def start(
+        cls, env: Mapping[str, str], flags: Sequence[str], *, zot: str | None = None
+    ) -> AsyncIterator[Self]:
+        """Start it; it is killed if it still runs at the end of the block. `zot`: the command of another installation."""
         process = await asyncio.create_subprocess_exec(
-            *rig.installed("zot", "rpc", *flags),
+            zot or rig.installed("zot")[0],
+            "rpc",
+            *flags,
             env=dict(env),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
