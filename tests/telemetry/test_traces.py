@@ -64,8 +64,13 @@ async def test_a_run_is_a_trace_of_its_requests_and_tool_calls(traced, collector
     assert collector.headers[0]["Content-Type"] == "application/x-protobuf"
 
 
-@pytest.mark.parametrize("vendor", ["anthropic", "openai"])
-async def test_the_model_that_answers_is_told_apart_from_the_one_that_was_asked(traced, collector, model, vendor):
+@pytest.mark.parametrize(("vendor", "api"), [("anthropic", ""), ("openai", "chat"), ("openai", "responses")])
+async def test_the_model_that_answers_is_told_apart_from_the_one_that_was_asked(
+    traced, collector, model, tmp_path, vendor, api
+):
+    home = tmp_path / "zot"
+    home.mkdir(mode=0o700)
+    (home / "config.toml").write_text(f'[providers.openai]\napi = "{api}"\n' if api else "")
     house = traced()
     talk = await house.create(vendor, await model(ScriptedReply([TextPart(["hi"])], model="m-2026-11-01")), model="m")
     await talk.run()

@@ -8,11 +8,10 @@ from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, contextmanager
 from functools import cached_property
 from threading import Lock, Thread
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from zotd.core.budget import FlatPrices, Rates
+from zotd.core.budget import Rates
 from zotd.core.ports import ModelRequest
 from zotd.core.reply import Part, ServerAdvice
 from zotd.core.retry import Failure, ModelError
@@ -23,8 +22,8 @@ from zotd.providers.choice import NO_KEY, OPENAIS, ModelChoice, destination, key
 from zotd.providers.few_shot import shortened
 from zotd.providers.local import LocalModels
 from zotd.providers.narrowing import Narrowing
+from zotd.providers.route import ModelFacts, Route
 from zotd.providers.shared import Access, Destination, Target, Vendor, VendorClient, VendorConversation
-from zotd.wire.api import ModelInfo
 from zotd.wire.content import Tokens
 
 log = logging.getLogger(__name__)
@@ -76,8 +75,10 @@ class Providers:
         self._windows: dict[tuple[str, str], int] = {}
         """Context windows of servers of the user, by URL and model, as they were seen last."""
 
-    def connect(self, choice: ModelChoice) -> "ModelConnection":
+    def connect(self, choice: ModelChoice, told: set[str] | None = None) -> "ModelConnection":
         """A model for one run; nothing is loaded and nothing is sent before its first `stream`.
+
+        `told`: what the user of the session was told of what its models do not take: see `Narrowing`.
 
         Raises:
             ModelError: there is no such provider, no key (`NO_KEY`), or the URL is none.
@@ -88,9 +89,9 @@ class Providers:
             if len(self._routes) >= KEPT_ROUTES:
                 self._routes.clear()
             self._routes[choice] = route
-        return ModelConnection(self, self._catalog, route)
+        return ModelConnection(self, self._catalog, route, told)
 
-    def _checked(self, choice: ModelChoice) -> "Route":
+    def _checked(self, choice: ModelChoice) -> Route:
         vendor = self._catalog.by_name.get(choice.provider)
         if vendor is None or vendor.api not in _MODULES:
             names = ", ".join(known.name for known in self._catalog.vendors() if known.api in _MODULES)
@@ -106,8 +107,8 @@ class Providers:
         key, url = key_of(vendor, choice), url_of(vendor, choice)
         checked = ModelChoice(vendor.name, choice.model, key, url, access=choice.access, variables=choice.variables)
         if url is None or choice.access is not None:
-            return Route(vendor, checked, None)
-        return Route(vendor, checked, destination(vendor, url, key, choice.variables))
+            return Route(vendor, checked, None, {})
+        return Route(vendor, checked, destination(vendor, url, key, choice.variables), {})
 
     def _speaking(self, vendor: Vendor, choice: ModelChoice) -> Vendor:
         """The vendor with the API in which this model is asked.
@@ -138,7 +139,7 @@ class Providers:
             return None  # told by the first request
         return unmet(vendor, self.facts(vendor.name, choice.model).info, reasoning, has_tools=has_tools)
 
-    def facts(self, vendor: str, model: str) -> "ModelFacts":
+    def facts(self, vendor: str, model: str) -> ModelFacts:
         """What the catalog knows of a model; looked up once for all runs."""
         found = self._facts.get((vendor, model))
         if found is None:
@@ -221,48 +222,43 @@ class Providers:
         return f"{server.url}/v1", server.key
 
 
-class ModelFacts(NamedTuple):
-    """What the catalog knows of a model; that does not change while the process lives."""
-
-    info: ModelInfo
-    rates: Rates | None
-    prices: FlatPrices | None
-    """None: each request has to be looked up (`Catalog.price`)."""
-
-
-class Route(NamedTuple):
-    """A choice that was checked."""
-
-    vendor: Vendor
-    """With the API in which this model is asked."""
-    choice: ModelChoice
-    """With a URL and a key, or for the local server, which brings its own."""
-    destination: Destination | None
-    """None: known when a request is made, because the local server or a login says it."""
-
-
 class ModelConnection:
     """One model, opened for one run (`core.ports.Model`)."""
 
-    def __init__(self, providers: Providers, catalog: Catalog, route: Route) -> None:
+    def __init__(self, providers: Providers, catalog: Catalog, route: Route, told: set[str] | None) -> None:
         self._providers = providers
         self._catalog = catalog
-        self._vendor, self._choice, self._fixed = route
+        self._vendor, self._choice, self._fixed, self._refused = route
+        self._told = told
         self._conversation: VendorConversation | None = None
         self._opened_url = ""
         self._looked = not self._vendor.context_from
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """See `core.ports.Model.stream`."""
-        if self._narrowing is not None:
-            request = self._narrowing.narrowed(request)
+        has_begun = False
+        chunks = self._sent(request) if self._narrowing is None else self._narrowing.stream(request, self._sent)
+        try:
+            async with aclosing(chunks):
+                async for parts in chunks:
+                    has_begun = True
+                    yield parts
+            return
+        except ModelError as error:
+            narrowing = Narrowing(self._facts.info, self._refused, self._told)
+            if has_begun or self._narrowing is not None or not narrowing.learn(error, request):
+                raise
+        self._narrowing = narrowing
+        again = narrowing.stream(request, self._sent)
+        async with aclosing(again):
+            async for parts in again:
+                yield parts
+
+    def _sent(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         if self._facts.info.few_shot:
             request = shortened(request)
         access = self._choice.access
-        chunks = self._attempt(request) if access is None else self._with_login(request, access)
-        async with aclosing(chunks):
-            async for parts in chunks:
-                yield parts
+        return self._attempt(request) if access is None else self._with_login(request, access)
 
     async def _with_login(self, request: ModelRequest, access: Access) -> AsyncGenerator[Sequence[Part], None]:
         await access.prepare()
@@ -328,7 +324,8 @@ class ModelConnection:
     @cached_property
     def _narrowing(self) -> Narrowing | None:
         info = self._facts.info
-        return Narrowing(info) if info.tools is False or info.images is False else None
+        is_needed = info.tools is False or info.images is False or self._refused
+        return Narrowing(info, self._refused, self._told) if is_needed else None
 
     async def _open(self) -> VendorConversation:
         """The conversation; a new one, which has encoded nothing yet, when the local server had to be started anew."""

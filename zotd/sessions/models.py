@@ -208,8 +208,11 @@ class ModelChooser:
             sentence = f"no key for {vendor.title}: {ways}"
             raise CommandError(Code.BLOCKED, sentence)
 
-    async def open(self, settings: Settings, environment: Environment) -> Model:
-        """The model for a run. What keeps it from working is told when it is used, as any failed request is."""
+    async def open(self, settings: Settings, environment: Environment, told: set[str] | None = None) -> Model:
+        """The model for a run. What keeps it from working is told when it is used, as any failed request is.
+
+        `told`: see `Providers.connect`.
+        """
         try:
             vendor = self.vendor(settings.provider)
             if self._foreign(settings):
@@ -220,7 +223,7 @@ class ModelChooser:
             base_url = settings.base_url or self.places.filled_url(settings.provider, environment)
             variables = self.places.variables(vendor, environment)
             choice = replace(self._choice(settings, key, access), base_url=base_url, variables=variables)
-            return self.providers.connect(choice)
+            return self.providers.connect(choice, told)
         except ModelError as error:
             return Unavailable(error)
         except CommandError as error:

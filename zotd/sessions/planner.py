@@ -137,14 +137,15 @@ class Planner:
             files=files.digest,
             ground=ground,
         )
-        model = await self._models.open(basis.settings, basis.environment)
+        said = self._said.setdefault(session.id, set())
+        model = await self._models.open(basis.settings, basis.environment, said)
         last = self._last.get(session.id)
         if last is None or last.basis != basis:
             last = self._last[session.id] = _Prepared(basis, self._prepare(session, basis, files))
             notes = (*last.context.notes, *(extensions.hints() if extensions is not None else ()))
         else:
             notes = tuple(last.context.notes)
-        notes += self._news(session.id, last.context)
+        notes += self._news(said, last.context)
         changes: dict[str, object] = {}
         if first is not None and first.unattended is not None:
             hooks = last.context.hooks
@@ -158,12 +159,14 @@ class Planner:
         self._last.pop(session.id, None)
         self._said.pop(session.id, None)
 
-    def _news(self, session: str, context: RunContext) -> tuple[str, ...]:
-        """A wish that the model does not fulfil, if the session was not told of it yet."""
+    def _news(self, said: set[str], context: RunContext) -> tuple[str, ...]:
+        """A reasoning that the model does not do, if the session was not told of it yet.
+
+        Images and tools are told by the request that has them: a tool may bring an image in the middle of a run.
+        """
         if context.settings.reasoning == "off":
             return ()
         sentence = self._models.unmet(context.settings, has_tools=bool(context.toolbox().tools))
-        said = self._said.setdefault(session, set())
         if sentence is None or sentence in said:
             return ()
         said.add(sentence)

@@ -6,6 +6,7 @@ response.created (output_item.added (...delta)* output_item.done)* response.comp
 import msgspec
 
 from zotd.core.reply import (
+    AnsweredBy,
     CallArgs,
     CallEnd,
     CallStart,
@@ -66,6 +67,7 @@ class _Incomplete(msgspec.Struct):
 
 
 class _Response(msgspec.Struct):
+    model: str | None = None
     usage: _Usage | None = None
     error: object = None
     incomplete_details: _Incomplete | None = None
@@ -113,6 +115,10 @@ class _ItemDone(msgspec.Struct, tag="response.output_item.done"):
     item: _Item
 
 
+class _Created(msgspec.Struct, tag="response.created"):
+    response: _Response
+
+
 class _Completed(msgspec.Struct, tag="response.completed"):
     response: _Response
 
@@ -146,6 +152,7 @@ _Event = (
     | _SummaryPart
     | _ItemAdded
     | _ItemDone
+    | _Created
     | _Completed
     | _CutShort
     | _Failed
@@ -167,6 +174,8 @@ class ReplyReader:
         self._heard = False
         """Something of the item that is being written has come."""
         self._has_called = False
+        self._is_named = False
+        """The model that answers is known."""
         self._refused = False
         self.stopped = False
         self.failure: ModelError | None = None
@@ -202,6 +211,7 @@ class ReplyReader:
         elif reply.output is None:
             self.failure = foreign(self._target, "other JSON", body)
         else:
+            self._name(reply, parts)
             for index, item in enumerate(reply.output):
                 self._begin(index, item, parts)
                 self._finish(index, item, parts)
@@ -261,6 +271,8 @@ class ReplyReader:
             case _RefusalDelta(delta):
                 self._heard = self._refused = True
                 parts.append(TextChunk(delta))
+            case _Created(response):
+                self._name(response, parts)
             case _Completed(response) | _CutShort(response):
                 self._stop(response, parts)
             case _Failed(response):
@@ -317,7 +329,16 @@ class ReplyReader:
             encrypted = item.encrypted_content or ""
             parts.append(Reasoning(item.id or "", encrypted, summary, self._target.author if encrypted else ""))
 
+    def _name(self, response: _Response, parts: list[Part]) -> None:
+        """Every event with a response names its model; it is told once."""
+        if self._is_named or not response.model:
+            return
+        self._is_named = True
+        if response.model != self._target.model.id:
+            parts.append(AnsweredBy(response.model))
+
     def _stop(self, response: _Response, parts: list[Part]) -> None:
+        self._name(response, parts)
         self._count(response.usage, parts)
         details = response.incomplete_details
         if details is not None:
