@@ -41,6 +41,19 @@ class Dialect(Protocol):
         ...
 
 
+def until_cut(reply: ScriptedReply, pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Yield the pieces up to where `ScriptedReply.cut_after` breaks the connection."""
+    sent = 0
+    for piece in pieces:
+        if sent == reply.cut_after:
+            yield Cut()
+            return
+        yield piece
+        sent += isinstance(piece, bytes)
+    if sent == reply.cut_after:
+        yield Cut()
+
+
 class Anthropic:
     """`POST /v1/messages`."""
 
@@ -164,7 +177,11 @@ class OpenAI:
                     if not isinstance(step, Gate):
                         return
                 case StreamError(text, kind):
-                    yield b"data: " + json_bytes({"error": {"message": text, "type": kind, "code": None}}) + b"\n\n"
+                    yield (
+                        b"data: "
+                        + json_bytes({"error": {"message": text, "type": kind, "param": None, "code": None}})
+                        + b"\n\n"
+                    )
                     return
                 case TextPart(deltas):
                     yield from (_chunk(model, {"content": delta}) for delta in deltas)

@@ -22,7 +22,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from zotd.testing import script
-from zotd.testing.dialects import Anthropic, Dialect, Json, OpenAI
+from zotd.testing.dialects import Anthropic, Dialect, Json, OpenAI, until_cut
 from zotd.testing.prompt_cache import PromptCache
 from zotd.testing.responses_dialect import Responses
 from zotd.testing.script import Answer, Cut, Gate, Hang, Refusal, ScriptedReply
@@ -48,6 +48,8 @@ class Received:
     path: str
     headers: Mapping[str, str]
     body: Json
+    data: bytes = b""
+    """The body as it came, for signatures."""
 
     @property
     def messages(self) -> list[Json]:
@@ -61,7 +63,14 @@ Script = Iterable[Answer] | Callable[[Received], Answer]
 class ModelServer:
     """Serves on loopback while it is entered."""
 
-    def __init__(self, answers: Script = (), *, port: int = 0, cache: PromptCache | None = None) -> None:
+    def __init__(
+        self,
+        answers: Script = (),
+        *,
+        port: int = 0,
+        cache: PromptCache | None = None,
+        dialects: Mapping[str, Dialect] = DIALECTS,
+    ) -> None:
         """`answers`: one for each request, in order; or a function of the request. After the last one: status 500.
 
         `cache`: what the vendor caches of requests of the Messages API; None: usage is as the script says.
@@ -70,6 +79,7 @@ class ModelServer:
         self._answers = answers if callable(answers) else iter(answers)
         self._port = port
         self._cache = cache
+        self._dialects = dialects
         self._runner: web.AppRunner | None = None
         self._closing = asyncio.Event()
         self.requests: list[Received] = []
@@ -130,10 +140,11 @@ class ModelServer:
         return web.json_response({"data": []}, status=200 if given == self.key else 401)
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
-        dialect = next((one for end, one in DIALECTS.items() if request.path.endswith(end)), None)
+        dialect = next((one for end, one in self._dialects.items() if request.path.endswith(end)), None)
         if dialect is None:
             return web.json_response({"error": {"message": f"no such endpoint: {request.path}"}}, status=404)
-        received = Received(request.path, dict(request.headers), json.loads(await request.read()))
+        data = await request.read()
+        received = Received(request.path, dict(request.headers), json.loads(data), data)
         self.requests.append(received)
         async with self.arrived:
             self.arrived.notify_all()
@@ -155,7 +166,7 @@ class ModelServer:
     ) -> web.StreamResponse:
         response = web.StreamResponse(headers={"content-type": "text/event-stream"})
         waiting: list[bytes] = []
-        for piece in dialect.pieces(reply, model):
+        for piece in until_cut(reply, dialect.pieces(reply, model)):
             if isinstance(piece, bytes):
                 waiting.append(piece)
                 if reply.joined:

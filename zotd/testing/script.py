@@ -98,6 +98,8 @@ class ScriptedReply(msgspec.Struct, frozen=True):
     """Everything up to the next wait in one write, as a fast vendor does."""
     model: str | None = None
     """What it calls the model that answers; None: the one that was asked."""
+    cut_after: int | None = None
+    """The connection breaks after that many events of the stream; 0: without an answer. None: it does not break."""
 
     @property
     def stop_reason(self) -> str:
