@@ -1,4 +1,4 @@
-"""Writes what is generated: the tables of five pages and schema.json in docs/, and hidden.js of the page.
+"""Writes what is generated: the tables of six pages and schema.json in docs/, and hidden.js of the page.
 
     python scripts/reference.py            write what has changed
     python scripts/reference.py --check    exit 1 and name the files that are not up to date
@@ -20,6 +20,7 @@ from typing import Union, get_args, get_origin
 import msgspec
 
 from tests.attacks.table import ATTACKS
+from tests.providers.conformance import table as conformance
 from zotctl.doctor.findings import STATES
 from zotd import config, sanitize
 from zotd.api.methods import HANDLERS, OF_DAEMON
@@ -58,6 +59,7 @@ def generated() -> Iterator[tuple[Path, str]]:
         "terminal.md": terminal(),
         "security.md": attacks(),
         "troubleshooting.md": troubleshooting(),
+        "conformance.md": conformance.markdown(),
     }
     for name, lines in pages.items():
         by_hand = (DOCS / name).read_text().partition(MARKER)[0]

@@ -183,7 +183,8 @@ class ModelServer:
                 case bytes():
                     pass
         await _send(request, response, waiting)
-        await response.write_eof()
+        if response.prepared:  # else it has hung until the server was closed
+            await response.write_eof()
         return response
 
 
