@@ -85,6 +85,7 @@ TESTS_OF_MANY = {
     "exthost/install": "`exthost.install` and the modules that it uses",
     "faults": "the fault rig, and small runs of it",
     "page": "the page in a browser",
+    "providers/conformance": "every vendor of the catalog, through all layers",
     "service": "the daemon under systemd and launchd",
     "skills": "the skills that ship with the agent",
     "zottui/journeys": "the terminal client in tmux",

@@ -150,6 +150,8 @@ class ModelServer:
             self.arrived.notify_all()
         problem = dialect.problem(received.body) or (self._cache and self._cache.problem(received.body))
         answer = Refusal(400, problem) if problem else self._next(received)
+        if isinstance(answer, Refusal) and answer.page:
+            return web.Response(text=answer.page, content_type="text/html", status=answer.status)
         if isinstance(answer, Refusal):
             return web.json_response(dialect.refusal(answer), status=answer.status, headers=dict(answer.headers))
         if self._cache is not None:

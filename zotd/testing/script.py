@@ -123,6 +123,8 @@ class Refusal(msgspec.Struct, frozen=True):
     kind: str = ""
     """The vendor's error type or code; empty: what goes with the status."""
     headers: Mapping[str, str] = {}
+    page: str = ""
+    """HTML that is sent instead, as proxies and networks with a login page do."""
 
 
 Answer = ScriptedReply | Refusal

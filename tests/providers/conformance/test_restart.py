@@ -16,6 +16,7 @@ from tests.providers.conformance.conftest import (
 )
 from tests.providers.conformance.table import ROWS, Carried, vendors
 from zotd.testing.live_daemon import DaemonProcess
+from zotd.testing.model_server import Received
 from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, ThinkingPart, text
 
 THOUGHT, SIGNED = "Which animal it is.", "b25seSB0aGUgdmVuZG9yIHJlYWRzIHRoaXM="
@@ -30,7 +31,7 @@ class Restarted:
 
     def __init__(self):
         self.is_back = False
-        self.requests: dict[str, list[object]] = {vendor.name: [] for vendor in vendors()}
+        self.requests: dict[str, list[Received]] = {vendor.name: [] for vendor in vendors()}
 
     def answer(self, received):
         name = next(name for name in self.requests if f"<{name}>" in json.dumps(received.messages))

@@ -62,7 +62,8 @@ REFUSALS = (
     _refusal(
         "400 403 404",
         r"unsupported_country|user location is not supported|not (supported|available|offered) in (this|your) (country|region)"
-        r"|(country|region|territory)[^.]* not supported|doesn't support[^.]* in this region|region is not (enabled|supported)",
+        r"|(country|region|territory)[^.]* not supported|doesn't support[^.]* in this region|region is not (enabled|supported)"
+        r"|request not allowed",  # Anthropic's whole answer
         Failure.REFUSED,
         "{title} does not serve this country or region: use another region or another vendor",
     ),
@@ -100,7 +101,7 @@ REFUSALS = (
     _refusal(
         "400 403",
         r"content_filter|ResponsibleAIPolicy|content management policy|content[ _]policy|PROHIBITED_CONTENT|blocked by[^.]* safety"
-        r"|guardrail|data_inspection_failed|high risk",
+        r"|guardrail|data_inspection_failed|high risk|content filtering|usage polic|our safety system",
         Failure.REFUSED,
         "its content filter objects to something in the conversation: rephrase it; /rewind goes back to before it",
         refuses_content=True,
