@@ -35,7 +35,7 @@ async def test_a_web_page_instead_of_a_reply_is_named_with_its_place(connect, ra
             await parts_of(connect(server, vendor))
         url = f"{server.url}/v1" if vendor != "anthropic" else server.url
     said = f"{url} answered with a web page instead of a reply: Log in to the guest network; check --base-url"
-    assert (raised.value.failure, raised.value.sentence) == (Failure.REFUSED, said)
+    assert (raised.value.failure, raised.value.sentence) == (Failure.WRONG_SERVER, said)
 
 
 @pytest.mark.parametrize("vendor", DIALECTS)
@@ -97,4 +97,4 @@ async def test_an_account_without_credit_is_told_to_add_some(connect, vendor):
     async with ModelServer([Refusal(429, "You exceeded your current quota", kind="insufficient_quota")]) as server:
         with pytest.raises(ModelError, match="has no credit: add some at") as raised:
             await parts_of(connect(server, vendor))
-    assert raised.value.failure is Failure.REFUSED
+    assert raised.value.failure is Failure.QUOTA

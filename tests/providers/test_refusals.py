@@ -87,17 +87,17 @@ REFUSED = {
         *("auth", "timedatectl"),
     ),
     # No credit.
-    "openai credit": ("openai", 429, openai(EMPTY, "insufficient_quota"), "refused", "has no credit"),
+    "openai credit": ("openai", 429, openai(EMPTY, "insufficient_quota"), "quota", "has no credit"),
     "anthropic credit": (
         *("anthropic", 400, anthropic("invalid_request_error", "Your credit balance is too low to access the API.")),
-        *("refused", "add some at Anthropic"),
+        *("quota", "add some at Anthropic"),
     ),
-    "deepseek credit": ("deepseek", 402, openai("Insufficient Balance"), "refused", "has no credit"),
+    "deepseek credit": ("deepseek", 402, openai("Insufficient Balance"), "quota", "has no credit"),
     "copilot credit": (
         "copilot",
         402,
         openai("You have exceeded your premium request allowance"),
-        "refused",
+        "quota",
         "no credit",
     ),
     # An unknown model.
@@ -105,32 +105,32 @@ REFUSED = {
         "openai",
         404,
         openai("The model `x` does not exist", "model_not_found"),
-        "refused",
+        "no_model",
         "check the model's",
     ),
     "azure deployment": (
         *("azure", 404),
         {"error": {"code": "DeploymentNotFound", "message": "The API deployment for this resource does not exist."}},
-        *("refused", "zotctl models list --provider azure --all"),
+        *("no_model", "zotctl models list --provider azure --all"),
     ),
     "google model": (
         *("google", 404),
         google(404, "NOT_FOUND", "models/x is not found for API version v1main"),
-        *("refused", "check the model's name"),
+        *("no_model", "check the model's name"),
     ),
     "bedrock model": (
         "bedrock",
         400,
         {"message": "The provided model identifier is invalid."},
-        "refused",
+        "no_model",
         "model's name",
     ),
-    "mantle route": ("bedrock-openai", 400, openai("model `x` isn't supported on this route"), "refused", "base URL"),
+    "mantle route": ("bedrock-openai", 400, openai("model `x` isn't supported on this route"), "no_model", "base URL"),
     "anthropic model": (
         "anthropic",
         404,
         anthropic("not_found_error", "model: nope"),
-        "refused",
+        "no_model",
         "check the model's name",
     ),
     "litellm key": (
@@ -147,19 +147,19 @@ REFUSED = {
         "ollama",
         404,
         openai('model "x" not found, try pulling it first'),
-        "refused",
+        "no_model",
         "check the model's name",
     ),
     # A model that the account may not use.
     "bedrock access": (
         *("bedrock", 403, {"message": "You don't have access to the model with the specified model ID."}),
-        *("refused", "have it enabled"),
+        *("no_model", "have it enabled"),
     ),
     "copilot access": (
         "copilot",
         400,
         openai("The requested model is not supported.", "model_not_supported"),
-        "refused",
+        "no_model",
         "enabled",
     ),
     # A prompt that is too long.
@@ -203,12 +203,12 @@ REFUSED = {
     # A region.
     "openai region": (
         *("openai", 403, openai("Country, region, or territory not supported", "unsupported_country_region_territory")),
-        *("refused", "OpenAI does not serve this country or region"),
+        *("no_model", "OpenAI does not serve this country or region"),
     ),
     "google region": (
         *("google", 400),
         google(400, "FAILED_PRECONDITION", "User location is not supported for the API use."),
-        *("refused", "use another region or another vendor"),
+        *("no_model", "use another region or another vendor"),
     ),
 }
 
@@ -243,7 +243,7 @@ def test_a_filtered_conversation_can_go_on_without_what_was_refused():
 def test_a_web_page_in_place_of_an_answer_is_named_and_is_not_blamed_on_the_key(status):
     page = b"<!doctype html><html><head><title>Sign in to the\n Wi-Fi</title></head></html>"
     error = error_of("openai", status, page)
-    assert error.failure is Failure.REFUSED
+    assert error.failure is Failure.WRONG_SERVER
     assert "https://llm.example/v1 answered" in error.sentence
     assert "Sign in to the Wi-Fi" in error.sentence
     assert "API key" not in error.sentence

@@ -54,6 +54,12 @@ class Failure(StrEnum):
     """The reply exceeds a limit of `core.reply`; another attempt would, too."""
     UNAVAILABLE = "unavailable"
     """Something is missing on this machine: a package, a model file."""
+    NO_MODEL = "no_model"
+    """The vendor does not serve the model to this account: an unknown name, no access, a country that is not served."""
+    QUOTA = "quota"
+    """The account has no credit, or its allowance is used up."""
+    WRONG_SERVER = "wrong_server"
+    """Something else than the vendor answered: a proxy, the login page of a network."""
 
 
 REPEATED = frozenset(
@@ -79,6 +85,11 @@ _BRIEFLY = {
     Failure.CONNECTION: "no answer",
     Failure.UNREACHABLE: "no connection",
     Failure.CUT: "the reply was cut off",
+    Failure.NO_MODEL: "no such model",
+    Failure.QUOTA: "no credit",
+    Failure.AUTH: "key refused",
+    Failure.NO_KEY: "no key",
+    Failure.WRONG_SERVER: "not the vendor",
 }
 
 

@@ -97,7 +97,7 @@ class VendorPlaces:
         try:
             return filled(url, {**self._inherited, **environment.variables})
         except PlaceholderError as error:
-            raise ModelError(Failure.REFUSED, f"providers.{provider}.base_url has no value: {error}") from error
+            raise ModelError(Failure.UNAVAILABLE, f"providers.{provider}.base_url has no value: {error}") from error
 
     def variables(self, vendor: Vendor, environment: Environment) -> Mapping[str, str]:
         """Return the variables that the vendor's requests depend on, as far as they are set."""

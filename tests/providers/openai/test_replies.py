@@ -149,7 +149,7 @@ async def test_an_incomplete_reply_says_why(connect, raw, details, stop):
         (StreamError("Bad image", "invalid_image", fails=True), Failure.REFUSED),
         (StreamError("Not that", "invalid_prompt", fails=True), Failure.REFUSED),
         (StreamError("Too long", "context_length_exceeded"), Failure.CONTEXT),
-        (StreamError("Pay", "insufficient_quota"), Failure.REFUSED),
+        (StreamError("Pay", "insufficient_quota"), Failure.QUOTA),
     ],
     ids=lambda value: getattr(value, "kind", None),
 )

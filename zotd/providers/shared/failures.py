@@ -30,13 +30,13 @@ PAGE_BYTES = 4096
 
 _KINDS: Mapping[str, Failure] = {
     "overloaded": Failure.OVERLOADED,
-    "insufficient_quota": Failure.REFUSED,
+    "insufficient_quota": Failure.QUOTA,
     "rate_limit": Failure.RATE_LIMIT,
     "invalid_request": Failure.REFUSED,
     "authentication": Failure.AUTH,
     "permission": Failure.AUTH,
-    "billing": Failure.REFUSED,
-    "not_found": Failure.REFUSED,
+    "billing": Failure.QUOTA,
+    "not_found": Failure.NO_MODEL,
     "invalid_prompt": Failure.REFUSED,
     "image": Failure.REFUSED,
     "policy": Failure.REFUSED,
@@ -115,8 +115,10 @@ def _rejected(target: Target, status: int, text: str) -> ModelError:
             return ModelError(Failure.AUTH, f"{text}; {advice}", refuses_key=status == 401)
         case 402:
             advice = f"the account has no credit: add some at {vendor.title}, or use another key"
+            return ModelError(Failure.QUOTA, f"{text}; {advice}")
         case 404:
             advice = f"check the model's name and --base-url; zotctl models list --provider {vendor.name} lists models"
+            return ModelError(Failure.NO_MODEL, f"{text}; {advice}")
         case _:
             advice = "the request has to change; /rewind goes back to before it"
     return ModelError(Failure.REFUSED, f"{text}; {advice}", refuses_content=status in {400, 422})
@@ -128,7 +130,7 @@ def _page(target: Target, status: int, body: bytes) -> ModelError:
         f"{target.base_url} answered {status} with a web page: {_title(body)}; something else than {target.vendor.title} "
         "answers there: check the network, the proxy and --base-url"
     )
-    return ModelError(Failure.REFUSED, sentence, refuses_key=status == 401)
+    return ModelError(Failure.WRONG_SERVER, sentence, refuses_key=status == 401)
 
 
 def _ways(target: Target) -> str:
@@ -174,7 +176,7 @@ def too_large(target: Target, limit: str) -> ModelError:
 def foreign(target: Target, what: str, body: bytes) -> ModelError:
     """The failure of an answer with status 200 that is no reply; `what` it is instead, of which `body` is a part."""
     sentence = f"{target.base_url} answered with {what} instead of a reply: {_title(body)}; check --base-url"
-    return ModelError(Failure.REFUSED, sentence)
+    return ModelError(Failure.WRONG_SERVER, sentence)
 
 
 def _title(body: bytes) -> str:

@@ -64,14 +64,14 @@ REFUSALS = (
         r"unsupported_country|user location is not supported|not (supported|available|offered) in (this|your) (country|region)"
         r"|(country|region|territory)[^.]* not supported|doesn't support[^.]* in this region|region is not (enabled|supported)"
         r"|request not allowed",  # Anthropic's whole answer
-        Failure.REFUSED,
+        Failure.NO_MODEL,
         "{title} does not serve this country or region: use another region or another vendor",
     ),
     _refusal(
         "400 403 404",
         r"(don't|do not|doesn't|does not) have access to (the |this )?model|model access is denied|model_not_supported"
         r"|not authorized to perform[^.]*invoke|access to the model|must be a[^.]* member to use|is not enabled for",
-        Failure.REFUSED,
+        Failure.NO_MODEL,
         "the account may not use {model}: have it enabled at {title}, or use another model",
     ),
     _refusal(
@@ -79,7 +79,7 @@ REFUSALS = (
         r"model_not_found|DeploymentNotFound|deployment [^.]*does not exist|unknown model|invalid model|no such model"
         r"|model[^.]{0,80}(not found|does not exist|is not available|is invalid)|isn't supported on this route"
         r"|not found for API version|model identifier is invalid|on-demand throughput isn.t supported",
-        Failure.REFUSED,
+        Failure.NO_MODEL,
         "check the model's name: zotctl models list --provider {name} --all; the base URL may be wrong, too",
     ),
     # Gemini answers 400, AWS 403 to signatures with another key; litellm without a database says that it has none.
@@ -111,7 +111,7 @@ REFUSALS = (
         r"insufficient_quota|insufficient[ _](balance|credits|funds)|billing_hard_limit|credit balance is too low"
         r"|exceeded your current quota|spending[ _]limit|billing (is )?not (active|enabled)|payment required"
         r"|quota[ _]exceeded|premium request allowance",
-        Failure.REFUSED,
+        Failure.QUOTA,
         "the account has no credit: add some at {title}, or use another key",
     ),
 )
