@@ -213,7 +213,7 @@ async def test_redacted_thinking_is_kept(connect, raw):
     stream = events(START, *block(0, {"type": "redacted_thinking", "data": "blob"}), *STOP)
     async with raw(stream) as server:
         reply = await assembled(connect(server, "anthropic"))
-    assert reply.message() == [Thinking("", "", "blob")]
+    assert reply.message() == [Thinking("", "", "blob", model="anthropic/a-model")]
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,7 @@ class TextEnd(msgspec.Struct, frozen=True, gc=False):
 
     item: str = ""
     phase: str = ""
+    model: str = ""
 
 
 class ThinkingChunk(msgspec.Struct, frozen=True, gc=False):
@@ -57,10 +58,14 @@ class ThinkingChunk(msgspec.Struct, frozen=True, gc=False):
 
 
 class Signature(msgspec.Struct, frozen=True, gc=False):
-    """End of a thinking block. The vendor requires both fields in the next request. `redacted` replaces the text."""
+    """End of a thinking block. The vendor requires both fields in the next request. `redacted` replaces the text.
+
+    `model`: as in `content.Thinking`.
+    """
 
     signature: str = ""
     redacted: str = ""
+    model: str = ""
 
 
 class Reasoning(msgspec.Struct, frozen=True):
@@ -96,6 +101,8 @@ class CallEnd(msgspec.Struct, frozen=True, gc=False):
 
     index: int
     signature: str = ""
+    model: str = ""
+    """As in `content.ToolCall`."""
 
 
 class Counted(msgspec.Struct, frozen=True):
@@ -144,6 +151,7 @@ class PartialCall(msgspec.Struct):
     item: str = ""
     ended: bool = False
     signature: str = ""
+    model: str = ""
 
 
 class Assembler:
@@ -219,11 +227,11 @@ class Assembler:
                 call = self._calls[index]
                 call.args.append(text)
                 shown.append(events.ToolUseArgs(call.id, text, session=self._session))
-            case CallEnd(index, signature):
+            case CallEnd(index, signature, model):
                 self._size += len(signature)
                 call = self._calls[index]
                 call.ended = True
-                call.signature = signature
+                call.signature, call.model = signature, model
                 shown.append(events.ToolUseEnd(call.id, session=self._session))
 
     def _learn(self, part: Counted | Stopped | AnsweredBy) -> None:
@@ -237,9 +245,9 @@ class Assembler:
 
     def _end_block(self, part: Signature | Reasoning | TextEnd) -> None:
         match part:
-            case Signature(signature, redacted):
+            case Signature(signature, redacted, model):
                 self._size += len(signature) + len(redacted)
-                self._blocks.append(content.Thinking("".join(self._thinking), signature, redacted))
+                self._blocks.append(content.Thinking("".join(self._thinking), signature, redacted, model=model))
                 self._thinking.clear()
             case Reasoning(item, encrypted, summary, model):
                 self._size += len(encrypted)
@@ -248,9 +256,9 @@ class Assembler:
                     content.Thinking(text, item=item, encrypted=encrypted, summary=summary, model=model)
                 )
                 self._thinking.clear()
-            case TextEnd(item, phase):
+            case TextEnd(item, phase, model):
                 if self._blocks and isinstance(last := self._blocks[-1], list):
-                    self._blocks[-1] = content.Text("".join(last), item, phase)
+                    self._blocks[-1] = content.Text("".join(last), item, phase, model)
 
     def text(self) -> str:
         """Return the text received so far, without other blocks."""
@@ -299,7 +307,10 @@ class Assembler:
             elif block.ended:
                 args = parse_args(block)
                 if args is not None or whole:
-                    blocks.append(content.ToolCall(block.id, block.name, args or {}, block.item, block.signature))
+                    called = content.ToolCall(
+                        block.id, block.name, args or {}, block.item, block.signature, block.model
+                    )
+                    blocks.append(called)
         return blocks
 
     def broken_calls(self) -> frozenset[str]:

@@ -17,6 +17,8 @@ class Text(Frozen, tag_field="type", tag="text", frozen=True):
     """The vendor's id of the item that this text was; kept with the reasoning beside it, never sent to clients."""
     phase: str = ""
     """What the vendor says the text is for (`commentary`, `final_answer`); sent back to it, never to clients."""
+    model: str = ""
+    """As in `Thinking`; only beside a `phase`."""
 
 
 class Image(Frozen, tag_field="type", tag="image", frozen=True):
@@ -39,11 +41,12 @@ class Thinking(Frozen, tag_field="type", tag="thinking", frozen=True):
     item: str = ""
     """Id of OpenAI's reasoning item."""
     encrypted: str = ""
-    """The reasoning itself, which only the vendor can read. Only the model that wrote it takes it back: see `model`."""
+    """The reasoning itself, which only the vendor can read."""
     summary: list[str] = msgspec.field(default_factory=list)
     """The vendor's summary of `encrypted`, in its parts."""
     model: str = ""
-    """Vendor and model that wrote `encrypted`, for example `openai/gpt-5.6-sol`."""
+    """Vendor and model that wrote it, for example `openai/gpt-5.6-sol`. It is sent to no other: they refuse it. Empty in
+    records of earlier versions."""
 
 
 class ToolCall(Frozen, tag_field="type", tag="tool_call", frozen=True):
@@ -56,6 +59,8 @@ class ToolCall(Frozen, tag_field="type", tag="tool_call", frozen=True):
     """As in `Text`."""
     signature: str = ""
     """The vendor's, for its next request, like that of `Thinking`; never sent to clients."""
+    model: str = ""
+    """Of a signed call: as in `Thinking`."""
 
 
 class ToolResult(Frozen, tag_field="type", tag="tool_result", frozen=True):

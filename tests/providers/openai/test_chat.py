@@ -187,7 +187,7 @@ async def test_reasoning_is_kept_apart_from_the_text(connect, raw, field):
     deltas = [chunk({field: "h"}), chunk({field: "m", "content": ""}), chunk({"content": "yes"}), chunk({}, "stop")]
     async with raw(*deltas, DONE) as server:
         reply = await assembled(connect(server, "openai"))
-    assert reply.message() == [Thinking("hm"), content.Text("yes")]
+    assert reply.message() == [Thinking("hm", model="openai/a-model"), content.Text("yes")]
 
 
 async def test_content_in_pieces_of_several_kinds_is_read(connect, raw):
@@ -195,7 +195,7 @@ async def test_content_in_pieces_of_several_kinds_is_read(connect, raw):
     deltas = [chunk({"content": [thinking]}), chunk({"content": [{"type": "text", "text": "yes"}]}), chunk({}, "stop")]
     async with raw(*deltas, DONE) as server:
         reply = await assembled(connect(server, "mistral"))
-    assert reply.message() == [Thinking("hm"), content.Text("yes")]
+    assert reply.message() == [Thinking("hm", model="mistral/a-model"), content.Text("yes")]
 
 
 @pytest.mark.parametrize(

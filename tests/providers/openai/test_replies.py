@@ -108,10 +108,10 @@ async def test_what_a_text_is_for_is_kept(connect, raw):
     ]
     async with raw(*map(sse, events)) as server:
         reply = await assembled(connect(server, "responses"))
-    assert reply.message() == [content.Text("I look.", "msg_1", "commentary")]
+    assert reply.message() == [content.Text("I look.", "msg_1", "commentary", "openai/a-model")]
 
 
-async def test_reasoning_in_the_clear_is_shown_and_belongs_to_nobody(connect, raw):
+async def test_reasoning_in_the_clear_is_shown_and_kept_with_its_author(connect, raw):
     item = {"type": "reasoning", "id": "r", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
     events = [
         {"type": "response.output_item.added", "output_index": 0, "item": {"type": "reasoning", "id": "r"}},
@@ -121,7 +121,7 @@ async def test_reasoning_in_the_clear_is_shown_and_belongs_to_nobody(connect, ra
     ]
     async with raw(*map(sse, events)) as server:
         reply = await assembled(connect(server, "responses"))
-    assert reply.message() == [Thinking("hm", item="r")]
+    assert reply.message() == [Thinking("hm", item="r", model="openai/a-model")]
 
 
 async def test_a_refusal_in_words_is_text_and_the_reply_says_that_it_was_refused(connect):

@@ -272,9 +272,9 @@ class ReplyReader:
         if block.type == "tool_use":
             self._written_call = index
         elif block.type == "thinking":
-            parts.append(Signature(signature=block.signature + "".join(self._signature)))
+            parts.append(Signature(block.signature + "".join(self._signature), model=self._target.author))
         elif block.type == "redacted_thinking":
-            parts.append(Signature(redacted=block.data))
+            parts.append(Signature(redacted=block.data, model=self._target.author))
 
     def _end_call(self, parts: list[Part]) -> None:
         """A block also stops when `max_tokens` cuts it; whether a call is whole shows only in what comes after it."""

@@ -75,7 +75,8 @@ class RequestWriter:
         self._life: CacheLife = "5m"
         """That of the last body."""
         self._preamble = self._new_preamble()
-        self._transcript = EncodedTranscript(_fragment)
+        self._author = target.author
+        self._transcript = EncodedTranscript(partial(_fragment, target.author))
 
     def body(self, request: ModelRequest) -> bytes:
         """The request's JSON."""
@@ -117,18 +118,18 @@ class RequestWriter:
             if effort == "xhigh" and _WITHOUT_XHIGH.search(self._model.id):
                 effort = "high"
             return b'"thinking":{"type":"adaptive"},"output_config":{"effort":"%b"},' % effort.encode(), 0
-        if not _may_think(request.messages):
+        if not _may_think(request.messages, self._author):
             return b"", 0
         budget = BUDGETS[request.reasoning]
         return b'"thinking":{"type":"enabled","budget_tokens":%d},' % budget, budget
 
 
-def _may_think(messages: Sequence[Message]) -> bool:
+def _may_think(messages: Sequence[Message], author: str) -> bool:
     """Whether a budget is allowed: not when tools answer an assistant message that was written without thinking."""
     if messages[-1].role != "tool":
         return True
     asking = next((m for m in reversed(messages) if m.role == "assistant"), None)
-    return asking is not None and any(isinstance(b, Thinking) and (b.signature or b.redacted) for b in asking.content)
+    return asking is not None and any(isinstance(b, Thinking) and _thinking(b, author) for b in asking.content)
 
 
 def _preamble(end: bytes, request: ModelRequest) -> bytes:
@@ -172,8 +173,8 @@ def _sent_before(fragments: Sequence[Fragment]) -> int:
     return at
 
 
-def _fragment(message: Message, before: Fragment | None) -> Fragment:
-    content = b",".join(_encode(block) for block in map(_block, message.content) if block)
+def _fragment(author: str, message: Message, before: Fragment | None) -> Fragment:
+    content = b",".join(_encode(block) for block in (_block(block, author) for block in message.content) if block)
     last = before.role if before else ""
     if not content:
         return Fragment(last, b"")
@@ -184,24 +185,26 @@ def _fragment(message: Message, before: Fragment | None) -> Fragment:
     return Fragment(role, end + b'{"role":"%b","content":[' % role.encode() + content)
 
 
-def _block(block: Block) -> dict[str, object] | None:
+def _block(block: Block, author: str) -> dict[str, object] | None:
     match block:
         case Text(text):
             return {"type": "text", "text": text} if text.strip() else None  # the API refuses blank ones
         case Image(mime_type, _, data):
             return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
         case Thinking():
-            return _thinking(block)
+            return _thinking(block, author)
         case ToolCall(id, name, args):
             return {"type": "tool_use", "id": id, "name": name, "input": args}
         case ToolResult(id, is_error, content):
-            blocks = [b for b in map(_block, content) if b]
+            blocks = [b for b in (_block(block, author) for block in content) if b]
             return {"type": "tool_result", "tool_use_id": id, "is_error": is_error, "content": blocks}
 
 
-def _thinking(block: Thinking) -> dict[str, object] | None:
+def _thinking(block: Thinking, author: str) -> dict[str, object] | None:
+    if block.model not in {"", author}:
+        return None  # another model's: this one cannot check its signature
     if block.redacted:
         return {"type": "redacted_thinking", "data": block.redacted}
     if block.signature:
         return {"type": "thinking", "thinking": block.text, "signature": block.signature}
-    return None  # another vendor's
+    return None  # in the clear, of a model that signs nothing

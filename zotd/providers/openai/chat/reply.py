@@ -276,7 +276,7 @@ class ReplyReader:
     def _end_thinking(self, parts: list[Part]) -> None:
         if self._thinks:
             self._thinks = False
-            parts.append(Signature())
+            parts.append(Signature(model=self._target.author))
 
     def _call(self, call: _Call, parts: list[Part]) -> None:
         function = call.function or _Function()
@@ -321,7 +321,8 @@ class ReplyReader:
         reason = "refusal" if self._refused else _REASONS.get(self._reason or "", "")
         reason = reason or ("tool_use" if self._calls else "end_turn")
         whole = self._calls[:-1] if reason == "length" else self._calls
-        parts.extend(CallEnd(call.number, call.signature) for call in whole)
+        author = self._target.author
+        parts.extend(CallEnd(call.number, call.signature, author if call.signature else "") for call in whole)
         parts.append(Stopped(reason))
         self.stopped = True
 

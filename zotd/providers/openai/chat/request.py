@@ -40,6 +40,7 @@ class RequestWriter:
     def __init__(self, target: Target) -> None:
         self._vendor = target.vendor
         self._model = target.model
+        self._author = target.author
         self._preamble = Preamble(_tools)
         self._system = Preamble(_system)
         self._transcript = EncodedTranscript(lambda message, _: self._fragment(message))
@@ -84,13 +85,13 @@ class RequestWriter:
         if calls and self._vendor.thought_signatures and "extra_content" not in calls[0]:
             calls[0]["extra_content"] = _signed(
                 UNSIGNED
-            )  # another vendor's call, or one from before signatures were kept
+            )  # another model's call, or one from before signatures were kept
         if not text and not calls:
             return None
         encoded: dict[str, object] = {"role": "assistant", "content": text}  # never null: some servers refuse that
         if calls:
             encoded["tool_calls"] = calls
-        thoughts = [b.text for b in message.content if isinstance(b, Thinking) and _is_plain(b)]
+        thoughts = [b.text for b in message.content if isinstance(b, Thinking) and self._is_own(b) and _is_plain(b)]
         if thoughts and self._vendor.echo_reasoning:
             encoded["reasoning_content"] = "".join(thoughts)
         return encoded
@@ -98,9 +99,13 @@ class RequestWriter:
     def _call(self, call: ToolCall) -> dict[str, object]:
         function = {"name": call.name, "arguments": _encode(call.args).decode()}
         encoded: dict[str, object] = {"id": self._call_id(call.id), "type": "function", "function": function}
-        if call.signature and self._vendor.thought_signatures:
+        if call.signature and self._vendor.thought_signatures and self._is_own(call):
             encoded["extra_content"] = _signed(call.signature)
         return encoded
+
+    def _is_own(self, block: Thinking | ToolCall) -> bool:
+        """Whether this model wrote it; also True for a block of an earlier version, which did not keep its author."""
+        return block.model in {"", self._author}
 
     def _results(self, message: Message) -> EncodedMessage:
         results = [block for block in message.content if isinstance(block, ToolResult)]

@@ -318,7 +318,7 @@ class ReplyReader:
         if text:
             parts.append(TextChunk(text))
         if self._heard or text:
-            parts.append(TextEnd(item.id or "", item.phase or ""))
+            parts.append(TextEnd(item.id or "", item.phase or "", self._target.author if item.phase else ""))
 
     def _finish_reasoning(self, item: _Item, parts: list[Part]) -> None:
         summary = [part.text for part in item.summary or ()]
@@ -326,8 +326,7 @@ class ReplyReader:
         if shown and not self._heard:
             parts.append(ThinkingChunk(shown))
         if self._heard or shown or item.encrypted_content:
-            encrypted = item.encrypted_content or ""
-            parts.append(Reasoning(item.id or "", encrypted, summary, self._target.author if encrypted else ""))
+            parts.append(Reasoning(item.id or "", item.encrypted_content or "", summary, self._target.author))
 
     def _name(self, response: _Response, parts: list[Part]) -> None:
         """Every event with a response names its model; it is told once."""

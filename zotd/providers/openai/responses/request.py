@@ -115,9 +115,23 @@ class RequestWriter:
                 items += reasoning
                 reasoning.clear()
                 items.append(
-                    _call(block, is_own=is_own) if isinstance(block, ToolCall) else _spoken(block, is_own=is_own)
+                    _call(block, is_own=is_own) if isinstance(block, ToolCall) else self._spoken(block, is_own=is_own)
                 )
         return items
+
+    def _spoken(self, block: Text, *, is_own: bool) -> dict[str, object]:
+        phase = {"phase": block.phase} if block.phase and block.model in {"", self._target.author} else {}
+        if not (is_own and block.item):
+            return {"role": "assistant", "content": block.text, **phase}
+        content = [{"type": "output_text", "text": block.text, "annotations": []}]
+        return {
+            "type": "message",
+            "id": block.item,
+            "role": "assistant",
+            "status": "completed",
+            "content": content,
+            **phase,
+        }
 
     def _is_sent(self, block: Block) -> TypeGuard[Thinking]:
         return (
@@ -156,21 +170,6 @@ def _thought(block: Thinking) -> dict[str, object]:
         item["content"] = [{"type": "reasoning_text", "text": block.text}]
     item["encrypted_content"] = block.encrypted
     return item
-
-
-def _spoken(block: Text, *, is_own: bool) -> dict[str, object]:
-    phase = {"phase": block.phase} if block.phase else {}
-    if not (is_own and block.item):
-        return {"role": "assistant", "content": block.text, **phase}
-    content = [{"type": "output_text", "text": block.text, "annotations": []}]
-    return {
-        "type": "message",
-        "id": block.item,
-        "role": "assistant",
-        "status": "completed",
-        "content": content,
-        **phase,
-    }
 
 
 def _call(block: ToolCall, *, is_own: bool) -> dict[str, object]:
