@@ -80,6 +80,7 @@ def test_an_unknown_key_is_a_warning_that_names_the_nearest(path, text, warning)
         ('max_steps = "many"', "max_steps must be an integer of at least 1"),
         ("compact_at = 1.5", "compact_at must be a number greater than 0 and at most 1"),
         ("compact_at = nan", "compact_at must be a number greater than 0 and at most 1"),
+        ("compact_early_at = -0.1", "compact_early_at must be a number from 0 to 1"),
         ("limits.idle_exit_s = inf", "limits.idle_exit_s must be a number of seconds from 0 to one year"),
         ("model = true", "model must be a string"),
         ("model = {}", "model must be a string"),

@@ -2,10 +2,11 @@
 
 import asyncio
 
+import msgspec
 import pytest
 
 from tests.ledger.test_ledger import EVERYTHING, Follower, Journals, followed, journal, ledger_of, note, said
-from zotd.core import records
+from zotd.core import early_summary, records
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
@@ -97,6 +98,17 @@ async def test_the_beginning_of_a_reply_is_shown_at_once_and_stored_with_the_usa
     assert await journals.memory.events_after("s_1", 0, EVERYTHING) == (3, follower.data)
     stored = await journals.memory.records("s_1", 1)
     assert [records.kind_of(record) for record in stored] == ["attempt", "usage"]
+
+
+async def test_the_beginning_of_a_reply_is_not_stored_with_the_usage_of_an_early_summary():
+    journals = Journals()
+    ledger, follower = await requested(journals)
+    await ledger.begin_reply(BEGUN)
+    beside = msgspec.structs.replace(USAGE.record, purpose=early_summary.PURPOSE)
+    ledger.write([Shown(beside)], durable=False)
+    journals.commit_next()
+    assert follower.log == ["TurnStart", "AssistantStart"]
+    assert await journals.memory.records("s_1", 2) == [BEGUN.record, beside]
 
 
 async def test_the_beginning_of_a_reply_has_a_record_of_its_own_when_the_reply_takes_longer(journal):

@@ -172,3 +172,17 @@ def test_a_budget_with_which_nothing_could_be_asked_is_refused(usd_, tokens):
         check_budget(usd_, tokens)
     check_budget(None, None)
     check_budget(0.01, 1)
+
+
+def test_a_request_that_is_not_needed_now_leaves_a_fifth_of_each_budget():
+    estimate = Tokens(input=100, cost_usd=0.1)
+    free = Spending()
+    assert not free.is_scarce(PLAIN, usd(1e6), estimate)
+    assert not free.is_scarce(own(budget_usd=1.0), usd(0.6), estimate)
+    assert free.is_scarce(own(budget_usd=1.0), usd(0.75), estimate)
+    assert free.is_scarce(own(budget_tokens=1000), Tokens(input=700), estimate)
+    daily = Spending(BudgetSection(day_usd=1.0))
+    spend(daily, 0.4)
+    assert not daily.is_scarce(PLAIN, NOTHING, estimate)
+    daily.reserve(usd(0.3))  # a request under way counts
+    assert daily.is_scarce(PLAIN, NOTHING, estimate)

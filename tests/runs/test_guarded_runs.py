@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.sessions.desk import TIME, new_row, plan
+from tests.sessions.desk import TIME, never_early, new_row, plan
 from zotd.contributions.guards import Hooks
 from zotd.core import records
 from zotd.core.life import ExtensionState
@@ -18,8 +18,9 @@ from zotd.exthost.calls import CallTimeoutError
 from zotd.exthost.guards import Guards
 from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Ledger
+from zotd.runs.context import RunStart
 from zotd.runs.queue import Queue
-from zotd.runs.runner import Runner, RunStart
+from zotd.runs.runner import Runner
 from zotd.runs.tool_calls import ABORTED, NOT_STARTED
 from zotd.store.memory import Memory
 from zotd.testing.script_model import ScriptModel, says
@@ -110,6 +111,7 @@ class Bench:
             made,
             queue=Queue(),
             start=RunStart(first, new=True),
+            early=never_early(self.ledger),
             rested=lambda: None,
         )
 

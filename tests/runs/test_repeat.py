@@ -4,14 +4,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from tests.sessions.desk import TIME, new_row, plan
+from tests.sessions.desk import TIME, never_early, new_row, plan
 from zotd.core import records
 from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.transcript import INTERRUPTED, NOT_RUN, Transcript
 from zotd.ledger.ledger import Ledger, Shown
+from zotd.runs.context import RunStart
 from zotd.runs.queue import Queue
 from zotd.runs.repeat import ASKS, repeat
-from zotd.runs.runner import Runner, RunStart
+from zotd.runs.runner import Runner
 from zotd.store.memory import Memory
 from zotd.testing.script_model import ScriptModel, says
 from zotd.wire.content import Text, ToolCall
@@ -108,7 +109,9 @@ async def gone_on(*tools):
     await ledger.write([Shown(record) for record in history], durable=True)
     model = ScriptModel(says("I see."))
     made = plan(ledger, model, {tool.name: tool for tool in tools})
-    runner = Runner("r_2", ledger, made, queue=Queue(), start=RunStart(None), rested=lambda: None)
+    runner = Runner(
+        "r_2", ledger, made, queue=Queue(), start=RunStart(None), early=never_early(ledger), rested=lambda: None
+    )
     assert await runner.run() == "end_turn"
     found = [one for one in await journal.records("s_1", 1) if isinstance(one, records.CallResult)]
     assert len(found) == len(tools)

@@ -14,6 +14,7 @@ from zotd.ledger.ledger import Ledger
 from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.runs.context import RunContext
+from zotd.runs.early_summary import EarlyRequest
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.workspace.environment import Environment
@@ -52,6 +53,15 @@ def plan(ledger, model, tools: Mapping[str, Tool], hooks=None):
         authorization=clearance(ledger, hooks),
         hooks=hooks or (lambda: None),
     )
+
+
+def never_early(ledger):
+    """The early summaries of a session whose plan asks for none."""
+
+    def spawn(name, coroutine):
+        raise AssertionError(name)
+
+    return EarlyRequest(ledger, spawn=spawn, ended=lambda: None)
 
 
 @dataclass

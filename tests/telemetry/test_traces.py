@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from tests.e2e.shop import Shop
+from zotd.core.compaction import SYSTEM
 from zotd.telemetry.ids import TraceParent
 from zotd.testing.script import CallPart, Cut, Gate, Refusal, ScriptedReply, TextPart, calls, text
 from zotd.wire.content import Tokens
@@ -282,3 +283,27 @@ async def test_no_trace_is_exported_when_traces_are_off(traced, collector, model
     await asyncio.to_thread(house.daemon.end)  # the collector answers meanwhile
     assert collector.bodies == []
     assert (house.cwd / "seen").read_text().strip().endswith(("--", "-00-"))
+
+
+async def test_an_early_summary_is_a_span_of_the_run_that_requested_it(traced, collector, model):
+    house = traced()
+    (house.cwd / "a").write_text("walrus")
+    is_there = asyncio.Event()
+    full, rest = Tokens(input=95_000, output=10), Tokens(input=10, output=5)
+
+    def answer(received):
+        if SYSTEM in str(received.body):
+            return ScriptedReply([Gate(is_there), TextPart(["A summary."])], usage=rest)
+        if not any(message["role"] == "tool" for message in received.messages):
+            return ScriptedReply([CallPart("read", {"path": "a"})], usage=full)
+        return ScriptedReply([TextPart(["done"])], usage=rest)
+
+    talk = await house.create("openai", await model(answer), model="gpt-4o")
+    await talk.run("read a")
+    is_there.set()
+    spans = await collector.until("chat", 3)
+    (early,) = [one for one in spans if one.attributes.get("zot.request.purpose") == "early_summary"]
+    run = named(spans, "invoke_agent")
+    assert (early.trace, early.parent) == (run.trace, run.id)
+    assert early.attributes["gen_ai.usage.output_tokens"] == 5
+    assert early.attributes["zot.run.step"] == 2

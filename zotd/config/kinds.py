@@ -13,6 +13,7 @@ Tokens = Annotated[int, Meta(ge=0, title="an integer of at least 0")]
 Money = Annotated[float, Meta(gt=0, title="a number greater than 0")]
 Cents = Annotated[float, Meta(ge=0, title="a number of at least 0")]
 Part = Annotated[float, Meta(gt=0, le=1, title="a number greater than 0 and at most 1")]
+PartOrNone = Annotated[float, Meta(ge=0, le=1, title="a number from 0 to 1")]
 Pause = Annotated[float, Meta(gt=0, le=YEAR_S, title="a number of seconds greater than 0, at most one year")]
 Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds from 0 to one year")]
 Url = Annotated[

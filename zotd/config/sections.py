@@ -21,6 +21,7 @@ from zotd.config.kinds import (
     Names,
     Nested,
     Part,
+    PartOrNone,
     Pause,
     Seconds,
     Tokens,
@@ -279,6 +280,10 @@ class Config(Struct, frozen=True, kw_only=True):
 
     compact_at: Part = 0.85
     """Summarise the transcript when it exceeds this fraction of the model's context window."""
+
+    compact_early_at: PartOrNone = 0.7
+    """Request that summary from this fraction on, while the run goes on, so that no run has to wait for it. Not for models
+    that cost nothing, because local ones answer one request after the other. 0: never. See models.md."""
 
     resume: Literal["manual", "auto"] = "manual"
     """What to do with runs that a crash of the daemon interrupted: `manual` holds them until a user continues them

@@ -127,6 +127,14 @@ def closest(limits: BudgetLimits, spent: Tokens) -> Shortage | None:
     return max(found, key=lambda one: one.spent / one.limit, default=None)
 
 
+def nearly(limits: BudgetLimits) -> BudgetLimits:
+    """Return `WARN_FROM` of these limits."""
+    return BudgetLimits(
+        None if limits.usd is None else limits.usd * WARN_FROM,
+        None if limits.tokens is None else int(limits.tokens * WARN_FROM),
+    )
+
+
 class Pot:
     """Amounts spent from one budget, and reserved by concurrent requests."""
 

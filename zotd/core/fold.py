@@ -27,12 +27,16 @@ class Fold:
         """Lower bound for the records that hold messages. Not simply `_numbers[0]`: records are not in the order of the
         messages, because an input that waited during a run is older than the messages of that run."""
         self._inputs: dict[str, int] = {}
+        self._asked = base
+        """The record of the last request for an early summary."""
 
     @property
     def base(self) -> int:
         """The first record that a restart has to read; earlier ones hold no visible message and no pending input."""
-        waiting = self.transcript.waiting
-        return min([self._oldest, *[self._inputs[key] for key in waiting]]) if waiting else self._oldest
+        waiting, oldest = self.transcript.waiting, self._oldest
+        if self.transcript.early.sent is not None:  # its usage row is due, also after a crash
+            oldest = min(oldest, self._asked)
+        return min([oldest, *[self._inputs[key] for key in waiting]]) if waiting else oldest
 
     @property
     def is_legal(self) -> bool:
@@ -55,6 +59,8 @@ class Fold:
         match record:
             case records.Input(id=key):  # a message only when an attempt names it, see `_begin`
                 self._inputs[key] = number
+            case records.Attempt(covers=covers) if covers:
+                self._asked = number
             case records.Attempt(input=first, steered=steered):
                 del self._numbers[after:]  # resuming a run drops the cut reply from the transcript
                 self._begin([*([first] if first else []), *steered])
@@ -107,6 +113,8 @@ def outlined(record: AnyRecord) -> AnyRecord:
         case records.CallResult() | records.ShellResult():
             return msgspec.structs.replace(record, content=[])
         case records.Compaction():
+            return msgspec.structs.replace(record, summary="")
+        case records.UsageRow(summary=summary) if summary:
             return msgspec.structs.replace(record, summary="")
         case _:
             return record

@@ -94,6 +94,10 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     """With `resumes`: the run that was cut."""
     date: str = ""
     """The day that the model is told with the input that joins here; empty: it knows the day already."""
+    covers: int = 0
+    """More than 0: this requests an early summary of so many of the first messages, while the run goes on. Its number is 0."""
+    waits: bool = False
+    """The run waits for the early summary that is under way. This record stands for no request of its own."""
 
 
 class Reply(Record, tag="message", frozen=True, kw_only=True):
@@ -180,7 +184,7 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     model: str
     tokens: Tokens | None
     purpose: str = "reply"
-    """`reply` or `compaction`."""
+    """`reply`, `compaction` or `early_summary`."""
     estimate: Tokens | None = None
     """What budgets count instead of `tokens`, if the cost is unknown or incomplete."""
     reasoning: int = 0
@@ -200,6 +204,9 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     """Tokens that the vendor's cache should have had and that were read anew; 0 below `core.caching.MISSED_FROM`."""
     missed_because: str = ""
     """Why: a `core.caching.MissReason`."""
+    summary: str = ""
+    """The early summary that was requested. It is here and in no record of its own: it is paid for and kept in one step, and
+    earlier versions still read the session."""
 
 
 class ConfigRecord(Record, tag="config", frozen=True, kw_only=True):

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from zotd.core import records
+from zotd.core import early_summary, records
 from zotd.core.caching import CacheTrace, MissReason
 from zotd.core.records import AnyRecord, Input, Known
 from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
@@ -73,6 +73,8 @@ class Transcript:
         """What the model's vendor has cached of it."""
         self.told_date = ""
         """The last day that the model was told with an input; empty: none, or the conversation was shortened since."""
+        self.early = early_summary.EarlySummary()
+        """The summary that is made before it is needed."""
         self._open: dict[str, ToolCall] = {}
         self._started: dict[str, records.CallStarted] = {}
         self._is_cut = False
@@ -82,7 +84,9 @@ class Transcript:
 
     @property
     def rest(self) -> str:
-        """State of the session when nothing runs; because of inputs that wait, a restart looks into the session."""
+        """State of the session when no run does; a restart looks into it because of what waits or was requested."""
+        if self.early.sent is not None:
+            return "running"
         return "held" if self.waiting else "idle"
 
     @property
@@ -165,8 +169,9 @@ class Transcript:
         """Apply records that do not change what the model sees."""
         match record:
             case records.UsageRow():
-                self.in_flight = None
-                self.cache.apply(record)
+                self._bill(record)
+            case records.ConfigRecord():
+                self.early.configured(record.settings)
             case records.ShellStarted():
                 self.shell = record
                 self._remember(record)
@@ -179,16 +184,27 @@ class Transcript:
             case records.Interrupted(what="run" | "queue"):
                 self._end()
                 self._was_cut = True
-            case records.RewindRow():
-                self._settle()  # the caller has replaced `messages` with those of the target
-                self._shortened(MissReason.REWIND, self.messages)
-            case records.ForkRow():
-                self._detach()
+            case records.RewindRow() | records.ForkRow():
+                self._branch(record)
             case records.QueueOrder():
                 self.waiting = {key: self.waiting[key] for key in record.order if key in self.waiting}
                 self.held = record.held
             case _:
                 pass  # for people only, or applied by another part of the session
+
+    def _bill(self, record: records.UsageRow) -> None:
+        if record.purpose == early_summary.PURPOSE:
+            self.early.end(record)
+        else:
+            self.in_flight = None
+        self.cache.apply(record)
+
+    def _branch(self, record: records.RewindRow | records.ForkRow) -> None:
+        if isinstance(record, records.ForkRow):
+            self._detach()
+        else:  # the caller has replaced `messages` with those of the target
+            self._settle()
+            self._shortened(MissReason.REWIND, self.messages)
 
     def _note(self, record: records.Note) -> None:
         if record.refused:
@@ -238,6 +254,9 @@ class Transcript:
         self.requests.update((one.request, one) for one in known if one.request not in self.requests)
 
     def _attempt(self, record: records.Attempt) -> None:
+        if record.covers:  # it changes nothing about the run, which goes on
+            self.early.begin(record)
+            return
         self.run, self.run_open, self._was_cut = record.run, True, False
         self._is_answered = record.answered
         if record.answered:  # the request itself was recorded before
@@ -247,7 +266,8 @@ class Transcript:
             return
         if record.number > 1:  # a retry; the attempt before it may have recorded an incomplete reply
             self._drop_cut_reply()
-        self.in_flight = record
+        if not record.waits:
+            self.in_flight = record
         date = record.date
         for key in ([record.input] if record.input else []) + record.steered:
             started = self.waiting.pop(key, None)
@@ -314,17 +334,20 @@ class Transcript:
         """The model no longer sees everything that it saw, maybe not what day it is either."""
         self.told_date = ""
         self.cache.shorten(reason, kept)
+        self.early.replaced()
 
     def _clear(self) -> None:
         self.messages = []
         self.told_date = ""
         self.cache = CacheTrace()
+        self.early.replaced()
         self._settle()
 
     def _detach(self) -> None:
         """Forget the queue, the run and the approvals of a fork's origin: they belong to that session."""
         self.waiting, self.requests, self.held, self.run = {}, {}, False, None
         self.shell = None
+        self.early.disowned()
         self._end()
         self._settle()
 

@@ -77,6 +77,14 @@ class Spending:
             return f"{OF_SESSION} is used up: {lack}; raise it with --budget-{lack.unit}, or begin another session"
         return None
 
+    def is_scarce(self, settings: Settings, spent: Tokens, estimate: Tokens) -> bool:
+        """Whether a request that is not needed now would bring a budget above `budget.WARN_FROM` of it."""
+        if self._counts_days:
+            pot = self._today_s_pot()
+            if budget.shortage(budget.nearly(self._daily), pot.spent, pot.reserved + estimate) is not None:
+                return True
+        return budget.shortage(budget.nearly(self._limits(settings)), spent, estimate) is not None
+
     def check(self, settings: Settings, spent: Tokens) -> None:
         """Raise CommandError (`budget_exceeded`) when there is a `refusal`."""
         sentence = self.refusal(settings, spent)

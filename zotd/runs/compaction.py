@@ -1,12 +1,12 @@
 """Compaction: replaces what the model sees of a transcript by a summary that a model writes.
 
-`CompactionRun` carries out a `compact` command: one model request, its records, exactly one `done` however it ends. The
-automatic compaction of a run (`runs.runner`) shares `summarise` and `compaction_record` with it.
+`CompactionRun` carries out a `compact` command: one model request, its records, exactly one `done` however it ends.
+The compaction of a run that has come to its mark (`runs.run_summaries`) shares the request and the record with it.
 """
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import aclosing, closing, nullcontext
+from contextlib import AbstractContextManager, aclosing, closing, nullcontext
 from dataclasses import dataclass
 
 from zotd.clock import rfc3339
@@ -42,6 +42,11 @@ async def summarise(
     older = messages[: len(messages) - kept]
     if not older:
         raise ModelError(Failure.REFUSED, "nothing to compact: the transcript is empty")
+    return Summary(await summary_of(billing, model, older, instructions), kept)
+
+
+async def summary_of(billing: RequestBilling, model: Model, older: Sequence[Message], instructions: str = "") -> str:
+    """Return a summary of exactly these messages; like `summarise` otherwise."""
     request = ModelRequest(
         system=compaction.SYSTEM,
         messages=compaction.request(older, instructions),
@@ -62,7 +67,7 @@ async def summarise(
     text = assembler.text().strip()
     if not text:
         raise ModelError(Failure.REFUSED, "the model returned an empty summary; the transcript stays as it is")
-    return Summary(text, kept)
+    return text
 
 
 def _no_calls() -> str:
@@ -73,6 +78,16 @@ def compaction_record(summary: Summary, known: list[records.Known]) -> Shown:
     """A summary as the record that moves what the model sees; `known`: the requests that it must not leave behind."""
     record = records.Compaction(time=rfc3339(), summary=summary.text, kept=summary.kept, known=known)
     return Shown(record, [events.CompactDone(summary.text)])
+
+
+def told(run: str, plan: RunContext, ledger: Ledger) -> AbstractContextManager[None]:
+    """Tell the extensions that the transcript of this run is being summarised."""
+    hooks = plan.hooks()
+    return (
+        hooks.compaction(run, len(ledger.transcript.messages), ledger.row.context)
+        if hooks is not None
+        else nullcontext()
+    )
 
 
 class CompactionRun:
@@ -113,9 +128,9 @@ class CompactionRun:
         return RunInfo(self.id, 0, self._started, Partial("", []))
 
     async def _summarise(self) -> Summary | ModelError:
-        hooks, messages = self._plan.hooks(), self._ledger.transcript.messages
         try:
-            with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
+            with told(self.id, self._plan, self._ledger):
+                messages = self._ledger.transcript.messages
                 return await summarise(self._billing, self._plan.model, messages, self._instructions)
         except ModelError as error:
             return error

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from msgspec import Struct, field
 
@@ -33,6 +34,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     """The time, in seconds since the epoch."""
     compact_at: float
     """Part of the context window from which on the transcript is summarised first."""
+    compact_early_at: float = 0.0
+    """Part of the context window from which on that summary is requested while the run goes on; 0: never."""
     tool_context: Callable[[str, Callable[[str], None]], ToolContext]
     """From a call's id and where its progress goes."""
     authorization: Authorization
@@ -49,3 +52,15 @@ class RunContext(Struct, frozen=True, kw_only=True):
     """Why there is no tool with this name, as a sentence for the model; empty: unknown."""
     probe: Probe | None = None
     """Called at the points of the run, `runs.runner.POINTS`."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunStart:
+    """What a run starts with."""
+
+    input: records.Input | None
+    """None: the run goes on where the last one was cut."""
+    new: bool = False
+    """The input is not in the journal yet: it gets there with the first attempt, in one commit."""
+    accepted: Callable[[], None] | None = None
+    """Called at the first commit, before any event is shown."""

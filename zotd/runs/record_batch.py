@@ -58,6 +58,11 @@ class RecordBatch:
             )
         self.add(Shown(row, shown))
 
+    def compact(self, item: Shown) -> None:
+        """Add the summary. How much the next request reads is not known before its reply."""
+        self.add(item)
+        self.context = 0
+
     def close(self, end: turn.End) -> None:
         """The end of the run: shown with the last record, or by one of its own when something went wrong."""
         shown: list[events.Event] = []

@@ -4,6 +4,7 @@ import msgspec
 
 from zotd.clock import rfc3339
 from zotd.core import records
+from zotd.core.early_summary import PURPOSE
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Shown
 from zotd.runs.request import COMPACTION, REPLY
@@ -75,18 +76,29 @@ def unbilled(transcript: Transcript, now: str) -> list[Shown]:
     sent = transcript.in_flight
     if sent is None:
         return []
-    row = records.UsageRow(
+    return [Shown(_cut_row(sent, REPLY if sent.number else COMPACTION, now))]
+
+
+def early_unbilled(transcript: Transcript, now: str) -> list[Shown]:
+    """The usage row of the request for an early summary that was under way, if one was. A later run may request it again."""
+    sent = transcript.early.sent
+    if sent is None:
+        return []
+    return [Shown(_cut_row(sent, PURPOSE, now))]
+
+
+def _cut_row(sent: records.Attempt, purpose: str, now: str) -> records.UsageRow:
+    return records.UsageRow(
         time=now,
         run=sent.run,
         step=sent.step,
         provider=sent.provider,
         model=sent.model,
         tokens=None,
-        purpose=REPLY if sent.number else COMPACTION,
+        purpose=purpose,
         estimate=sent.estimate,
         failure=INTERRUPTED,
     )
-    return [Shown(row)]
 
 
 def _request(transcript: Transcript, partial: str, now: str) -> list[Shown]:

@@ -209,11 +209,15 @@ class Attempts:
         record = self._record(send.step, send.number, started=started, steered=steered, estimate=self._billing.begin())
         return Shown(record, shown)
 
-    def summary(self, step: int) -> Shown:
-        """A summary is about to be asked for; what the run is about enters the transcript before that."""
+    def summary(self, step: int, *, waits: bool = False) -> Shown:
+        """A summary is about to be asked for; what the run is about enters the transcript before that.
+
+        `waits`: it was asked for before, and nothing is sent now.
+        """
         started, steered, shown = self._join()
-        record = self._record(step, 0, started=started, steered=steered, estimate=self._billing.begin(COMPACTION))
-        return Shown(record, shown)
+        estimate = None if waits else self._billing.begin(COMPACTION)
+        record = self._record(step, 0, started=started, steered=steered, estimate=estimate)
+        return Shown(replace(record, waits=waits), shown)
 
     def answered(self, send: Send) -> Shown:
         """The provider has begun to answer."""

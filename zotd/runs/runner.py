@@ -9,7 +9,7 @@ import asyncio
 import logging
 import random
 from collections.abc import Callable, Sequence
-from contextlib import closing, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -22,13 +22,16 @@ from zotd.core.retry import Failure, ModelError
 from zotd.exthost.guards import GuardRemark, GuardVerdict
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs import recovery
-from zotd.runs.compaction import Summary, compaction_record, summarise
-from zotd.runs.context import RunContext
+from zotd.runs.compaction import Summary, compaction_record
+from zotd.runs.context import RunContext, RunStart
+from zotd.runs.early_summary import EarlyRequest
 from zotd.runs.queue import Queue
 from zotd.runs.record_batch import RecordBatch
+from zotd.runs.refused_images import left_out
 from zotd.runs.request import Attempts, RequestBilling, RequestSender
 from zotd.runs.request_guard import SentRequest
 from zotd.runs.retry_pause import Pause
+from zotd.runs.run_summaries import RunSummaries
 from zotd.runs.tool_calls import NOT_STARTED, ToolCalls, start_events
 from zotd.wire import events
 from zotd.wire.api import RunInfo
@@ -52,36 +55,34 @@ POINTS = ("input taken", "attempt on record", "opened", "begun", "replied", "cal
 """Where a run calls its `Probe`."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunStart:
-    """What a run starts with."""
-
-    input: records.Input | None
-    """None: the run goes on where the last one was cut."""
-    new: bool = False
-    """The input is not in the journal yet: it gets there with the first attempt, in one commit."""
-    accepted: Callable[[], None] | None = None
-    """Called at the first commit, before any event is shown."""
-
-
 class Runner:
     """One run of one session."""
 
     def __init__(
-        self, run: str, ledger: Ledger, plan: RunContext, *, queue: Queue, start: RunStart, rested: Callable[[], None]
+        self,
+        run: str,
+        ledger: Ledger,
+        plan: RunContext,
+        *,
+        queue: Queue,
+        start: RunStart,
+        early: EarlyRequest,
+        rested: Callable[[], None],
     ) -> None:
-        """`queue`: where inputs come from that join the run. `rested` is called while it drains, when it may be parked."""
+        """Inputs of `queue` may join it. `early` outlives it. `rested` is called while it drains, when it may be parked."""
         self.id = run
         self._ledger = ledger
         self._plan = plan
         self._queue = queue
         self._billing = RequestBilling(plan, ledger, run)
         self._attempts = Attempts(run, plan, ledger, queue, first=start.input, billing=self._billing)
+        window = plan.model.context_window
+        self._early, self._early_from = early, window * plan.compact_early_at
         self._has_cut_reply = False
         self._turn = turn.Turn(
             max_steps=plan.settings.max_steps,
             context=ledger.row.context,
-            compact_from=turn.tokens_limit(plan.model.context_window, plan.compact_at),
+            compact_from=turn.tokens_limit(window, plan.compact_at),
             policy=plan.retries,
         )
         self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
@@ -142,6 +143,12 @@ class Runner:
             context=self._call_context, ended=self._call_ended, judged=self._call_judged, absent=self._plan.absent
         )
 
+    @cached_property
+    def _summaries(self) -> RunSummaries:
+        return RunSummaries(
+            self.id, self._plan, self._ledger, attempts=self._attempts, billing=self._billing, early=self._early
+        )
+
     @property
     def written(self) -> int:
         """Characters that have come of the reply under way."""
@@ -180,7 +187,7 @@ class Runner:
                 self._request = tasks.create_task(self._wait(action.attempt), name=f"retry of {self.id}")
             case turn.RequestCompaction(attempt):
                 # A summary takes a while: the prompt is accepted and shown before it.
-                self._batch.add(self._attempts.summary(self._turn.step))
+                self._batch.add(*self._summaries.begin(self._turn.step))
                 await self._batch.commit(durable=True)
                 self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
             case turn.Cancel():
@@ -235,6 +242,8 @@ class Runner:
     async def _stream(self, send: turn.Send) -> None:
         """Read the reply, and report the end of it."""
         try:
+            if 0 < self._early_from <= self._ledger.row.context and send.number == 1:
+                self._early.begin(self._plan, self.id, send.step)
             asked = await self._sender.ask(send.step, send.number, partial(self._opened, send))
         except ModelError as error:
             self._reports.put_nowait(partial(self._failed, send.attempt, error))
@@ -286,20 +295,12 @@ class Runner:
     def _failed(self, attempt: int, error: ModelError) -> Sequence[Action]:
         if self._turn.awaited == attempt:
             self._keep_partial("error", error)
-            error = self._without_images(error)
+            notes, error = left_out(self._ledger.transcript, error)
+            self._batch.add(*notes)
         return self._turn.receive(self._failure(attempt, error))
 
     def _failure(self, attempt: int, error: ModelError) -> turn.Failed:
         return turn.Failed(attempt, error, random.random(), self.pause.failed(error))  # noqa: S311  (spreads retries)
-
-    def _without_images(self, error: ModelError) -> ModelError:
-        """Have images that may be why a request was refused left out of the next ones, and say so."""
-        if not error.refuses_content or not self._ledger.transcript.has_new_images:
-            return error
-        said, _, _ = error.sentence.partition(";")
-        sentence = f"{said}; the new images are left out from now on; send a prompt to continue without them"
-        self._batch.add(Shown(records.Note(time=rfc3339(), level="warn", text=sentence, refused=True)))
-        return ModelError(Failure.REFUSED, sentence)
 
     def _cancel_request(self) -> None:
         if self._request is not None:
@@ -331,28 +332,27 @@ class Runner:
     # --- compaction -------------------------------------------------------------------------------------------
 
     async def _compact(self, attempt: int) -> None:
-        hooks, messages = self._plan.hooks(), self._ledger.transcript.messages
         try:
-            with hooks.compaction(self.id, len(messages), self._ledger.row.context) if hooks else nullcontext():
-                summary = await summarise(self._billing, self._plan.model, messages)
+            summary = await self._summaries.get()
         except ModelError as error:
             self._reports.put_nowait(partial(self._not_compacted, attempt, error))
         else:
             self._reports.put_nowait(partial(self._compacted, attempt, summary))
 
-    def _compacted(self, attempt: int, summary: Summary) -> Sequence[Action]:
-        if self._turn.awaited == attempt:
+    def _compacted(self, attempt: int, summary: Summary | None) -> Sequence[Action]:
+        """`summary`: None when the early one that the run waited for did not come."""
+        if self._turn.awaited == attempt and summary is not None:
             self.pause.passed()
             self._record_usage(None)
-            self._batch.add(compaction_record(summary, self._ledger.transcript.known()))
+            self._batch.compact(compaction_record(summary, self._ledger.transcript.known()))
+        elif self._turn.awaited == attempt and not self._is_draining:
+            return [turn.RequestCompaction(attempt)]
         return self._turn.receive(turn.CompactionDone(attempt))
 
     def _not_compacted(self, attempt: int, error: ModelError) -> Sequence[Action]:
         if self._turn.awaited == attempt:
             self._record_usage(None, error)
-        sentence = f"the transcript is too long and could not be summarised: {error.sentence}"
-        failed = ModelError(error.failure, sentence, retry_after_s=error.retry_after_s, status=error.status)
-        return self._turn.receive(self._failure(attempt, failed))
+        return self._turn.receive(self._failure(attempt, error))
 
     # --- tool calls -------------------------------------------------------------------------------------------
 

@@ -18,9 +18,10 @@ from zotd.core.ports import StorageError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs import recovery
 from zotd.runs.compaction import CompactionRun
-from zotd.runs.context import RunContext
+from zotd.runs.context import RunContext, RunStart
+from zotd.runs.early_summary import EarlyRequest
 from zotd.runs.queue import Job, Queue
-from zotd.runs.runner import Runner, RunStart
+from zotd.runs.runner import Runner
 from zotd.runs.shell import ShellCommand
 from zotd.runs.tool_calls import cut_results
 from zotd.wire import events
@@ -78,6 +79,8 @@ class Worker:
         """
         self.queue = Queue()
         """What waits; change it through the session."""
+        self.early = EarlyRequest(ledger, spawn=spawn, ended=changed)
+        """The summary that is made before it is needed; it may still be under way when nothing else is."""
         self._ledger = ledger
         self._plan = plan
         self._spawn = spawn
@@ -154,9 +157,13 @@ class Worker:
             self.intake = Intake.CLOSED
 
     def abort(self, *, for_good: bool) -> None:
-        """Cancel what runs now; `for_good`: and start nothing more."""
+        """Cancel what runs now; `for_good`: and start nothing more.
+
+        An early summary goes on: it covers messages that an abort does not change, and its input is paid for.
+        """
         if for_good:
             self.refuse_jobs()
+            self.early.cancel()
         self._continues = False
         if isinstance(self._current, Runner) and self._current.has_ended:
             # A client that sends a prompt and an abort directly behind a `done` means the prompt.
@@ -170,6 +177,7 @@ class Worker:
     def drain(self) -> None:
         """Start nothing more, because the process ends soon; a run stops where another one can go on with it."""
         self.intake = Intake.DRAINING
+        self.early.refuse()
         if isinstance(self._current, Runner):
             self._current.drain()
 
@@ -258,7 +266,9 @@ class Worker:
             answer = Started(started=True, input=job.input.id if job.input else None, run=job.run)
             accepted = partial(job.answer, answer)
         start = RunStart(job.input, new=not job.stored, accepted=accepted)
-        runner = Runner(job.run, self._ledger, plan, queue=self.queue, start=start, rested=self._changed)
+        runner = Runner(
+            job.run, self._ledger, plan, queue=self.queue, start=start, early=self.early, rested=self._changed
+        )
         self._take(runner)
         stop = await runner.run()
         if stop == "cut":  # now and not at the next start, so that followers learn what became of it

@@ -51,6 +51,7 @@ class Closing:
 
 async def _rest(session: Session) -> None:
     session.abort()
+    session.work.early.cancel()
     try:
         async with asyncio.timeout(STOP_S):
             await session.stopped()

@@ -216,6 +216,8 @@ class Manager:
         timer = self._unloads.pop(session.id, None)
         if timer is not None:
             timer.cancel()
+        if session.ephemeral and session.work.early.is_under_way and not (session.ledger.followers or session.holders):
+            session.work.early.cancel()  # nothing will use it
         if self.journal is None or self._sessions.get(session.id) is not session or self._is_needed(session):
             return
         if session.ephemeral:
@@ -286,7 +288,8 @@ class Manager:
         self.settle(session)
 
     def _is_needed(self, session: Session) -> bool:
-        return bool(session.ledger.followers or session.holders or session.work.is_active or session.approvals.is_due)
+        works = session.work.is_active or session.work.early.is_under_way
+        return bool(session.ledger.followers or session.holders or works or session.approvals.is_due)
 
     def _stay(self, session: Session) -> None:
         """Begin the time anew after which a stored session leaves memory: a command is about it."""

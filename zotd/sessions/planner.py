@@ -218,6 +218,7 @@ class Planner:
             cache=basis.config.cache,
             clock=self._machine.clock,
             compact_at=basis.config.compact_at,
+            compact_early_at=basis.config.compact_early_at,
             tool_context=self._tool_context(session, basis.paths),
             notes=[*surroundings.notes, *([note] if note else []), *_missing(settings, tools)],
             hooks=hooks,

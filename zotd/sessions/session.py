@@ -165,7 +165,7 @@ class Session:
         items = recovery.repairs(transcript, partial)
         for item in transcript.waiting.values():
             self.work.queue.restore(Job(_told_before, item, stored=True))
-        items = [*begun, *self.approvals.restore(transcript), *items]
+        items = [*begun, *recovery.early_unbilled(transcript, rfc3339()), *self.approvals.restore(transcript), *items]
         waits = len(self.work.queue) > 0
         if waits and not transcript.held:
             items.append(self.work.queue.record(held=True))
@@ -276,6 +276,7 @@ class Session:
         if for_good and self._outlasts:
             self.approvals.freeze()  # the question outlives this process; its run is cut as by a crash
             self.work.refuse_jobs()
+            self.work.early.cancel()
             return
         if not for_good and self.approvals.requests:
             self.approvals.cancel()  # before the run ends, and also of one that a crash has cut
@@ -303,6 +304,7 @@ class Session:
 
     async def stopped(self) -> None:
         """Wait until nothing runs but what waits for a person while the process ends."""
+        await self.work.early.ended()
         if not self.approvals.is_frozen:
             await self.work.stopped()
 

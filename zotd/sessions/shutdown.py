@@ -2,13 +2,14 @@
 
 | a session in which | a stop when idle | an autostarted daemon leaves |
 |---|---|---|
-| a model request, a call or a command runs | waits | no |
+| a model request, a call or a command runs, an early summary included | waits | no |
 | an extension has calls made, with a run or without | waits | no |
 | a run only waits for people, about its own calls | stops: they are asked again, and the run goes on as they decide | no |
 | a question is left from before a restart, with a deadline | stops: the next start ends it, if it is over | no |
 | such a question without a deadline, or nothing, is there | stops | yes |
 """
 
+from zotd.runs.worker import Intake
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
 
@@ -29,10 +30,12 @@ def drain(manager: Manager) -> None:
 
 def is_awaited(session: Session) -> bool:
     """Something of it goes on, or will at a certain time, without anybody's command."""
-    return session.work.is_active or session.approvals.is_due
+    return session.work.is_active or session.work.early.is_under_way or session.approvals.is_due
 
 
 def _would_be_cut(session: Session) -> bool:
+    if session.work.early.is_under_way and session.work.intake is Intake.OPEN:  # a drain does not wait for it
+        return True
     pending, stored = session.approvals.pending(), session.ledger.transcript.approvals
     is_kept = not session.ephemeral and all(one.approval in stored for one in pending)
     return session.work.is_active and not (is_kept and session.work.is_parked(len(pending)))

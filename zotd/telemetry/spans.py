@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from zotd.core import records
+from zotd.core import early_summary, records
 from zotd.core.run_watch import GuardAnswer, NestedCall
 from zotd.core.transcript import Transcript
 from zotd.ids import milliseconds
@@ -158,8 +158,10 @@ class SessionSpans:
 
     def _apply(self, item: Shown) -> None:
         match item.record:
-            case records.Attempt(answered=False) as attempt:
+            case records.Attempt(answered=False, covers=0) as attempt:
                 self._attempt(attempt, item.shows)
+            case records.UsageRow(purpose=early_summary.PURPOSE) as row:
+                self._summarised(row)
             case records.UsageRow() as row:
                 self._billed(row)
             case records.Reply() as reply:
@@ -182,7 +184,7 @@ class SessionSpans:
             run = self._run = self._begin(attempt, start_ns)
         if self._has_content:
             run.heard += [content.heard(event) for event in shows if isinstance(event, events.UserMessage)]
-        if attempt.resumes:
+        if attempt.resumes or attempt.waits:
             return
         request = run.request
         if request is not None and (request.attempt.step, not request.attempt.number) == (
@@ -211,6 +213,18 @@ class SessionSpans:
         run.failure = row.failure
         if row.tokens is not None:
             run.tokens += row.tokens
+
+    def _summarised(self, row: records.UsageRow) -> None:
+        """Add an early summary to its run, which may have ended before it."""
+        if self._run is not None and self._run.id == row.run and row.tokens is not None:
+            self._run.tokens += row.tokens
+        if row.took_s is None:
+            return  # it was not sent, or a crash has cut it
+        root, end_ns = self._root(row.run), _nanoseconds(row.time)
+        own = root.child("request", row.purpose, str(row.step))
+        start_ns = end_ns - int(row.took_s * 1e9)
+        attributes = self._request_attributes(row)
+        self._finish(FinishedSpan(f"chat {row.model}", own, root, start_ns, end_ns, attributes, is_client=True))
 
     def _replied(self, reply: records.Reply) -> None:
         run = self._run
@@ -302,26 +316,11 @@ class SessionSpans:
         row = request.row
         if row.took_s is None and not row.failure:
             return  # no request: a person has chosen what the model would have said
-        attributes: dict[str, Value] = {
-            "gen_ai.operation.name": "chat",
-            "gen_ai.conversation.id": self._session,
-            "gen_ai.request.stream": True,
-            **model(row.provider, row.model),
-            "zot.request.purpose": row.purpose,
-            "zot.run.step": row.step,
-        }
+        attributes = self._request_attributes(row)
         if request.tried > 1:
             attributes["zot.request.attempts"] = request.tried
         if request.stop:
             attributes["gen_ai.response.finish_reasons"] = (FINISH_REASONS.get(request.stop, request.stop),)
-        if not row.failure:
-            attributes["gen_ai.response.model"] = row.answered_by or row.model
-        if row.first_s is not None:
-            attributes["gen_ai.response.time_to_first_chunk"] = row.first_s
-        if row.tokens is not None:
-            attributes |= usage(row.tokens, row.reasoning)
-        if row.failure:
-            attributes["error.type"] = row.failure
         if self._has_content:
             attributes["gen_ai.input.messages"] = content.encoded(request.read)
             attributes["gen_ai.output.messages"] = content.encoded(request.written)
@@ -332,6 +331,25 @@ class SessionSpans:
                 name, own, run.own, request.start_ns, end_ns, attributes, is_client=True, events=request.events
             )
         )
+
+    def _request_attributes(self, row: records.UsageRow) -> dict[str, Value]:
+        attributes: dict[str, Value] = {
+            "gen_ai.operation.name": "chat",
+            "gen_ai.conversation.id": self._session,
+            "gen_ai.request.stream": True,
+            **model(row.provider, row.model),
+            "zot.request.purpose": row.purpose,
+            "zot.run.step": row.step,
+        }
+        if not row.failure:
+            attributes["gen_ai.response.model"] = row.answered_by or row.model
+        if row.first_s is not None:
+            attributes["gen_ai.response.time_to_first_chunk"] = row.first_s
+        if row.tokens is not None:
+            attributes |= usage(row.tokens, row.reasoning)
+        if row.failure:
+            attributes["error.type"] = row.failure
+        return attributes
 
     # --- inside ---------------------------------------------------------------------------------------------------
 

@@ -3,11 +3,15 @@
 Plain Python: whoever tests brings the choices, from Hypothesis or from a list.
 """
 
+import sys
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
+from msgspec.structs import replace
+
 from zotd.core import compaction, records
+from zotd.core.early_summary import PURPOSE
 from zotd.core.records import AnyRecord
 from zotd.core.transcript import Transcript
 from zotd.wire.content import Block, Message, Text, Thinking, ToolCall, ToolResult
@@ -69,7 +73,8 @@ class Scribe:
 
     def repair(self) -> Commit:
         """What a restart writes first: it closes what is not gone on with, says what was cut, holds the queue."""
-        commit: Commit = []
+        sent = self.transcript.early.sent
+        commit: Commit = [replace(self._usage(sent.run, sent.step), purpose=PURPOSE)] if sent is not None else []
         if self.transcript.shell is not None:
             commit.append(self._shell_result(self.transcript.shell, unknown=True))
         if self.transcript.run_open:
@@ -168,6 +173,7 @@ class Scribe:
             if self.choose(4) == 3:
                 yield [self._usage(run, step), self._attempt(run, step, None, number=2)]
             first, commit = None, []
+            yield from self._early(run, step)
             yield [self._attempt(run, step, None, answered=True)]
             match self.choose(4):
                 case 0:
@@ -187,6 +193,16 @@ class Scribe:
                 return
             if self.choose(2) == 1:
                 commit = [self._compaction()]
+
+    def _early(self, run: str, step: int) -> Iterator[Commit]:
+        """Beside the run, a summary is requested, or the request of an earlier step ends."""
+        early, wanted = self.transcript.early, self.choose(3) == 0
+        if wanted and early.may_begin:
+            covers = len(self.transcript.messages) - compaction.kept(self.transcript.messages)
+            yield [replace(self._attempt(run, step, None, number=0), covers=covers)]
+        elif wanted and early.sent is not None:
+            row = self._usage(early.sent.run, early.sent.step)
+            yield [replace(row, purpose=PURPOSE, summary=self._new("early"))]
 
     def _calls(self, run: str, step: int) -> Generator[Commit, None, bool]:
         """A reply with calls and their results; returns whether the run was aborted among them."""
@@ -236,8 +252,10 @@ class Scribe:
         return records.QueueOrder(time=TIME, order=list(self.transcript.waiting), held=held)
 
     def _compaction(self) -> records.Compaction:
-        kept = compaction.kept(self.transcript.messages)
-        return records.Compaction(time=TIME, summary=self._new("summary"), kept=kept)
+        messages = self.transcript.messages
+        if (early := self.transcript.early.usable(messages, sys.maxsize)) is not None:
+            return records.Compaction(time=TIME, summary=early.text, kept=len(messages) - early.covers)
+        return records.Compaction(time=TIME, summary=self._new("summary"), kept=compaction.kept(messages))
 
     def _config(self) -> records.ConfigRecord:
         return records.ConfigRecord(time=TIME, settings=records.Settings(provider="p", model="m"), name="n")
