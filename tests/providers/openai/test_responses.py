@@ -205,6 +205,7 @@ async def test_reasoning_without_anything_behind_it_is_left_out(connect):
 
 UNREADABLE = Refusal(400, "The encrypted content gAAA…= could not be verified.", kind="invalid_encrypted_content")
 NO_SUMMARY = Refusal(400, "Your organization must be verified to generate reasoning summaries.")
+NO_LIMIT = Refusal(400, "Unsupported parameter: max_output_tokens")
 
 
 async def test_reasoning_that_the_vendor_cannot_read_is_left_out_and_later_reasoning_is_not(connect):
@@ -226,11 +227,20 @@ async def test_summaries_that_an_organisation_does_not_get_are_asked_for_once(co
     assert asked == [{"effort": "low", "summary": "auto"}, {"effort": "low"}, {"effort": "low"}]
 
 
-@pytest.mark.parametrize("refusal", [UNREADABLE, NO_SUMMARY], ids=["reasoning", "summaries"])
+async def test_a_limit_of_the_output_that_is_refused_is_sent_once(connect):
+    """As compaction sends it; a login of ChatGPT is said to refuse it."""
+    async with ModelServer([NO_LIMIT, script.text("one"), script.text("two")]) as server:
+        for _ in range(2):
+            said = await parts_of(connect(server, "responses", model=SOL), asking(max_output=100))
+            assert said[-1] == Stopped("end_turn")
+    assert ["max_output_tokens" in request.body for request in server.requests] == [True, False, False]
+
+
+@pytest.mark.parametrize("refusal", [UNREADABLE, NO_SUMMARY, NO_LIMIT], ids=["reasoning", "summaries", "limit"])
 async def test_a_refusal_that_nothing_helps_against_is_told(connect, refusal):
     async with ModelServer(lambda _: refusal) as server:
         with pytest.raises(ModelError) as raised:
-            await parts_of(connect(server, "responses", model=SOL), asking(reasoning="low"))
+            await parts_of(connect(server, "responses", model=SOL), asking(reasoning="low", max_output=100))
     assert raised.value.failure is Failure.REFUSED
     assert len(server.requests) <= 2
 

@@ -28,8 +28,11 @@ _OF_REASONING = re.compile(r"encrypted[ _]content|Item (with id )?'(rs|msg|fc)_"
 _OF_SUMMARY = re.compile(r"reasoning[ ._](summary|summaries)", re.IGNORECASE)
 """Refused: summaries, which some organisations get only after they have proved who they are."""
 
-SUMMARY = "summary"
-"""Stands for summaries among what a key cannot have."""
+_OF_LIMIT = re.compile(r"max_output_tokens")
+"""Refused: a limit of the output, which the backend of ChatGPT's subscriptions is said not to take."""
+
+SUMMARY, LIMIT = "summary", "limit"
+"""Stand for summaries and for a limit of the output among what a key cannot have."""
 
 _encode = msgspec.json.Encoder().encode
 
@@ -58,7 +61,7 @@ class RequestWriter:
             fields.update(self._reasoning(word))
         if request.cache_key:
             fields["prompt_cache_key"] = request.cache_key[:CACHE_KEY_CHARS]
-        if request.max_output:
+        if request.max_output and LIMIT not in self._refused:
             reasons = model.reasoning and word != "none"
             fields["max_output_tokens"] = request.max_output + (REASONING_TOKENS if reasons else 0)
         fields.update(self._target.vendor.extra)
@@ -72,6 +75,9 @@ class RequestWriter:
             return False
         if self._wants_summary and _OF_SUMMARY.search(error.sentence):
             self._refused.add(SUMMARY)
+            return True
+        if request.max_output and LIMIT not in self._refused and _OF_LIMIT.search(error.sentence):
+            self._refused.add(LIMIT)
             return True
         blocks = [block for message in request.messages for block in message.content]
         sent = {block.encrypted for block in blocks if self._is_sent(block)}
