@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from signal import SIGINT
 
 from zotctl import link, output
+from zotd.client import model_switch
 from zotd.client.blocking import FRAME_LIMIT, Connection, Json
 from zotd.client.errors import CallError, ClientError, NotTextError
 from zotd.client.fields import amount, children, number, text
@@ -174,9 +175,12 @@ def _tell_retry(event: Json) -> None:
 
 
 def _warning(event: Json) -> str:
-    """Return the text of a notice or of an extension's warning or error; "" for other events."""
+    """Return the text of a notice, a change of the model or an extension's warning or error; "" for other events."""
     if event.get("type") == "notice":
         return text(event, "text")
+    if event.get("type") == "model_switched":
+        model = f"{text(event, 'provider')}/{text(event, 'model')}"
+        return model_switch.sentence(model, own=event.get("own") is True, reason=text(event, "reason"))
     if event.get("type") != "ext_notify" or event.get("level") not in {"warn", "error"}:
         return ""
     extension, words = text(event, "extension"), text(event, "message")

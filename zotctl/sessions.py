@@ -45,5 +45,11 @@ def _run(args: argparse.Namespace) -> int:
 
 
 def _row(session: Json) -> list[str]:
-    about = [text(session, "id"), text(session, "name"), choosing.state(session), text(session, "model")]
+    about = [text(session, "id"), text(session, "name"), choosing.state(session), _model(session)]
     return [*about, output.moment(text(session, "updated")), text(session, "cwd")]
+
+
+def _model(session: Json) -> str:
+    """The model that answers; a fallback in the place of the session's own is marked with the latter."""
+    fallback = text(session, "fallback")
+    return f"{fallback} (for {text(session, 'model')})" if fallback else text(session, "model")

@@ -10,13 +10,14 @@ from itertools import groupby
 
 from msgspec import structs
 
+from zotd.client import model_switch
 from zotd.client.follow import Disconnected, Item
 from zotd.wire import events
 from zotd.wire.api import Attached
 from zotd.wire.events import AnyEvent
 from zottui.blocks import Block, NoteLine, Thought, ToolRan, UserSaid
 from zottui.effects import Alert, Effect, InsertText, Print
-from zottui.lines import line_of
+from zottui.lines import in_terminal, line_of
 from zottui.snapshots import begun, resumed, shell_call
 from zottui.state import LinkState, LiveCall, LiveReply, RunState, ViewState
 from zottui.transcript import images_in, prose, ran_by_hand, text_of
@@ -261,6 +262,16 @@ def _session_changed(state: ViewState, event: events.SessionChanged) -> ViewStat
     return replace(state, session=structs.replace(state.session, **known))
 
 
+def _model_switched(state: ViewState, event: events.ModelSwitched) -> Next:
+    session = state.session
+    if session is not None:
+        fallback = "" if event.own else f"{event.provider}/{event.model}"
+        state = replace(state, session=structs.replace(session, fallback=fallback))
+    # As after a failed request: the model begins the step anew, with an empty reply.
+    words = in_terminal(model_switch.sentence(f"{event.provider}/{event.model}", own=event.own, reason=event.reason))
+    return _printed(state, *state.reply.stream.end(), NoteLine(words, "warn" if event.reason else "info"))
+
+
 def _approval_resolved(state: ViewState, event: events.ApprovalResolved) -> Next:
     question = next((one for one in state.approvals if one.approval == event.approval), None)
     state = replace(state, approvals=tuple(one for one in state.approvals if one.approval != event.approval))
@@ -346,6 +357,8 @@ def _around(state: ViewState, event: AnyEvent, now: float) -> Next:  # noqa: C90
     match event:
         case events.ReplayComplete():
             return _replayed(state, now)
+        case events.ModelSwitched():
+            return _model_switched(state, event)
         case events.SessionChanged():
             return _session_changed(state, event), ()
         case events.ApprovalRequested():

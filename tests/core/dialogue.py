@@ -1,7 +1,8 @@
 """Checks of the run's state machine: inputs and expected actions."""
 
 from zotd.core.retry import Failure, ModelError
-from zotd.core.turn import End, Failed, Replied, RequestedCall, Turn
+from zotd.core.turn import End, Turn
+from zotd.core.turn_inputs import Failed, Replied, RequestedCall
 
 
 def turn(*, max_steps=None, context=0, compact_from=None, policy=None):

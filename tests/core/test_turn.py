@@ -5,24 +5,18 @@ import pytest
 from tests.core.dialogue import ABORTED, DONE, alone, beside, dialogue, failed, replied, turn
 from zotd.core.retry import Failure
 from zotd.core.turn import (
-    Abort,
-    Begin,
     Cancel,
     CancelCalls,
-    CompactionDone,
-    Drain,
     End,
-    Finished,
     Leave,
-    ReplyStarted,
     RequestCompaction,
     Send,
     Skip,
     StartCalls,
     Wait,
-    Waited,
     tokens_limit,
 )
+from zotd.core.turn_inputs import Abort, Begin, CompactionDone, Drain, Finished, ReplyStarted, Waited
 
 # --- replies and tools ----------------------------------------------------------------------------------------
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.core.dialogue import alone, dialogue, failed, replied, turn
 from zotd.core.retry import BROKEN_REPLIES, REPEATED, Failure, RetryPolicy
-from zotd.core.turn import Begin, End, Finished, ReplyStarted, Send, StartCalls, Wait, Waited
+from zotd.core.turn import End, Send, StartCalls, Wait
+from zotd.core.turn_inputs import Begin, Finished, ReplyStarted, Waited
 
 
 def test_a_failed_request_is_retried_with_growing_pauses_until_the_patience_ends():

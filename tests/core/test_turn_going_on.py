@@ -1,17 +1,8 @@
 """Inputs that join a run, and resumed runs."""
 
 from tests.core.dialogue import ABORTED, DONE, alone, beside, dialogue, replied, turn
-from zotd.core.turn import (
-    Abort,
-    Begin,
-    CancelCalls,
-    CompactionDone,
-    Finished,
-    RequestCompaction,
-    Send,
-    Skip,
-    StartCalls,
-)
+from zotd.core.turn import CancelCalls, RequestCompaction, Send, Skip, StartCalls
+from zotd.core.turn_inputs import Abort, Begin, CompactionDone, Finished
 
 # --- inputs that join ------------------------------------------------------------------------------------------
 

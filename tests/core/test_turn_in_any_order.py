@@ -4,7 +4,6 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
-    RuleBasedStateMachine,
     initialize,
     invariant,
     precondition,
@@ -12,28 +11,31 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
+from tests.core.turn_caller import TurnCaller
 from zotd.core import retry
 from zotd.core.retry import Failure, ModelError
 from zotd.core.turn import (
-    Abort,
-    Begin,
-    Cancel,
-    CancelCalls,
-    CompactionDone,
-    Drain,
     End,
-    Failed,
-    Finished,
     Leave,
-    Replied,
-    ReplyStarted,
     RequestCompaction,
-    RequestedCall,
     Send,
-    Skip,
     StartCalls,
+    Switch,
     Turn,
     Wait,
+)
+from zotd.core.turn_inputs import (
+    Abort,
+    Begin,
+    CompactionDone,
+    Drain,
+    Failed,
+    Finished,
+    NotSwitched,
+    Replied,
+    ReplyStarted,
+    RequestedCall,
+    Switched,
     Waited,
 )
 
@@ -42,7 +44,8 @@ failures = st.sampled_from([*sorted(retry.REPEATED) * 4, *[Failure.CONTEXT] * 8,
 rarely = st.integers(0, 5).map(lambda number: number == 5)
 """Used for inputs that end the run, so that most runs reach their second and third step."""
 randoms = st.floats(0, 1, exclude_max=True)
-answers = st.sampled_from(["opened", "replied", "failed", "waited", "compacted"])
+answers = st.sampled_from(["opened", "replied", "failed", "waited", "compacted", "switched", "not switched"])
+policies = st.sampled_from([retry.RetryPolicy(), retry.RetryPolicy(patience_s=0)])
 
 
 def answer(kind, attempt):
@@ -55,39 +58,16 @@ def answer(kind, attempt):
             return Failed(attempt, ModelError(Failure.SERVER, "stale"), 0.5)
         case "waited":
             return Waited(attempt)
+        case "switched":
+            return Switched(attempt, 0, retry.RetryPolicy(patience_s=0), is_fallback=True)
+        case "not switched":
+            return NotSwitched(attempt)
         case _:
             return CompactionDone(attempt)
 
 
-class Run(RuleBasedStateMachine):
-    """A caller that carries out every action, and answers in any order, sometimes twice, late or unasked.
-
-    It keeps its own record of what it was told to do; the invariants compare with that.
-    """
-
-    def __init__(self):
-        super().__init__()
-        self.asked: Send | Wait | RequestCompaction | None = None
-        """The action that awaits an answer; `awaited()` if there must be one."""
-        self.opened = False
-        self.stale = [0]
-        """Attempts that were answered or cancelled."""
-        self.running = {}
-        """Running calls, each with whether it is parallel."""
-        self.promised = {}
-        """Every call of a reply, with whether it is parallel."""
-        self.closed = []
-        """Calls that finished or were skipped."""
-        self.steps = []
-        self.number = 0
-        self.failures = 0
-        """Number of consecutive failures."""
-        self.compacting = False
-        self.compactions = []
-        self.begun = False
-        self.aborted = False
-        self.draining = False
-        self.ends = []
+class Run(TurnCaller):
+    """Answers in any order, sometimes twice, late or unasked; the invariants compare with the record of the caller."""
 
     @initialize(
         max_steps=st.none() | st.integers(1, 4),
@@ -95,111 +75,15 @@ class Run(RuleBasedStateMachine):
         compact_from=st.none() | st.integers(1, 3),
         left=st.lists(st.booleans(), max_size=3),
         later=rarely,
+        fallbacks=st.integers(0, 2),
+        chooses=st.booleans(),
     )
-    def a_run(self, max_steps, context, compact_from, left, later):
-        self.max_steps = max_steps
-        self.turn = Turn(max_steps=max_steps, context=context, compact_from=compact_from)
+    def a_run(self, max_steps, context, compact_from, left, later, fallbacks, chooses):
+        self.max_steps, self.fallbacks, self.is_away = max_steps, fallbacks, chooses and fallbacks > 0
+        limits = {"max_steps": max_steps, "context": context, "compact_from": compact_from}
+        self.turn = Turn(**limits, fallbacks=fallbacks, begins_with_choice=self.is_away)
         if not later:
             self.begin(left)
-
-    # --- carrying out actions ---
-
-    def tell(self, event):
-        over = bool(self.ends)
-        actions = self.turn.receive(event)
-        assert not (over and actions), "something came out of a run that is over"
-        for action in actions:
-            assert not self.ends, "something follows the end"
-            self.carry_out(action)
-        return actions
-
-    def expect_nothing(self, event):
-        assert self.tell(event) == []
-
-    def carry_out(self, action):
-        match action:
-            case Send() | Wait() | RequestCompaction():
-                assert not self.draining, "a draining run goes on"
-                assert not self.running, "the model is asked while calls run"
-                assert not self.aborted, "an aborted run goes on"
-                assert self.asked is None
-                assert action.attempt not in self.stale
-                self.asked, self.opened = action, False
-                self.note(action)
-            case Cancel(attempt):
-                assert self.awaited().attempt == attempt
-                self.settle()
-            case StartCalls(calls):
-                self.start(calls)
-            case CancelCalls(calls):
-                assert sorted(calls) == sorted(self.running)
-            case Skip(call):
-                assert self.aborted
-                self.close(call)
-            case End():
-                self.end(action)
-            case Leave():
-                assert self.draining
-                assert not self.running
-                assert not self.aborted
-                assert self.asked is None
-                self.ends.append(action)
-
-    def note(self, action):
-        match action:
-            case Send(_, step, number):
-                if number == 1:
-                    self.steps.append(step)
-                self.number = number
-                assert step == self.steps[-1] == self.turn.step
-            case RequestCompaction():
-                if not self.compacting:
-                    self.compactions.append(self.turn.step)
-                self.compacting = True
-                self.number = self.number if self.turn.step in self.steps else 0
-            case Wait(_, delay_s):
-                assert 0 <= delay_s <= retry.PAUSE_S
-
-    def start(self, calls):
-        assert calls
-        assert not self.running, "two batches run at once"
-        assert not self.aborted
-        assert self.asked is None
-        assert len(calls) == 1 or all(self.promised[call] for call in calls)
-        opened = [call for call in self.promised if call not in self.closed]
-        assert opened[: len(calls)] == list(calls), "not in the order of the model"
-        self.running = {call: self.promised[call] for call in calls}
-
-    def promise(self, calls):
-        """Calls with new ids."""
-        known = len(self.promised)
-        named = [RequestedCall(f"c{known + index}", parallel) for index, parallel in enumerate(calls)]
-        self.promised |= {call.id: call.parallel for call in named}
-        return named
-
-    def close(self, call):
-        assert call in self.promised
-        assert call not in self.closed
-        self.closed.append(call)
-
-    def end(self, end):
-        assert not self.running
-        assert self.asked is None
-        assert (end.stop == "aborted") == self.aborted
-        assert (end.error is not None) == (end.stop == "error")
-        self.ends.append(end)
-
-    def settle(self):
-        self.stale.append(self.awaited().attempt)
-        self.asked = None
-
-    def awaited(self):
-        """The Send, Wait or RequestCompaction that awaits an answer."""
-        assert self.asked is not None
-        return self.asked
-
-    def due(self, kind):
-        return isinstance(self.asked, kind)
 
     # --- expected inputs ---
 
@@ -227,13 +111,14 @@ class Run(RuleBasedStateMachine):
     def the_model_replies(self, calls, last, context, steered):
         named = self.promise([] if last else calls)
         attempt, step = self.awaited().attempt, self.turn.step
-        self.failures = 0
+        self.failures = self.switches = 0
+        self.policy = retry.RetryPolicy()
         self.settle()
         [action] = self.tell(Replied(attempt, named, context, steered))
         if named:
             assert isinstance(action, StartCalls)
         elif steered and step != self.max_steps and not self.draining:
-            assert isinstance(action, Send | RequestCompaction)
+            assert isinstance(action, Switch if self.is_away else Send | RequestCompaction)
         else:
             assert action == End("end_turn", open_step=False)
 
@@ -242,21 +127,28 @@ class Run(RuleBasedStateMachine):
     def the_request_fails(self, failure, random):
         sent, opened = self.awaited(), self.opened
         error = ModelError(failure, "it failed")
-        summarise = failure is Failure.CONTEXT and not opened and sent.step not in self.compactions
+        summarise = failure is Failure.CONTEXT and not opened and (sent.step, self.model) not in self.compactions
         self.failures += not summarise
-        delay = retry.RetryPolicy().delay_s(error, failures=max(1, self.failures), elapsed_s=0, random=random)
+        delay = self.policy.delay_s(error, failures=max(1, self.failures), elapsed_s=0, random=random)
+        may_switch = self.may_switch(error)
         self.settle()
         [action] = self.tell(Failed(sent.attempt, error, random))
         match action:
             case RequestCompaction():
                 assert summarise
             case Leave():
-                assert summarise or delay is not None
+                assert summarise or delay is not None or may_switch
             case Wait(_, delay_s, number, reason):
                 assert (delay_s, number, reason) == (delay, self.failures, "it failed")
+            case Switch(_, given):
+                assert may_switch
+                assert given is error
+                assert delay is None
+                assert not summarise
             case _:
                 assert delay is None
                 assert not summarise
+                assert not may_switch
                 assert action == End("error", open_step=True, error="it failed")
 
     @precondition(lambda self: self.due(Wait))
@@ -279,8 +171,34 @@ class Run(RuleBasedStateMachine):
             assert isinstance(action, Leave if self.draining else Send)
             return
         self.failures += 1
-        [action] = self.tell(Failed(attempt, ModelError(failure, "no summary"), random))
-        assert isinstance(action, End if failure is Failure.REFUSED else Leave if self.draining else Wait)
+        error = ModelError(failure, "no summary")
+        may_switch = self.may_switch(error)
+        is_over = failure is Failure.REFUSED or self.policy.patience_s == 0
+        [action] = self.tell(Failed(attempt, error, random))
+        if self.draining and (may_switch or not is_over):
+            assert isinstance(action, Leave)
+        elif is_over:
+            assert isinstance(action, Switch if may_switch else End)
+        else:
+            assert isinstance(action, Wait)
+
+    @precondition(lambda self: self.due(Switch))
+    @rule(policy=policies, compact_from=st.none() | st.integers(0, 3), is_away=st.booleans())
+    def a_model_is_chosen(self, policy, compact_from, is_away):
+        attempt = self.awaited().attempt
+        self.model += 1
+        self.policy, self.is_away, self.failures, self.compacting = policy, is_away, 0, False
+        self.settle()
+        [action] = self.tell(Switched(attempt, compact_from, policy, is_away))
+        assert isinstance(action, Send | RequestCompaction)
+
+    @precondition(lambda self: self.due(Switch))
+    @rule()
+    def there_is_no_other_model(self):
+        switch = self.awaited()
+        self.settle()
+        [action] = self.tell(NotSwitched(switch.attempt))
+        assert isinstance(action, Send | RequestCompaction if switch.error is None else End)
 
     @precondition(lambda self: self.running)
     @rule(pick=st.integers(0, 4))
@@ -303,7 +221,7 @@ class Run(RuleBasedStateMachine):
     @rule(really=rarely)
     def the_process_drains(self, really):
         if really:
-            waits = self.due(Wait)
+            waits = self.due(Wait) or self.due(Switch)
             self.draining = True
             assert bool(self.tell(Drain())) == waits
 
@@ -341,6 +259,10 @@ class Run(RuleBasedStateMachine):
     # --- invariants ---
 
     @invariant()
+    def an_outage_ends_after_each_model_had_its_turns(self):
+        assert self.switches <= (2 * self.fallbacks + 1 if self.fallbacks else 0)
+
+    @invariant()
     def at_most_one_end(self):
         assert len(self.ends) <= 1
 
@@ -350,7 +272,7 @@ class Run(RuleBasedStateMachine):
         assert self.max_steps is None or len(self.steps) <= self.max_steps
 
     @invariant()
-    def a_step_is_summarised_once(self):
+    def a_step_is_summarised_once_by_each_model(self):
         assert len(self.compactions) == len(set(self.compactions))
 
     @invariant()

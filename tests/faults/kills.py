@@ -17,10 +17,10 @@ from tests.faults.daemon import Nursery
 from tests.faults.homes import MIX, RESUME, Outcome, Task
 from tests.faults.row import Options, Row
 from zotd.core.ports import Replay
-from zotd.runs import runner
+from zotd.runs import context
 from zotd.store import writer
 
-POINTS = (*writer.POINTS, *runner.POINTS)
+POINTS = (*writer.POINTS, *context.POINTS)
 
 TOOLS = ("bash", "relay", "stamp", "transfer", "write", "edit", "read")
 """One of each replay class first; then what else a built-in tool does to the disk."""

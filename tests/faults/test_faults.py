@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from tests.faults import kills, power, weather
+from tests.faults import fallback, kills, power, weather
 from tests.faults.row import Options
 from tests.needs import ABSENT
 
@@ -37,4 +37,11 @@ async def test_after_a_power_failure_no_cursor_resumes_into_another_history():
 async def test_runs_through_bad_weather_end_in_order_and_no_dangerous_call_runs_twice():
     said: list[str] = []
     row = await weather.run(Options(secrets.randbits(32), 0.03, say=said.append))
+    assert row.ok, "\n".join([*said, row.line()])
+
+
+@pytest.mark.timeout(240)  # 6 s on two cores that have nothing else to do
+async def test_runs_with_a_fallback_end_with_their_answer_whatever_the_first_vendor_does():
+    said: list[str] = []
+    row = await fallback.run(Options(secrets.randbits(32), 0.1, say=said.append))
     assert row.ok, "\n".join([*said, row.line()])

@@ -8,12 +8,13 @@ from zotd.core.budget import Rates
 from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.core.reply import AnsweredBy, Assembler, Counted, RequestAccepted, Stopped
-from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError
+from zotd.core.retry import OF_UNKNOWN_COST, Failure, ModelError, RetryPolicy
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.ledger.spending import Spending
 from zotd.runs.context import RunContext
-from zotd.runs.request import COMPACTION, RequestBilling
+from zotd.runs.model_ladder import OnlyModel, OpenedModel
+from zotd.runs.request_billing import COMPACTION, RequestBilling
 from zotd.store.memory import Memory
 from zotd.testing.script_model import ScriptModel
 from zotd.wire.content import Text, Tokens
@@ -33,7 +34,7 @@ class Till:
         self.ledger = Ledger(row, Memory(), Transcript(), addressed=True)
         self.spending = Spending(BudgetSection(day_usd=DAY))
         plan = RunContext(
-            model=ScriptModel(rates=rates),
+            models=OnlyModel(OpenedModel("p", "m", ScriptModel(rates=rates)), RetryPolicy()),
             settings=wanted,
             toolbox=lambda: pytest.fail("no tools"),
             system="",

@@ -8,6 +8,7 @@ from zotd.contributions.toolbox import Toolbox
 from zotd.core.permissions import Policy
 from zotd.core.ports import Model, SessionRow, Tool, ToolContext
 from zotd.core.records import Settings
+from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import Unwatched
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
@@ -15,6 +16,7 @@ from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.runs.context import RunContext
 from zotd.runs.early_summary import EarlyRequest
+from zotd.runs.model_ladder import OnlyModel, OpenedModel
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.workspace.environment import Environment
@@ -44,7 +46,7 @@ def clearance(ledger, hooks=None, mode="yolo"):
 def plan(ledger, model, tools: Mapping[str, Tool], hooks=None):
     """Of a run with these tools."""
     return RunContext(
-        model=model,
+        models=OnlyModel(OpenedModel("p", "m", model), RetryPolicy()),
         settings=ledger.row.settings,
         toolbox=lambda: Toolbox(tools, (), {}),
         system="",

@@ -34,9 +34,9 @@ async def planned(runtime, **wishes):
 
 async def test_runs_share_everything_but_the_model_while_nothing_changes(runtime):
     one, other = await planned(runtime), await planned(runtime)
-    assert one.model is not other.model
+    assert one.models is not other.models
     assert one.authorization is other.authorization
-    assert replace(one, model=other.model) == other
+    assert replace(one, models=other.models) == other
 
 
 # --- what makes the next run another one ------------------------------------------------------------------------
@@ -165,10 +165,10 @@ async def test_a_tool_that_has_come_is_not_missed_any_more(place):
 async def test_what_a_sender_wants_of_its_run_is_not_taken_over_by_the_next(runtime):
     usual = await planned(runtime)
     wanted = await planned(runtime, patience_s=1.0, unattended="deny")
-    assert wanted.retries.patience_s == 1.0
+    assert wanted.models.usual.patience_s == 1.0
     assert wanted.authorization is not usual.authorization
     after = await planned(runtime)
-    assert (after.retries, after.authorization) == (usual.retries, usual.authorization)
+    assert (after.models.usual, after.authorization) == (usual.models.usual, usual.authorization)
 
 
 async def test_a_hint_is_shown_once_and_a_problem_of_a_file_in_each_run(runtime, place):

@@ -46,7 +46,7 @@ def info(session: Session | None) -> str:
     tokens = row.usage.input + row.usage.cache_read + row.usage.cache_write + row.usage.output
     lines = [
         f"session {row.id} ({session.state})",
-        f"model {row.settings.provider}/{row.settings.model}",
+        f"model {session.ledger.transcript.fallback.label or row.settings.label}",
         f"directory {row.cwd}",
         f"{row.messages} messages, {tokens} tokens, ${row.usage.cost_usd:.2f}",
     ]

@@ -118,6 +118,12 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group.add_argument("--max-steps", type=positive, metavar="N", help="maximum number of model calls per run")
     group.add_argument("--budget-usd", type=_amount, metavar="USD", help="maximum cost of the session's model requests")
     group.add_argument("--budget-tokens", type=positive, metavar="N", help="maximum number of tokens of the session")
+    group.add_argument(
+        "--fallback",
+        action="append",
+        metavar="A,B",
+        help="models to ask when the session's own fails: provider/model; repeatable; none: no model",
+    )
     group.add_argument("--system-prompt", metavar="TEXT", help="replace the system prompt")
     group.add_argument(
         "--append-system-prompt", action="append", metavar="TEXT", help="append to the system prompt; repeatable"
@@ -162,11 +168,18 @@ def settings(args: argparse.Namespace, where: Place) -> Json:
         "max_steps": args.max_steps,
         "budget_usd": args.budget_usd,
         "budget_tokens": args.budget_tokens,
+        "fallback": None if args.fallback is None else fallback(",".join(args.fallback)),
         "extensions": [where.real_path(path) for path in args.ext] if args.ext else None,
         "no_ext": args.no_ext or None,
         "secrets": {"api_key": args.api_key} if args.api_key else None,
     }
     return {name: value for name, value in wanted.items() if value is not None}
+
+
+def fallback(words: str) -> list[str]:
+    """Return the models that a list separated by commas names; none for `none`."""
+    names = [name.strip() for name in words.split(",")]
+    return [] if names == ["none"] else [name for name in names if name]
 
 
 def hello(

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from zotd.client import colour
+from zotd.client import colour, model_switch
 from zotd.client.blocking import Json
 from zotd.client.fields import child, spoken, strings, text
 from zotd.sanitize import harmless
@@ -125,6 +125,11 @@ def _retry(event: Json) -> str:
     return f"({text(event, 'reason').rstrip('.')}; trying again in {text(event, 'delay_s')} s)"
 
 
+def _switched(event: Json) -> str:
+    model = f"{text(event, 'provider')}/{text(event, 'model')}"
+    return f"({model_switch.sentence(model, own=event.get('own') is True, reason=text(event, 'reason'))})"
+
+
 def _own_text(event: Json) -> str:
     return text(event, "text")
 
@@ -161,6 +166,7 @@ _NOTES: dict[str, Callable[[Json], str]] = {
     "blocked": _error,
     "compact_done": lambda _: "(compacted)",
     "retry": _retry,
+    "model_switched": _switched,
     "interrupted": _own_text,
     "rewound": lambda event: f"(rewound to message {text(event, 'to')})",
     "forked": lambda event: f"(forked from {text(event, 'file') or text(event, 'origin')})",

@@ -34,6 +34,7 @@ class SessionSettings(TypedDict, total=False):
     max_steps: int
     budget_usd: float
     budget_tokens: int
+    fallback: list[str]
     mode: str
     extensions: list[str]
     no_ext: bool

@@ -108,6 +108,14 @@ class LimitsSection(Struct, frozen=True, kw_only=True):
     """Longest pause between two retries. The first pause is half a second, and each following one is twice as long. A
     vendor's `Retry-After` is honoured even if it is longer."""
 
+    fallback_patience_s: Seconds = 30.0
+    """How long a run keeps retrying a model before it asks the next one of `fallback`, at most `retry_patience_s`. When all
+    have failed, the run waits for the best one as long as `retry_patience_s` says."""
+
+    fallback_rest_s: Pause = 60.0
+    """How long a model that was replaced by a fallback is not asked again, by any run. The time doubles with each further
+    failure, up to 15 times of it, which also applies at once if no credit is left, a key is refused or a model is unknown."""
+
     attention_s: Seconds = 5.0
     """Notify an unfocused client when a run ends that took at least this long. Shorter runs cause no notification, because
     the user has most likely waited for them."""
@@ -271,6 +279,10 @@ class Config(Struct, frozen=True, kw_only=True):
 
     model: str | None = None
     """Model of new sessions. Default: the model used last, else the vendor's default model."""
+
+    fallback: Names = ()
+    """Models to ask when a session's own model fails, best first, for example `["openai/gpt-5.5", "claude-sonnet-4-5"]`. The
+    vendor may be left out if the catalog knows it. Sessions can have their own list. See models.md. Default: none."""
 
     reasoning: str = "off"
     """Reasoning effort of new sessions: `off`, `low`, `medium`, `high`, or another level that the model supports."""

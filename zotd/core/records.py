@@ -45,6 +45,13 @@ class Settings(Frozen, frozen=True, kw_only=True):
     budget_usd: float | None = None
     """Limit for the cost of all its requests together, in USD; None: as configured."""
     budget_tokens: int | None = None
+    fallback: list[str] | None = None
+    """Models to ask when the own one fails, as `provider/model`, best first; None: as configured, empty: none."""
+
+    @property
+    def label(self) -> str:
+        """Vendor and model, for example `openai/gpt-5.5`."""
+        return f"{self.provider}/{self.model}"
 
 
 class Opening(Frozen, frozen=True):
@@ -240,6 +247,18 @@ class Clear(Record, tag="clear", frozen=True, kw_only=True):
     """As in `Compaction`."""
 
 
+class ModelSwitch(Record, tag="model_switch", frozen=True, kw_only=True):
+    """Requests of the session go to another model from here on; each of the three is `provider/model`."""
+
+    run: str
+    before: str
+    after: str
+    own: str
+    """The model of the session's settings. The switch is over when `after` is this one, or the settings name another."""
+    reason: str = ""
+    """Why `before` is not asked; empty if it was a fallback that is no longer needed."""
+
+
 class QueueOrder(Record, tag="queue", frozen=True, kw_only=True):
     """The pending inputs in their new order, after a client changed the queue."""
 
@@ -334,6 +353,7 @@ AnyRecord = (
     | ConfigRecord
     | Compaction
     | Clear
+    | ModelSwitch
     | QueueOrder
     | Note
     | Interrupted

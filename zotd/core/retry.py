@@ -74,6 +74,19 @@ REPEATED = frozenset(
 )
 """Failures that are retried because they may be temporary."""
 
+_OF_THE_MODEL = frozenset(
+    {
+        Failure.CONTEXT,
+        Failure.NO_MODEL,
+        Failure.QUOTA,
+        Failure.AUTH,
+        Failure.NO_KEY,
+        Failure.UNAVAILABLE,
+        Failure.WRONG_SERVER,
+    }
+)
+"""Failures that a retry does not change, but that another model need not have."""
+
 OF_UNKNOWN_COST = frozenset({Failure.CONNECTION, Failure.CUT, Failure.INTERNAL})
 """Failures after which the vendor may have done work that it bills. The others are free: the request was not sent, or
 was answered with an error, and vendors bill only replies."""
@@ -164,6 +177,15 @@ class RetryPolicy(Struct, frozen=True):
             # The vendor asks for more time than is left: fail now rather than after a wait that cannot succeed.
             return None
         return asked if failures <= TAKEN_AT_ITS_WORD else max(asked, planned)
+
+
+def is_of_the_model(error: ModelError) -> bool:
+    """Return True if another model may answer the request that failed so.
+
+    Not if the request itself is refused, by the vendor, a guard or a budget: others would refuse it, too, or must not
+    be asked. Not after a fault of ours either.
+    """
+    return error.failure in REPEATED or error.failure in _OF_THE_MODEL
 
 
 def gave_up(error: ModelError, *, failures: int, elapsed_s: float) -> str:

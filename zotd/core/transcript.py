@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from zotd.core import early_summary, records
 from zotd.core.caching import CacheTrace, MissReason
+from zotd.core.fallback import CurrentFallback
 from zotd.core.records import AnyRecord, Input, Known
 from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 
@@ -67,14 +68,14 @@ class Transcript:
         """Approval requests for calls without a result, by id, oldest first."""
         self.decisions: dict[str, records.Decision] = {}
         """Decisions on these requests, by the same ids."""
+        self.fallback = CurrentFallback()
+        """The model that is asked instead of the session's own."""
         self.shell: records.ShellStarted | None = None
         """A started user command without a recorded result."""
-        self.cache = CacheTrace()
-        """What the model's vendor has cached of it."""
+        self.cache, self.early = CacheTrace(), early_summary.EarlySummary()
+        """What the model's vendor has cached of it; the summary that is made before it is needed."""
         self.told_date = ""
         """The last day that the model was told with an input; empty: none, or the conversation was shortened since."""
-        self.early = early_summary.EarlySummary()
-        """The summary that is made before it is needed."""
         self._open: dict[str, ToolCall] = {}
         self._started: dict[str, records.CallStarted] = {}
         self._is_cut = False
@@ -170,8 +171,6 @@ class Transcript:
         match record:
             case records.UsageRow():
                 self._bill(record)
-            case records.ConfigRecord():
-                self.early.configured(record.settings)
             case records.ShellStarted():
                 self.shell = record
                 self._remember(record)
@@ -181,6 +180,8 @@ class Transcript:
                 self.decisions[key] = record
             case records.Note():
                 self._note(record)
+            case records.ModelSwitch() | records.ConfigRecord():
+                self._choose(record)
             case records.Interrupted(what="run" | "queue"):
                 self._end()
                 self._was_cut = True
@@ -205,6 +206,13 @@ class Transcript:
         else:  # the caller has replaced `messages` with those of the target
             self._settle()
             self._shortened(MissReason.REWIND, self.messages)
+
+    def _choose(self, record: records.ModelSwitch | records.ConfigRecord) -> None:
+        if isinstance(record, records.ModelSwitch):
+            self.fallback.apply(record)
+        else:
+            self.early.configured(record.settings)
+            self.fallback.configured(record.settings)
 
     def _note(self, record: records.Note) -> None:
         if record.refused:
@@ -346,7 +354,7 @@ class Transcript:
     def _detach(self) -> None:
         """Forget the queue, the run and the approvals of a fork's origin: they belong to that session."""
         self.waiting, self.requests, self.held, self.run = {}, {}, False, None
-        self.shell = None
+        self.shell, self.fallback = None, CurrentFallback()
         self.early.disowned()
         self._end()
         self._settle()

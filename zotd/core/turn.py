@@ -1,12 +1,18 @@
 """One agent run, from an accepted input to its end, as a state machine without I/O.
 
     begin -> [tools] -> [compacting] -> calling -> (waiting -> calling)* -> tools -> calling ... -> ended
+                                           ^            └─> switching ─┐
+                                           └───────────────────────────┘
 
 `receive(input)` returns the actions for the caller, in order. Each action with an answer has an id. Answers with an id
 that is no longer awaited (late, repeated, cancelled) are ignored, which makes an abort safe at any moment. A run
 produces exactly one `End` or one `Leave`, and no action after it.
 
-Source: `docs/protocol.md` (order of events, abort, step limit), `docs/durability.md` (retries).
+With fallback models, a model that is given up is replaced (`Switch`) as long as the caller has another one. A model
+that came in its place answers the same step; at each later step the caller may go back to a better one.
+
+Source: `docs/protocol.md` (order of events, abort, step limit), `docs/durability.md` (retries), `docs/models.md`
+(fallback).
 """
 
 from collections.abc import Sequence
@@ -15,82 +21,22 @@ from msgspec import Struct
 
 from zotd.core import retry
 from zotd.core.retry import Failure, ModelError
-
-# --- inputs ---------------------------------------------------------------------------------------------------
-
-
-class ReplyStarted(Struct, frozen=True):
-    """The provider has begun to answer."""
-
-    attempt: int
-
-
-class RequestedCall(Struct, frozen=True):
-    """A tool call of a reply."""
-
-    id: str
-    parallel: bool
-
-
-class Begin(Struct, frozen=True):
-    """The run starts. `calls`: calls that an earlier run left without a result; they run first."""
-
-    calls: Sequence[RequestedCall] = ()
-
-
-class Replied(Struct, frozen=True):
-    """The reply is complete and recorded.
-
-    `context`: tokens of the request and the reply. `steered`: inputs are waiting to join the run at its next step.
-    """
-
-    attempt: int
-    calls: Sequence[RequestedCall]
-    context: int
-    steered: bool = False
-
-
-class Failed(Struct, frozen=True):
-    """The request for a reply or a summary failed.
-
-    `random` in [0, 1) spreads the retries; `elapsed_s` is the time since the first failure of the same outage.
-    """
-
-    attempt: int
-    error: ModelError
-    random: float
-    elapsed_s: float = 0.0
-
-
-class Waited(Struct, frozen=True):
-    """The delay before a retry is over."""
-
-    attempt: int
-
-
-class Finished(Struct, frozen=True):
-    """A call has its result, which is recorded."""
-
-    call: str
-
-
-class CompactionDone(Struct, frozen=True):
-    """The compaction that `RequestCompaction` requested is done."""
-
-    attempt: int
-
-
-class Abort(Struct, frozen=True):
-    """A client ends the run now."""
-
-
-class Drain(Struct, frozen=True):
-    """The process is about to end: the run must stop before its next model request."""
-
-
-Input = Begin | ReplyStarted | Replied | Failed | Waited | Finished | CompactionDone | Abort | Drain
-
-# --- actions --------------------------------------------------------------------------------------------------
+from zotd.core.turn_inputs import (
+    Abort,
+    Answer,
+    Begin,
+    CompactionDone,
+    Drain,
+    Failed,
+    Finished,
+    Input,
+    NotSwitched,
+    Replied,
+    ReplyStarted,
+    RequestedCall,
+    Switched,
+    Waited,
+)
 
 
 class Send(Struct, frozen=True):
@@ -118,8 +64,16 @@ class RequestCompaction(Struct, frozen=True):
     attempt: int
 
 
+class Switch(Struct, frozen=True):
+    """Choose the model of the next requests, then answer Switched or NotSwitched."""
+
+    attempt: int
+    error: ModelError | None
+    """Why the current model is given up. None: it works, or none was asked yet, but a better one may be back."""
+
+
 class Cancel(Struct, frozen=True):
-    """Cancel the Send, Wait or RequestCompaction with this id; its answer is no longer awaited."""
+    """Cancel the Send, Wait, RequestCompaction or Switch with this id; its answer is no longer awaited."""
 
     attempt: int
 
@@ -158,7 +112,7 @@ class Leave(Struct, frozen=True):
     """Stop here without an end: nothing is in progress, and a later run resumes from here."""
 
 
-Action = Send | Wait | RequestCompaction | Cancel | StartCalls | CancelCalls | Skip | End | Leave
+Action = Send | Wait | RequestCompaction | Switch | Cancel | StartCalls | CancelCalls | Skip | End | Leave
 
 
 def tokens_limit(context_window: int, part: float) -> int | None:
@@ -170,7 +124,14 @@ class Turn:
     """State machine of one run."""
 
     def __init__(
-        self, *, max_steps: int | None, context: int, compact_from: int | None, policy: retry.RetryPolicy | None = None
+        self,
+        *,
+        max_steps: int | None,
+        context: int,
+        compact_from: int | None,
+        policy: retry.RetryPolicy | None = None,
+        fallbacks: int = 0,
+        begins_with_choice: bool = False,
     ) -> None:
         """Create the state machine of a run that has not begun.
 
@@ -178,9 +139,17 @@ class Turn:
             max_steps: limit of model calls; None: unlimited.
             context: tokens of the last request.
             compact_from: number of tokens from which the transcript is summarised before the next request; None: never.
-            policy: how long to retry failed requests.
+            policy: how long to retry failed requests of a model that has answered.
+            fallbacks: number of models that may be asked instead of the session's own.
+            begins_with_choice: ask for the model (`Switch`) before the first step: the own one has failed lately.
         """
-        self._policy = policy or retry.RetryPolicy()
+        self._usual = self.policy = policy or retry.RetryPolicy()
+        """How long failed requests are retried: `_usual` by a model that has answered, `policy` now."""
+        self._fallbacks = fallbacks
+        self._switches = 0
+        self._chooses = begins_with_choice
+        self._gave_up: str | None = None
+        """While it awaits another model: what the run ends with if there is none. None: it goes on as it is."""
         self._failures = 0
         self._broken = 0
         self._max_steps = max_steps
@@ -225,9 +194,9 @@ class Turn:
                 return self._drain()
             case Finished(call):
                 return self._finished(call)
-            case ReplyStarted(attempt) | Replied(attempt) | Failed(attempt) | Waited(attempt) | CompactionDone(attempt):
+            case _:
                 # Compared by id, because an answer may already be under way when its action is cancelled.
-                return self._answered(event) if attempt == self._awaited else []
+                return self._answered(event) if event.attempt == self._awaited else []
 
     def _begin(self, calls: Sequence[RequestedCall]) -> list[Action]:
         if self._begun:
@@ -238,7 +207,7 @@ class Turn:
         self._batches = _batches(calls)
         return self._next_batch()
 
-    def _answered(self, event: ReplyStarted | Replied | Failed | Waited | CompactionDone) -> list[Action]:
+    def _answered(self, event: Answer) -> list[Action]:
         match event:
             case ReplyStarted():
                 self._opened = True
@@ -253,6 +222,10 @@ class Turn:
                 self._is_compacting = False
                 self._failures = 0  # the model works again, so the next failure begins a new outage
                 return self._send()
+            case Switched():
+                return self._switched(event)
+            case NotSwitched():
+                return self._not_switched()
 
     @property
     def _is_last_step(self) -> bool:
@@ -264,6 +237,11 @@ class Turn:
             return self._end("error", error=message, open_step=False)
         self._step += 1
         self._number = 0
+        if self._chooses and not self._draining:
+            return self._choose(None)
+        return self._begin_step()
+
+    def _begin_step(self) -> list[Action]:
         # A draining run starts no summary: `_send` leaves instead, and the next daemon summarises.
         is_full = self._compact_from is not None and self._context >= self._compact_from
         return self._compact() if is_full and not self._draining else self._send()
@@ -283,7 +261,8 @@ class Turn:
 
     def _replied(self, reply: Replied) -> list[Action]:
         self._awaited = None
-        self._failures = self._broken = 0
+        self._failures = self._broken = self._switches = 0
+        self.policy = self._usual
         self._context = reply.context
         if not reply.calls and reply.steered and not self._is_last_step and not self._draining:
             # Inputs that arrived during the last step join this run instead of starting another one.
@@ -300,15 +279,44 @@ class Turn:
             return self._leave() if self._draining else self._compact()
         self._failures += 1
         self._broken += error.failure is Failure.CUT
-        delay = self._policy.delay_s(error, failures=self._failures, elapsed_s=failed.elapsed_s, random=failed.random)
+        delay = self.policy.delay_s(error, failures=self._failures, elapsed_s=failed.elapsed_s, random=failed.random)
         # Broken replies have a limit of their own, because the vendor may bill each of them.
         if delay is None or self._broken >= retry.BROKEN_REPLIES:
             sentence = retry.gave_up(error, failures=self._failures, elapsed_s=failed.elapsed_s)
-            return self._end("error", error=sentence, open_step=self._number > 0)
+            if not self._may_switch(error):
+                return self._end("error", error=sentence, open_step=self._number > 0)
+            if self._draining:
+                return self._leave()
+            self._switches += 1
+            return self._choose(error, sentence)
         if self._draining:
             return self._leave()
         self._paused = self._expect()
         return [Wait(self._paused, delay, self._failures, error.sentence)]
+
+    def _may_switch(self, error: ModelError) -> bool:
+        """Whether another model may not have this failure, and the caller has not had its turns in this outage."""
+        # Each other model once with little patience, then each of all once more with the full one.
+        turns = 2 * self._fallbacks + 1 if self._fallbacks else 0
+        return retry.is_of_the_model(error) and self._switches < turns
+
+    def _choose(self, error: ModelError | None, gave_up: str | None = None) -> list[Action]:
+        self._gave_up = gave_up
+        # Like a pause: nothing is asked of a vendor meanwhile, so a draining run leaves at once.
+        self._paused = self._expect()
+        return [Switch(self._paused, error)]
+
+    def _switched(self, chosen: Switched) -> list[Action]:
+        self.policy, self._compact_from, self._chooses = chosen.policy, chosen.compact_from, chosen.is_fallback
+        self._failures = self._broken = 0
+        self._compacted_for = -1  # what another model could not summarise, or held without, this one may have to
+        self._is_compacting = False
+        return self._begin_step()
+
+    def _not_switched(self) -> list[Action]:
+        if self._gave_up is None:
+            return self._begin_step()
+        return self._end("error", error=self._gave_up, open_step=self._number > 0)
 
     def _next_batch(self) -> list[Action]:
         if not self._batches:
@@ -330,7 +338,7 @@ class Turn:
         self._draining = True
         if self._awaited is None or self._awaited != self._paused:
             return []
-        return [Cancel(self._awaited), *self._leave()]  # during a pause before a retry nothing is in progress
+        return [Cancel(self._awaited), *self._leave()]  # during a pause, or a choice of models, nothing is in progress
 
     def _leave(self) -> list[Action]:
         self._ended = True

@@ -48,7 +48,7 @@ class Instruments:
     """What a test has of its own."""
 
     probe: Probe | None = None
-    """Called at the points of each run, `runs.runner.POINTS`."""
+    """Called at the points of each run, `runs.context.POINTS`."""
     clock: Callable[[], float] = time.time
     """The time that requests to models are dated with, in seconds since the epoch."""
 

@@ -110,6 +110,12 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--max-steps", type=int, metavar="N", help="maximum number of model calls per run")
     parser.add_argument("--budget-usd", type=float, metavar="USD", help="maximum cost of the session's model requests")
     parser.add_argument("--budget-tokens", type=int, metavar="N", help="maximum number of tokens of the session")
+    parser.add_argument(
+        "--fallback",
+        type=lambda text: text.split(","),
+        metavar="A,B",
+        help="models to ask when the session's own fails",
+    )
     parser.add_argument("--no-tools", action="store_true", default=None, help="disable all tools")
     parser.add_argument("--tools", type=lambda text: text.split(","), metavar="A,B", help="enable only these tools")
     parser.add_argument(

@@ -54,7 +54,7 @@ class Runtime:
         Args:
             options: the fields of `wire.api.SessionCreate` (`cwd`, `provider`, `model`, `base_url`, `tools`,
                 `no_tools`, `system_prompt`, `append_system_prompt`, `max_steps`, `budget_usd`, `budget_tokens`,
-                `reasoning`), and `api_key`. `cwd` defaults to the current directory.
+                `reasoning`, `fallback`), and `api_key`. `cwd` defaults to the current directory.
             env: environment of tools and a source of API keys; default: that of this process.
 
         Raises:

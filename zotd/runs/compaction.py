@@ -16,7 +16,8 @@ from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.context import RunContext
-from zotd.runs.request import COMPACTION, RequestBilling
+from zotd.runs.model_switch import ladder_of
+from zotd.runs.request_billing import COMPACTION, RequestBilling
 from zotd.wire import events
 from zotd.wire.api import Partial, RunInfo
 from zotd.wire.content import Message
@@ -106,6 +107,10 @@ class CompactionRun:
 
     async def run(self) -> str:
         """Summarise; returns how it ended: `end_turn`, `error` or `aborted`."""
+        if self._plan.models.begins_with_choice:
+            models = ladder_of(self._plan)
+            if (choice := await models.choose(None)) is not None:
+                models.take(choice)
         with closing(self._billing):
             await self._ledger.write([Shown(self._attempt())], durable=True, state="running")
             if self._aborted:
@@ -130,21 +135,21 @@ class CompactionRun:
     async def _summarise(self) -> Summary | ModelError:
         try:
             with told(self.id, self._plan, self._ledger):
-                messages = self._ledger.transcript.messages
-                return await summarise(self._billing, self._plan.model, messages, self._instructions)
+                messages, model = self._ledger.transcript.messages, self._plan.models.current.model
+                return await summarise(self._billing, model, messages, self._instructions)
         except ModelError as error:
             return error
 
     def _attempt(self) -> records.Attempt:
         """On record before the request is sent, as that of any other."""
-        settings = self._plan.settings
+        asked = self._plan.models.current
         return records.Attempt(
             time=rfc3339(),
             run=self.id,
             step=0,
             number=0,
-            provider=settings.provider,
-            model=settings.model,
+            provider=asked.provider,
+            model=asked.name,
             estimate=self._billing.begin(COMPACTION),
         )
 

@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct, field
 
@@ -10,16 +9,20 @@ from zotd.config.sections import CacheSection
 from zotd.contributions.guards import Hooks
 from zotd.contributions.toolbox import Toolbox
 from zotd.core import records
-from zotd.core.ports import Model, Probe, ToolContext
-from zotd.core.retry import RetryPolicy
+from zotd.core.ports import Probe, ToolContext
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization
+from zotd.runs.model_ladder import ModelSource
+
+POINTS = ("input taken", "attempt on record", "opened", "begun", "replied", "calls on record", "call ended", "ended")
+"""Where a run calls its `Probe`."""
 
 
 class RunContext(Struct, frozen=True, kw_only=True):
-    """What a run works with; fixed when it starts, but for the tools and the guards."""
+    """What a run works with; fixed when it starts, but for the tools, the guards and the model."""
 
-    model: Model
+    models: ModelSource
+    """Which model requests go to; the only part that changes during the run."""
     settings: records.Settings
     toolbox: Callable[[], Toolbox]
     """Called before each step: extensions come and go."""
@@ -46,16 +49,13 @@ class RunContext(Struct, frozen=True, kw_only=True):
     """The guards that there are at the moment; None: no extension can be asked anything."""
     spending: Spending = field(default_factory=Spending)
     """The budgets that its requests are paid from; by default nothing is limited."""
-    retries: RetryPolicy = field(default_factory=RetryPolicy)
-    """How long it waits for a model that fails."""
     absent: Callable[[str], str] = lambda _: ""
     """Why there is no tool with this name, as a sentence for the model; empty: unknown."""
     probe: Probe | None = None
-    """Called at the points of the run, `runs.runner.POINTS`."""
+    """Called at the points of the run, `POINTS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunStart:
+class RunStart(Struct, frozen=True):
     """What a run starts with."""
 
     input: records.Input | None

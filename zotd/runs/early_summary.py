@@ -18,12 +18,12 @@ from zotd.clock import rfc3339
 from zotd.core import compaction, records
 from zotd.core.budget import FREE
 from zotd.core.early_summary import PURPOSE
-from zotd.core.ports import StorageError
+from zotd.core.ports import Model, StorageError
 from zotd.core.retry import Failure, ModelError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.compaction import summary_of
 from zotd.runs.context import RunContext
-from zotd.runs.request import RequestBilling
+from zotd.runs.request_billing import RequestBilling
 from zotd.wire.content import Message
 
 log = logging.getLogger(__name__)
@@ -63,9 +63,9 @@ class EarlyRequest:
         Nothing is requested if there is a summary already, if the last request failed, if a budget is nearly used up, or
         if the model is a local one.
         """
-        transcript = self._ledger.transcript
+        transcript, asked = self._ledger.transcript, plan.models.current
         # A local model answers one request after the other, so the run would wait for the summary all the same.
-        if self.is_under_way or self._is_refused or not transcript.early.may_begin or plan.model.rates == FREE:
+        if self.is_under_way or self._is_refused or not transcript.early.may_begin or asked.model.rates == FREE:
             return
         billing, row = RequestBilling(plan, self._ledger, run), self._ledger.row
         estimate = billing.begin(PURPOSE)
@@ -77,8 +77,8 @@ class EarlyRequest:
             run=run,
             step=step,
             number=0,
-            provider=plan.settings.provider,
-            model=plan.settings.model,
+            provider=asked.provider,
+            model=asked.name,
             estimate=estimate,
             covers=covers,
         )
@@ -88,7 +88,7 @@ class EarlyRequest:
         on_record = self._ledger.write([Shown(attempt)], durable=True)
         self._spawn(
             f"early summary of {self._ledger.row.id}",
-            self._run(plan, billing, attempt, older=older, on_record=on_record),
+            self._run(asked.model, billing, attempt, older=older, on_record=on_record),
         )
 
     def cancel(self) -> None:
@@ -107,7 +107,7 @@ class EarlyRequest:
 
     async def _run(
         self,
-        plan: RunContext,
+        model: Model,
         billing: RequestBilling,
         attempt: records.Attempt,
         *,
@@ -118,7 +118,7 @@ class EarlyRequest:
         try:
             with closing(billing):
                 await on_record
-                await self._keep(billing, attempt, await self._summary(plan, billing, older))
+                await self._keep(billing, attempt, await self._summary(model, billing, older))
         except StorageError:
             pass  # the session is read anew when the journal can be written, and the request is billed then
         finally:
@@ -127,13 +127,13 @@ class EarlyRequest:
             self._told()
 
     async def _summary(
-        self, plan: RunContext, billing: RequestBilling, older: Sequence[Message]
+        self, model: Model, billing: RequestBilling, older: Sequence[Message]
     ) -> str | ModelError | None:
         """The summary, or why there is none; None: it was cancelled."""
         if self._is_cancelled:
             return None
         async with asyncio.TaskGroup() as tasks:
-            task = self._task = tasks.create_task(_ask(plan, billing, older), name="early summary")
+            task = self._task = tasks.create_task(_ask(model, billing, older), name="early summary")
         self._task = None
         return None if task.cancelled() else task.result()
 
@@ -156,10 +156,10 @@ class EarlyRequest:
         await self._ledger.write([Shown(replace(row, summary=text))], durable=True, usage=row.tokens, state=state)
 
 
-async def _ask(plan: RunContext, billing: RequestBilling, older: Sequence[Message]) -> str | ModelError:
+async def _ask(model: Model, billing: RequestBilling, older: Sequence[Message]) -> str | ModelError:
     try:
         async with asyncio.timeout(LIMIT_S):
-            return await summary_of(billing, plan.model, older)
+            return await summary_of(billing, model, older)
     except ModelError as error:
         return error
     except TimeoutError:

@@ -5,14 +5,15 @@
 When that is due is decided by the runner (`docs/durability.md`). A process that ends before it loses what is here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from zotd.clock import rfc3339
+from zotd.contributions.guards import rewritten
 from zotd.core import records, turn
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.wire import events
-from zotd.wire.content import Tokens
+from zotd.wire.content import Block, Tokens, visible
 
 
 class RecordBatch:
@@ -62,6 +63,15 @@ class RecordBatch:
         """Add the summary. How much the next request reads is not known before its reply."""
         self.add(item)
         self.context = 0
+
+    def reply(
+        self, step: int, content: list[Block], stop: str, after: Sequence[events.Event], *, seen: str | None = None
+    ) -> None:
+        """A reply, with its message and then the events `after`. `seen`: what people get for its text; None: the text."""
+        record = records.Reply(time=rfc3339(), run=self._run, step=step, content=content, stop=stop)
+        blocks = visible(content) if seen is None else rewritten(visible(content), seen)
+        shown: list[events.Event] = [events.AssistantMessage(blocks, record.time)] if blocks else []
+        self.add(Shown(record, [*shown, *after]))
 
     def close(self, end: turn.End) -> None:
         """The end of the run: shown with the last record, or by one of its own when something went wrong."""

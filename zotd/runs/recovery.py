@@ -7,7 +7,7 @@ from zotd.core import records
 from zotd.core.early_summary import PURPOSE
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Shown
-from zotd.runs.request import COMPACTION, REPLY
+from zotd.runs.request_billing import COMPACTION, REPLY
 from zotd.runs.shell import interrupted
 from zotd.runs.tool_calls import cut_results
 from zotd.wire import events

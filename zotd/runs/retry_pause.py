@@ -1,9 +1,10 @@
 """The pauses of a run whose model fails: the length of the outage, and a wait that a user may end early."""
 
 import asyncio
+from collections.abc import Callable
 
 from zotd.clock import rfc3339
-from zotd.core.retry import ModelError, RetryPolicy
+from zotd.core.retry import ModelError
 from zotd.wire import events
 from zotd.wire.api import Waiting
 
@@ -14,8 +15,9 @@ class Pause:
     failed -> wait -> failed -> wait ... -> passed
     """
 
-    def __init__(self, policy: RetryPolicy) -> None:
-        self._policy = policy
+    def __init__(self, patience_s: Callable[[], float]) -> None:
+        """`patience_s`: how long the model that is asked now is retried, in seconds."""
+        self._patience_s = patience_s
         self._error: ModelError | None = None
         self._since = ""
         self._began = 0.0
@@ -32,7 +34,7 @@ class Pause:
         return now - self._began
 
     def passed(self) -> None:
-        """The outage is over: a request was answered in full."""
+        """The outage is over: a request was answered in full, or another model is asked."""
         self._error = None
 
     def begin(self, failures: int, delay_s: float, session: str | None) -> events.Retry:
@@ -83,4 +85,4 @@ class Pause:
         )
 
     def _left(self, now: float) -> float:
-        return max(0.0, self._policy.patience_s - (now - self._began))
+        return max(0.0, self._patience_s() - (now - self._began))

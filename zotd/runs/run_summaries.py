@@ -15,7 +15,8 @@ from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.compaction import Summary, summarise, told
 from zotd.runs.context import RunContext
 from zotd.runs.early_summary import EarlyRequest
-from zotd.runs.request import Attempts, RequestBilling
+from zotd.runs.request import Attempts
+from zotd.runs.request_billing import RequestBilling
 
 
 class Source(Enum):
@@ -71,7 +72,8 @@ class RunSummaries:
             return self._used()
         try:
             with told(self._run, self._plan, self._ledger):
-                return await summarise(self._billing, self._plan.model, self._ledger.transcript.messages)
+                model = self._plan.models.current.model
+                return await summarise(self._billing, model, self._ledger.transcript.messages)
         except ModelError as error:
             sentence = f"the transcript is too long and could not be summarised: {error.sentence}"
             raise ModelError(error.failure, sentence, retry_after_s=error.retry_after_s, status=error.status) from error
@@ -87,6 +89,8 @@ class RunSummaries:
     def _ready(self) -> Summary | None:
         messages = self._ledger.transcript.messages
         # One that leaves more than the lower mark would be followed by the next one at once.
-        limit = int(self._plan.model.context_window * (self._plan.compact_early_at or self._plan.compact_at))
+        limit = int(
+            self._plan.models.current.model.context_window * (self._plan.compact_early_at or self._plan.compact_at)
+        )
         found = self._ledger.transcript.early.usable(messages, limit or sys.maxsize)
         return None if found is None else Summary(found.text, len(messages) - found.covers)

@@ -10,13 +10,12 @@ import logging
 import random
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 from zotd.clock import rfc3339
-from zotd.contributions.guards import noted, rewritten
-from zotd.core import records, turn
-from zotd.core.ports import ToolContext, ToolOutcome
+from zotd.contributions.guards import noted
+from zotd.core import turn, turn_inputs
+from zotd.core.ports import ToolOutcome
 from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
 from zotd.exthost.guards import GuardRemark, GuardVerdict
@@ -25,34 +24,27 @@ from zotd.runs import recovery
 from zotd.runs.compaction import Summary, compaction_record
 from zotd.runs.context import RunContext, RunStart
 from zotd.runs.early_summary import EarlyRequest
+from zotd.runs.model_ladder import NextModel
+from zotd.runs.model_switch import answered, ladder_of, switched
 from zotd.runs.queue import Queue
 from zotd.runs.record_batch import RecordBatch
 from zotd.runs.refused_images import left_out
-from zotd.runs.request import Attempts, RequestBilling, RequestSender
+from zotd.runs.request import Attempts, RequestSender
+from zotd.runs.request_billing import RequestBilling
 from zotd.runs.request_guard import SentRequest
 from zotd.runs.retry_pause import Pause
 from zotd.runs.run_summaries import RunSummaries
-from zotd.runs.tool_calls import NOT_STARTED, ToolCalls, start_events
+from zotd.runs.tool_calls import NOT_STARTED, Launch, ToolCalls, call_context, start_events
 from zotd.wire import events
 from zotd.wire.api import RunInfo
-from zotd.wire.content import Block, Text, ToolCall, visible
+from zotd.wire.content import Text, ToolCall
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """These calls may run: the guards, if there are any, have nothing against it."""
-
-    calls: Sequence[str]
 
 
 Action = turn.Action | Launch
 Report = Callable[[], Sequence[Action]]
 """What a task of the run found, told to the turn by the coroutine that owns it."""
-
-POINTS = ("input taken", "attempt on record", "opened", "begun", "replied", "calls on record", "call ended", "ended")
-"""Where a run calls its `Probe`."""
 
 
 class Runner:
@@ -76,20 +68,23 @@ class Runner:
         self._queue = queue
         self._billing = RequestBilling(plan, ledger, run)
         self._attempts = Attempts(run, plan, ledger, queue, first=start.input, billing=self._billing)
-        window = plan.model.context_window
+        window = plan.models.current.model.context_window
         self._early, self._early_from = early, window * plan.compact_early_at
         self._has_cut_reply = False
         self._turn = turn.Turn(
             max_steps=plan.settings.max_steps,
             context=ledger.row.context,
             compact_from=turn.tokens_limit(window, plan.compact_at),
-            policy=plan.retries,
+            policy=plan.models.usual,
+            fallbacks=plan.models.fallbacks,
+            begins_with_choice=plan.models.begins_with_choice,
         )
         self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
         opening = start.input.opening if start.input else None
         self._sender = RequestSender(run, plan, ledger, self._billing, opening=opening, noted=self._note)
         self._started = rfc3339()
         self._rested = rested
+        self._reach = plan.probe or (lambda _: None)
         self._input, self._is_new = start.input, start.new
         self._batch = RecordBatch(ledger, run, start.accepted)
         self._notes = list(map(partial(events.Notice, "warn", session=ledger.label), plan.notes))
@@ -98,7 +93,8 @@ class Runner:
         self._is_draining = False
         self._is_at_rest = False  # what was reported is carried out; a request or calls may run
         calls = () if start.input else self._calls.take_over(ledger.transcript, plan.toolbox().tools)
-        self._tell(turn.Begin(calls))  # now, so that an abort that comes before `run` is the second thing it hears
+        # Now, so that an abort that comes before `run` is the second thing it hears.
+        self._tell(turn_inputs.Begin(calls))
 
     async def run(self) -> str:
         """Run until the end; returns how it ended: `end_turn`, `error`, `aborted`, or `cut` without an end (`drain`).
@@ -116,7 +112,7 @@ class Runner:
 
     def abort(self) -> None:
         """End the run now; harmless when it is ending already."""
-        self._tell(turn.Abort())
+        self._tell(turn_inputs.Abort())
 
     @property
     def has_ended(self) -> bool:
@@ -126,7 +122,7 @@ class Runner:
     def drain(self) -> None:
         """Stop before the next model request; `run` then returns `cut`."""
         self._is_draining = True
-        self._tell(turn.Drain())
+        self._tell(turn_inputs.Drain())
 
     def is_parked(self, questions: int) -> bool:
         """Return True if the run only waits for people to decide about that many calls."""
@@ -135,13 +131,12 @@ class Runner:
     @cached_property
     def pause(self) -> Pause:
         """Its waits for a model that fails."""
-        return Pause(self._plan.retries)
+        return Pause(lambda: self._turn.policy.patience_s)
 
     @cached_property
     def _calls(self) -> ToolCalls:
-        return ToolCalls(
-            context=self._call_context, ended=self._call_ended, judged=self._call_judged, absent=self._plan.absent
-        )
+        context = partial(call_context, self._plan, self._ledger)
+        return ToolCalls(context=context, ended=self._call_ended, judged=self._call_judged, absent=self._plan.absent)
 
     @cached_property
     def _summaries(self) -> RunSummaries:
@@ -173,7 +168,7 @@ class Runner:
             await self._batch.commit_soon()
         return self._stop
 
-    async def _carry_out(self, action: Action, tasks: asyncio.TaskGroup) -> None:
+    async def _carry_out(self, action: Action, tasks: asyncio.TaskGroup) -> None:  # noqa: C901  (a case per action)
         match action:
             case turn.Send():
                 self._batch.add(self._attempts.begin(action))
@@ -190,6 +185,9 @@ class Runner:
                 self._batch.add(*self._summaries.begin(self._turn.step))
                 await self._batch.commit(durable=True)
                 self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
+            case turn.Switch():
+                self._ask_again()
+                self._request = tasks.create_task(self._choose(action), name=f"choice of {self.id}")
             case turn.Cancel():
                 self._cancel_request()
             case turn.StartCalls(keys) | Launch(keys):
@@ -230,11 +228,7 @@ class Runner:
         self._plan.authorization.waved(waved)
         self._ledger.live(start_events(keys, self._ledger.label))
 
-    def _reach(self, point: str) -> None:
-        if self._plan.probe is not None:
-            self._plan.probe(point)
-
-    def _tell(self, event: turn.Input) -> None:
+    def _tell(self, event: turn_inputs.Input) -> None:
         self._reports.put_nowait(partial(self._turn.receive, event))
 
     # --- model requests ---------------------------------------------------------------------------------------
@@ -249,14 +243,14 @@ class Runner:
             self._reports.put_nowait(partial(self._failed, send.attempt, error))
         except Exception:  # a fault of ours or of a vendor's library must end this run only
             log.exception("the model request of %s failed", self.id)
-            sentence = f"the request to {self._plan.settings.provider} failed inside zot; see the daemon's log"
+            sentence = f"the request to {self._plan.models.current.provider} failed inside zot; see the daemon's log"
             self._reports.put_nowait(partial(self._failed, send.attempt, ModelError(Failure.INTERNAL, sentence)))
         else:
             self._reports.put_nowait(partial(self._replied, send, asked))
 
     async def _opened(self, send: turn.Send) -> None:
         """`assistant_start` comes with the provider's 200; nothing has to wait for its commit."""
-        self._tell(turn.ReplyStarted(send.attempt))
+        self._tell(turn_inputs.ReplyStarted(send.attempt))
         self._reach("opened")
         await self._ledger.begin_reply(self._attempts.answered(send))
         self._reach("begun")
@@ -273,11 +267,11 @@ class Runner:
         if self._turn.awaited != send.attempt:
             return ()
         if reply is None:
-            sentence = f"{self._plan.settings.provider} sent an empty stream; send the prompt again"
+            sentence = f"{self._plan.models.current.provider} sent an empty stream; send the prompt again"
             return self._failed(send.attempt, ModelError(Failure.CUT, sentence))
         if reply.stop == "refusal":
             self._sender.put_back(reply)
-            sentence = f"{self._plan.settings.model} declined to answer; rephrase the prompt or use another model"
+            sentence = f"{self._plan.models.current.name} declined to answer; rephrase the prompt or use another model"
             return self._failed(send.attempt, ModelError(Failure.REFUSED, sentence))
         if "pause" in vars(self):  # else no request of this run has failed
             self.pause.passed()
@@ -286,11 +280,13 @@ class Runner:
         self._record_usage(reply)
         stop = "tool_use" if calls else (reply.stop or "end_turn")
         shown: list[events.Event] = [events.ToolCallEvent(call.id, call.name, call.args) for call in calls]
-        self._record_reply(content, stop, [*shown, events.TurnEnd(stop)], asked.seen)
+        self._batch.reply(self._turn.step, content, stop, [*shown, events.TurnEnd(stop)], seen=asked.seen)
+        if self._plan.models.fallbacks:
+            self._batch.add(*answered(self.id, self._plan, self._ledger.transcript))
         expected = self._calls.expect(calls, reply.broken_calls(), asked.toolbox.tools)
         self._reach("replied")
         steered = not calls and self._queue.has_steering
-        return self._turn.receive(turn.Replied(send.attempt, expected, self._batch.context or 0, steered))
+        return self._turn.receive(turn_inputs.Replied(send.attempt, expected, self._batch.context or 0, steered))
 
     def _failed(self, attempt: int, error: ModelError) -> Sequence[Action]:
         if self._turn.awaited == attempt:
@@ -299,8 +295,8 @@ class Runner:
             self._batch.add(*notes)
         return self._turn.receive(self._failure(attempt, error))
 
-    def _failure(self, attempt: int, error: ModelError) -> turn.Failed:
-        return turn.Failed(attempt, error, random.random(), self.pause.failed(error))  # noqa: S311  (spreads retries)
+    def _failure(self, attempt: int, error: ModelError) -> turn_inputs.Failed:
+        return turn_inputs.Failed(attempt, error, random.random(), self.pause.failed(error))  # noqa: S311  (spreads retries)
 
     def _cancel_request(self) -> None:
         if self._request is not None:
@@ -316,18 +312,37 @@ class Runner:
         text = reply.text()
         self._has_cut_reply = bool(text)
         # What the guards have not let through yet stays hidden: the transcript keeps it.
-        self._record_reply([Text(text)] if text else [], stop, [], "" if self._sender.holds_text else None)
+        seen = "" if self._sender.holds_text else None
+        self._batch.reply(self._turn.step, [Text(text)] if text else [], stop, [], seen=seen)
 
-    async def _begin_pause(self, wait: turn.Wait) -> None:
-        if self._has_cut_reply:  # it stays in the history for people; the model is asked without it
+    def _ask_again(self) -> None:
+        """Say that a reply broke off: it stays in the history for people, and the model is asked without it."""
+        if self._has_cut_reply:
             self._has_cut_reply = False
             self._batch.add(recovery.asked_again())
+
+    async def _choose(self, switch: turn.Switch) -> None:
+        choice = await ladder_of(self._plan).choose(switch.error)
+        self._reports.put_nowait(partial(self._chosen, switch, choice))
+
+    def _chosen(self, switch: turn.Switch, choice: NextModel | None) -> Sequence[Action]:
+        if self._turn.awaited != switch.attempt:
+            return ()
+        self.pause.passed()
+        if choice is not None:
+            self._early_from = choice.opened.model.context_window * self._plan.compact_early_at
+        items, told = switched(self.id, self._plan, self._ledger.transcript, switch, choice=choice)
+        self._batch.add(*items)
+        return self._turn.receive(told)
+
+    async def _begin_pause(self, wait: turn.Wait) -> None:
+        self._ask_again()
         await self._batch.commit()  # people see what came of the reply before they see that it is asked for again
         self._ledger.live([self.pause.begin(wait.number, wait.delay_s, self._ledger.label)])
 
     async def _wait(self, attempt: int) -> None:
         await self.pause.wait()
-        self._tell(turn.Waited(attempt))
+        self._tell(turn_inputs.Waited(attempt))
 
     # --- compaction -------------------------------------------------------------------------------------------
 
@@ -347,7 +362,7 @@ class Runner:
             self._batch.compact(compaction_record(summary, self._ledger.transcript.known()))
         elif self._turn.awaited == attempt and not self._is_draining:
             return [turn.RequestCompaction(attempt)]
-        return self._turn.receive(turn.CompactionDone(attempt))
+        return self._turn.receive(turn_inputs.CompactionDone(attempt))
 
     def _not_compacted(self, attempt: int, error: ModelError) -> Sequence[Action]:
         if self._turn.awaited == attempt:
@@ -355,12 +370,6 @@ class Runner:
         return self._turn.receive(self._failure(attempt, error))
 
     # --- tool calls -------------------------------------------------------------------------------------------
-
-    def _call_context(self, key: str) -> ToolContext:
-        return self._plan.tool_context(key, partial(self._progress, key))
-
-    def _progress(self, key: str, text: str) -> None:
-        self._ledger.live([events.ToolProgress(key, text, session=self._ledger.label)])
 
     def _call_ended(self, key: str, outcome: ToolOutcome) -> None:
         self._reports.put_nowait(partial(self._finished, key, outcome))
@@ -375,7 +384,7 @@ class Runner:
     def _finished(self, key: str, outcome: ToolOutcome) -> Sequence[Action]:
         self._reach("call ended")
         self._record_result(key, outcome)
-        return self._turn.receive(turn.Finished(key))
+        return self._turn.receive(turn_inputs.Finished(key))
 
     # --- records ----------------------------------------------------------------------------------------------
 
@@ -389,12 +398,3 @@ class Runner:
         row = self._billing.bill(self._turn.step, error)
         if row is not None:  # else what is cancelled is the wait for the next attempt
             self._batch.bill(row, replied=reply is not None)
-
-    def _record_reply(
-        self, content: list[Block], stop: str, after: Sequence[events.Event], seen: str | None = None
-    ) -> None:
-        """`seen`: what people are shown instead of the text; None: the text itself."""
-        record = records.Reply(time=rfc3339(), run=self.id, step=self._turn.step, content=content, stop=stop)
-        blocks = visible(content) if seen is None else rewritten(visible(content), seen)
-        shown: list[events.Event] = [events.AssistantMessage(blocks, record.time)] if blocks else []
-        self._batch.add(Shown(record, [*shown, *after]))

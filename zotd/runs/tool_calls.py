@@ -6,6 +6,7 @@ A run that goes on after a crash begins with the calls that were left without on
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from msgspec.structs import replace
@@ -14,11 +15,12 @@ from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.transcript import NOT_RUN, Transcript
-from zotd.core.turn import RequestedCall
+from zotd.core.turn_inputs import RequestedCall
 from zotd.exthost.guards import GuardVerdict
 from zotd.ids import new as new_id
-from zotd.ledger.ledger import Shown
+from zotd.ledger.ledger import Ledger, Shown
 from zotd.permissions.authorization import Authorization
+from zotd.runs.context import RunContext
 from zotd.runs.repeat import repeat
 from zotd.wire import events
 from zotd.wire.api import RunningCall
@@ -28,6 +30,22 @@ log = logging.getLogger(__name__)
 
 ABORTED = "aborted by the user before it was done; what it had already done stays done"
 NOT_STARTED = "not run: the user aborted first"
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """These calls may run: the guards, if there are any, have nothing against it."""
+
+    calls: Sequence[str]
+
+
+def call_context(plan: RunContext, ledger: Ledger, key: str) -> ToolContext:
+    """Return the context of the call with this id; its progress is shown live."""
+
+    def progress(text: str) -> None:
+        ledger.live([events.ToolProgress(key, text, session=ledger.label)])
+
+    return plan.tool_context(key, progress)
 
 
 class ToolCalls:

@@ -1,11 +1,14 @@
 """The settings of a new session: what its client asks for, else what the configuration says."""
 
+from msgspec.structs import replace
+
 from zotd.config import Config
 from zotd.contributions.toolbox import check as check_tools
 from zotd.core.permissions import MODES
 from zotd.core.records import Settings
 from zotd.ledger.spending import check_budget
 from zotd.sessions.models import ModelChooser
+from zotd.sessions.run_models import checked_fallback
 from zotd.wire.api import SessionCreate
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
@@ -39,6 +42,8 @@ def new_settings(params: SessionCreate, environment: Environment, models: ModelC
         budget_usd=params.budget_usd,
         budget_tokens=params.budget_tokens,
     )
+    if params.fallback is not None:
+        settings = replace(settings, fallback=checked_fallback(params.fallback, settings, models))
     if not params.keyless:
         models.check(settings, environment)
     check_tools(settings)

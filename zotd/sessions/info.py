@@ -20,6 +20,7 @@ def describe(
     ephemeral: bool = False,
     writing: int = 0,
     waiting: Waiting | None = None,
+    fallback: str = "",
 ) -> SessionInfo:
     """A row of the journal's index as lists and snapshots show it."""
     settings = row.settings
@@ -41,4 +42,5 @@ def describe(
         usage=row.usage,
         writing=writing,
         waiting=waiting,
+        fallback=fallback,
     )

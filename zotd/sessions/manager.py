@@ -161,7 +161,13 @@ class Manager:
         """A session in memory, as lists and snapshots show it."""
         row, followers, writing = session.ledger.row, session.ledger.followers, session.work.written
         return describe(
-            row, session.state, followers, ephemeral=session.ephemeral, writing=writing, waiting=session.work.waiting
+            row,
+            session.state,
+            followers,
+            ephemeral=session.ephemeral,
+            writing=writing,
+            waiting=session.work.waiting,
+            fallback=session.ledger.transcript.fallback.label,
         )
 
     async def find(self, text: str) -> list[SessionInfo]:

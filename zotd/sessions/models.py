@@ -159,7 +159,7 @@ class ModelChooser:
         `keyless`: then it is the first vendor that takes one.
         """
         if provider is None and model is not None:
-            provider = self._vendor_of(model)
+            provider = self.vendor_of(model)
         name = provider or self._default_provider(environment, keyless=keyless)
         vendor = self.vendor(name)
         if model is None and provider is None:
@@ -254,7 +254,7 @@ class ModelChooser:
             raise CommandError(Code.BAD_REQUEST, f'unknown provider "{name}"; there are {known}')
         return vendor
 
-    def _vendor_of(self, model: str) -> str | None:
+    def vendor_of(self, model: str) -> str | None:
         """The vendor that lists `model`, the configured one first; None when none does."""
         vendors = [self._config.value.provider, *(vendor.name for vendor in self.catalog.vendors() if vendor.key_env)]
         return next((name for name in vendors if name and self.catalog.find(name, model)), None)

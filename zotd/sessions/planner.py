@@ -16,14 +16,12 @@ from msgspec.structs import replace
 
 from zotd.config import Config
 from zotd.config.current import CurrentConfig
-from zotd.config.sections import LimitsSection
 from zotd.contributions.guards import Hooks
 from zotd.contributions.toolbox import Toolbox, choose, unknown
 from zotd.contributions.view import Extensions
 from zotd.core import prompts, records
 from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, ToolContext
-from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import RunWatch, unwatched
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
@@ -32,6 +30,7 @@ from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
 from zotd.runs.context import RunContext
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.models import ModelChooser
+from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
 from zotd.sessions.unavailable import NOT_OPENED
 from zotd.tools.skill import Skill, find_skills
@@ -67,7 +66,7 @@ class Machine:
     notify: Callable[[str], None] = lambda _: None
     """Sends this sentence to a user who is not looking; returns at once."""
     probe: Probe | None = None
-    """Called at the points of each run, `runs.runner.POINTS`."""
+    """Called at the points of each run, `runs.context.POINTS`."""
     watch: Watch = unwatched
     clock: Callable[[], float] = time.time
     """The time that sessions go by, in seconds since the epoch."""
@@ -88,6 +87,7 @@ class Planner:
     ) -> None:
         """`config`: the configuration that holds now; a run keeps the values that it began with."""
         self._models = models
+        self._run_models = RunModels(models, config)
         self.extension_pool = extension_pool
         """The extensions of all sessions."""
         self._spending = spending
@@ -138,21 +138,24 @@ class Planner:
             ground=ground,
         )
         said = self._said.setdefault(session.id, set())
-        model = await self._models.open(basis.settings, basis.environment, said)
         last = self._last.get(session.id)
         if last is None or last.basis != basis:
             last = self._last[session.id] = _Prepared(basis, self._prepare(session, basis, files))
             notes = (*last.context.notes, *(extensions.hints() if extensions is not None else ()))
         else:
             notes = tuple(last.context.notes)
-        notes += self._news(said, last.context)
-        changes: dict[str, object] = {}
+        models = await self._run_models.of(
+            basis.settings,
+            basis.environment,
+            toolbox=last.context.toolbox,
+            told=said,
+            patience_s=None if first is None else first.patience_s,
+        )
+        changes: dict[str, object] = {"models": models, "notes": notes + self._news(said, last.context)}
         if first is not None and first.unattended is not None:
             hooks = last.context.hooks
             changes["authorization"] = self._authorization(session, hooks, ground, unattended=first.unattended)
-        if first is not None and first.patience_s is not None:
-            changes["retries"] = _retries(basis.config.limits, first.patience_s)
-        return replace(last.context, model=model, notes=notes, **changes)
+        return replace(last.context, **changes)
 
     def forget(self, session: Session) -> None:
         """The session leaves memory."""
@@ -209,7 +212,7 @@ class Planner:
         hooks = partial(_hooks, extensions, streams=streams)
         note = basis.ground.note
         return RunContext(
-            model=NOT_OPENED,
+            models=NOT_OPENED,
             settings=settings,
             toolbox=toolbox,
             system=prompts.compose(parts),
@@ -224,7 +227,6 @@ class Planner:
             hooks=hooks,
             authorization=self._authorization(session, hooks, basis.ground, unattended=None),
             spending=self._spending,
-            retries=_retries(basis.config.limits, None),
             absent=extensions.resolution.absent if extensions else lambda _: "",
             probe=self._machine.probe,
         )
@@ -337,12 +339,6 @@ def _hooks(extensions: Extensions | None, *, streams: bool) -> Hooks | None:
     if extensions is None or not extensions.resolution.extensions:
         return None
     return extensions.hooks(streams=streams)
-
-
-def _retries(limits: LimitsSection, patience_s: float | None) -> RetryPolicy:
-    """How long a run waits for a model that fails: as configured, unless the run's sender is less patient."""
-    longest_s = limits.retry_patience_s
-    return RetryPolicy(longest_s if patience_s is None else min(patience_s, longest_s), limits.retry_pause_s)
 
 
 def _recorded(session: Session, call: str, digest: str) -> str | None:

@@ -5,7 +5,8 @@ from collections.abc import AsyncGenerator, Sequence
 from zotd.core.budget import FREE, Rates
 from zotd.core.ports import ModelRequest
 from zotd.core.reply import Part
-from zotd.core.retry import Failure, ModelError
+from zotd.core.retry import Failure, ModelError, RetryPolicy
+from zotd.runs.model_ladder import OnlyModel, OpenedModel
 from zotd.wire.content import Tokens
 
 
@@ -15,12 +16,13 @@ class Unavailable:
     context_window = 0
 
     def __init__(self, error: ModelError) -> None:
-        self._error = error
+        self.error = error
+        """Why."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """Raise the ModelError that kept the model from being opened."""
         del request
-        raise self._error
+        raise self.error
 
     def price(self, tokens: Tokens) -> Tokens:
         """Nothing was bought."""
@@ -32,5 +34,7 @@ class Unavailable:
         return FREE
 
 
-NOT_OPENED = Unavailable(ModelError(Failure.INTERNAL, "the model was not opened"))
+NOT_OPENED = OnlyModel(
+    OpenedModel("", "", Unavailable(ModelError(Failure.INTERNAL, "the model was not opened"))), RetryPolicy()
+)
 """Stands in a `RunContext` until its run begins."""

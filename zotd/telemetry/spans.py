@@ -187,10 +187,7 @@ class SessionSpans:
         if attempt.resumes or attempt.waits:
             return
         request = run.request
-        if request is not None and (request.attempt.step, not request.attempt.number) == (
-            attempt.step,
-            not attempt.number,
-        ):
+        if request is not None and _same(request.attempt, attempt):
             request.tried += 1
             if len(request.events) < MAX_EVENTS:
                 retry: dict[str, Value] = {"zot.attempt": request.tried, "error.type": run.failure}
@@ -369,3 +366,9 @@ class SessionSpans:
 
 def _nanoseconds(time: str) -> int:
     return round(datetime.fromisoformat(time).timestamp() * 1000) * 1_000_000
+
+
+def _same(one: records.Attempt, other: records.Attempt) -> bool:
+    """Whether both ask the same model for the same: a fallback gets a span of its own."""
+    asked = [(each.step, not each.number, each.provider, each.model) for each in (one, other)]
+    return asked[0] == asked[1]

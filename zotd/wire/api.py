@@ -363,6 +363,9 @@ class SessionCreate(Frozen, frozen=True, kw_only=True):
     budget_usd: float | None = None
     """Maximum cost of all its model requests; absent: as configured."""
     budget_tokens: int | None = None
+    fallback: list[str] | None = None
+    """Models to ask when this one fails, best first: `provider/model`, or `model` if the catalog knows its vendor. Empty:
+    none; absent: as configured."""
     mode: str | None = None
     extensions: list[str] = []
     no_ext: bool = False
@@ -393,6 +396,7 @@ class SessionConfigure(Mutation, frozen=True, kw_only=True):
     max_steps: int | None = None
     budget_usd: float | None = None
     budget_tokens: int | None = None
+    fallback: list[str] | None = None
     mode: str | None = None
     extensions: list[str] | None = None
     no_ext: bool | None = None
@@ -425,6 +429,9 @@ class SessionInfo(Frozen, frozen=True):
     """Characters received of the reply in progress; 0: none."""
     waiting: "Waiting | None" = None
     """Set while its run pauses before it retries the model."""
+    fallback: str = ""
+    """The model that is asked instead of `model`, which has failed, as `provider/model`; empty: none. Not known while the
+    session is not in memory."""
 
 
 class Cursor(Frozen, frozen=True):

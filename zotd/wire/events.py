@@ -294,6 +294,21 @@ class Retry(Event, tag="retry", frozen=True):
     """Seconds until the run gives up and ends with an error."""
 
 
+class ModelSwitched(Event, tag="model_switched", frozen=True):
+    """Requests of the session go to another model from now on: a fallback, or the session's own model, which is back."""
+
+    provider: str
+    model: str
+    before: str
+    """The model until now, as `provider/model`."""
+    own: bool = False
+    """It is the model that the session is set to."""
+    reason: str = ""
+    """Why the other one is not asked any more, as a sentence. Empty: the session's own model has answered again."""
+    brief: str = ""
+    """The reason in two or three words: `HTTP 529`, `no credit`."""
+
+
 class Notice(Event, tag="notice", frozen=True):
     """A line of text for the user."""
 
@@ -519,6 +534,7 @@ AnyEvent = (
     | Blocked
     | GuardNote
     | Retry
+    | ModelSwitched
     | Notice
     | ExtNotify
     | ExtDisplay

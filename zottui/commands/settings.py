@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from zotd.client import options
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, of
 from zottui.dialogs import choose, confirm
@@ -54,6 +55,17 @@ async def reasoning(ui: UiContext, level: str) -> None:
 async def _set_reasoning(ui: UiContext, level: str) -> None:
     await ui.ask(api.SetReasoning(session=of(ui), reasoning=level), api.Nothing)
     ui.say(f"reasoning {level}: {LEVELS[level]}")
+
+
+async def fallback(ui: UiContext, names: str) -> None:
+    """Set which models are asked when the session's own fails, best first; `none` for none."""
+    if not names:
+        raise UsageError("name models, separated by commas, best first, or none: /fallback openai/gpt-5.5")
+    wanted = options.fallback(names)
+    await ui.ask(api.SessionConfigure(session=of(ui), fallback=wanted), api.SessionInfo)
+    ui.say(
+        f"when the model fails, the run goes on with {', then '.join(wanted)}" if wanted else "no other model is asked"
+    )
 
 
 async def approvals(ui: UiContext, _: str) -> None:
@@ -124,6 +136,7 @@ async def _modes(_: UiContext) -> list[tuple[str, str]]:
 
 COMMANDS = (
     Command("model", "switch the model", model, "[NAME|--all]", _models),
+    Command("fallback", "set which models are asked when it fails", fallback, "MODELS|none", _models),
     Command("reasoning", "set how much the model thinks", reasoning, "[LEVEL]", _levels),
     Command("mode", "set which calls need your approval", mode, "[MODE]", _modes),
     Command("approvals", "show pending approvals", approvals),

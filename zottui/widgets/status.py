@@ -62,7 +62,8 @@ def _fitting(items: list[_Item], width: int) -> list[_Item]:
 def _items(state: ViewState, home: str, vi_mode: str) -> list[_Item]:
     """Return all items in display order."""
     session, waiting = state.session, len(state.approvals)
-    model = f"{session.provider}/{session.model}" if session else ""
+    # The one that answers, while it is a fallback.
+    model = (session.fallback or f"{session.provider}/{session.model}") if session else ""
     name = session.name if session else ""  # not the id, which tells users nothing; /status shows it
     mode = session.mode if session and session.mode != UNWATCHED else ""
     context, alarm = _context(state)

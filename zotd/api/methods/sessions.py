@@ -27,6 +27,7 @@ from zotd.core.ports import StorageError
 from zotd.core.records import Settings
 from zotd.ledger.spending import check_budget
 from zotd.sessions.defaults import check_mode, check_steps
+from zotd.sessions.run_models import checked_fallback
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire import api, events
@@ -208,6 +209,8 @@ def _settings(
         for field in Settings.__struct_fields__
         if field not in {"provider", "model", "own_key"} and (value := getattr(params, field)) is not None
     }
+    if params.fallback is not None:
+        changes["fallback"] = checked_fallback(params.fallback, settings, models)
     own_key = environment.api_key is not None or settings.own_key
     settings = msgspec.structs.replace(settings, own_key=own_key, **changes)
     models.check(settings, environment)

@@ -1,11 +1,10 @@
 """Functions for handlers in several modules."""
 
-import msgspec
-
 from zotd.api.connection import ServerConnection
 from zotd.api.dispatch import Invocation
 from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
+from zotd.sessions.run_models import elsewhere
 from zotd.sessions.session import Session
 from zotd.wire.api import Role
 from zotd.wire.errors import Code, CommandError
@@ -88,8 +87,4 @@ def check_reasoning(level: str) -> None:
 
 def switched(session: Session, provider: str, model: str) -> tuple[Settings, Environment]:
     """Return settings and environment for another model; another vendor does not get the URL or key of the old one."""
-    old, environment = session.ledger.row.settings, session.environment
-    if provider == old.provider:
-        return msgspec.structs.replace(old, model=model), environment
-    settings = msgspec.structs.replace(old, provider=provider, model=model, base_url=None, own_key=False)
-    return settings, environment.without_own_key()
+    return elsewhere(session.ledger.row.settings, session.environment, provider, model)

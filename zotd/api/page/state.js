@@ -200,6 +200,9 @@ function interrupted(state, event) {
 
 const retried = ({ reason, delay_s: s }) => `${reason}; next try in ${Math.round(s)} s`;
 
+const switched = ({ provider, model, own, reason }) =>
+  reason ? `${reason}; ${own ? "back to" : "going on with"} ${provider}/${model}` : `${provider}/${model} answers again`;
+
 const waited = ({ reason, next_s: s }) => retried({ reason, delay_s: s });
 
 const STEPS = {
@@ -221,6 +224,7 @@ const STEPS = {
   replay_complete: replayed,
   // Calls of an incomplete reply never run.
   retry: (state, event) => ({ ...over(state), run: { ...running(state).run, retry: retried(event) } }),
+  model_switched: (state, event) => noted(state, event.reason ? "warn" : "info", switched(event)),
   queue_changed: (state, { items, held }) => ({ ...state, queue: items, held }),
   session_changed: sessionChanged,
   approval_requested: approvalRequested,

@@ -23,6 +23,7 @@ from zotd.bridges.acp.frames import (
     Update,
     UserMessageChunk,
 )
+from zotd.client import model_switch
 from zotd.wire import events
 from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 
@@ -247,6 +248,8 @@ def _notes(event: events.AnyEvent) -> Iterator[tuple[str, str]]:
             yield _severity(level), text
         case events.Retry(reason=reason, delay_s=delay_s):
             yield "info", f"{reason.rstrip('.')}; trying again in {delay_s:.1f} s"
+        case events.ModelSwitched(provider=provider, model=model, own=own, reason=reason):
+            yield "info", model_switch.sentence(f"{provider}/{model}", own=own, reason=reason)
         case events.ExtNotify(extension=extension, level=level, message=text):
             yield _severity(level), f"{extension}: {text}"
         case events.ExtPanel(extension=extension, title=title):

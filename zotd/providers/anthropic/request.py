@@ -75,8 +75,8 @@ class RequestWriter:
         self._life: CacheLife = "5m"
         """That of the last body."""
         self._preamble = self._new_preamble()
-        self._author = target.author
-        self._transcript = EncodedTranscript(partial(_fragment, target.author))
+        self._target = target
+        self._transcript = EncodedTranscript(partial(_fragment, target))
 
     def body(self, request: ModelRequest) -> bytes:
         """The request's JSON."""
@@ -118,18 +118,18 @@ class RequestWriter:
             if effort == "xhigh" and _WITHOUT_XHIGH.search(self._model.id):
                 effort = "high"
             return b'"thinking":{"type":"adaptive"},"output_config":{"effort":"%b"},' % effort.encode(), 0
-        if not _may_think(request.messages, self._author):
+        if not _may_think(request.messages, self._target):
             return b"", 0
         budget = BUDGETS[request.reasoning]
         return b'"thinking":{"type":"enabled","budget_tokens":%d},' % budget, budget
 
 
-def _may_think(messages: Sequence[Message], author: str) -> bool:
+def _may_think(messages: Sequence[Message], target: Target) -> bool:
     """Whether a budget is allowed: not when tools answer an assistant message that was written without thinking."""
     if messages[-1].role != "tool":
         return True
     asking = next((m for m in reversed(messages) if m.role == "assistant"), None)
-    return asking is not None and any(isinstance(b, Thinking) and _thinking(b, author) for b in asking.content)
+    return asking is not None and any(isinstance(b, Thinking) and _thinking(b, target) for b in asking.content)
 
 
 def _preamble(end: bytes, request: ModelRequest) -> bytes:
@@ -173,8 +173,8 @@ def _sent_before(fragments: Sequence[Fragment]) -> int:
     return at
 
 
-def _fragment(author: str, message: Message, before: Fragment | None) -> Fragment:
-    content = b",".join(_encode(block) for block in (_block(block, author) for block in message.content) if block)
+def _fragment(target: Target, message: Message, before: Fragment | None) -> Fragment:
+    content = b",".join(_encode(block) for block in (_block(block, target) for block in message.content) if block)
     last = before.role if before else ""
     if not content:
         return Fragment(last, b"")
@@ -185,23 +185,23 @@ def _fragment(author: str, message: Message, before: Fragment | None) -> Fragmen
     return Fragment(role, end + b'{"role":"%b","content":[' % role.encode() + content)
 
 
-def _block(block: Block, author: str) -> dict[str, object] | None:
+def _block(block: Block, target: Target) -> dict[str, object] | None:
     match block:
         case Text(text):
             return {"type": "text", "text": text} if text.strip() else None  # the API refuses blank ones
         case Image(mime_type, _, data):
             return {"type": "image", "source": {"type": "base64", "media_type": mime_type, "data": data}}
         case Thinking():
-            return _thinking(block, author)
+            return _thinking(block, target)
         case ToolCall(id, name, args):
             return {"type": "tool_use", "id": id, "name": name, "input": args}
         case ToolResult(id, is_error, content):
-            blocks = [b for b in (_block(block, author) for block in content) if b]
+            blocks = [b for b in (_block(block, target) for block in content) if b]
             return {"type": "tool_result", "tool_use_id": id, "is_error": is_error, "content": blocks}
 
 
-def _thinking(block: Thinking, author: str) -> dict[str, object] | None:
-    if block.model not in {"", author}:
+def _thinking(block: Thinking, target: Target) -> dict[str, object] | None:
+    if block.model not in {"", target.author}:
         return None  # another model's: this one cannot check its signature
     if block.redacted:
         return {"type": "redacted_thinking", "data": block.redacted}

@@ -321,8 +321,9 @@ class ReplyReader:
         reason = "refusal" if self._refused else _REASONS.get(self._reason or "", "")
         reason = reason or ("tool_use" if self._calls else "end_turn")
         whole = self._calls[:-1] if reason == "length" else self._calls
-        author = self._target.author
-        parts.extend(CallEnd(call.number, call.signature, author if call.signature else "") for call in whole)
+        parts.extend(
+            CallEnd(call.number, call.signature, self._target.author if call.signature else "") for call in whole
+        )
         parts.append(Stopped(reason))
         self.stopped = True
 
