@@ -59,6 +59,13 @@ def unknown(settings: Settings, toolbox: Toolbox) -> list[str]:
     return [name for name in named if name not in toolbox.tools and name not in toolbox.hidden]
 
 
+def missing(settings: Settings, toolbox: Toolbox) -> list[str]:
+    """Return a sentence about requested tools that do not exist, if there are any."""
+    names = unknown(settings, toolbox)
+    there = ", ".join(toolbox.tools) or "none"
+    return [f"there is no tool {', '.join(names)}; the tools here are: {there}"] if names else []
+
+
 def check(settings: Settings) -> None:
     """Raise CommandError for a tool that cannot exist: it is not ours, and the session has no extensions."""
     names = unknown(settings, choose(settings))

@@ -10,26 +10,27 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from zotd.config import Config
 from zotd.config.current import CurrentConfig
 from zotd.contributions.guards import Hooks
-from zotd.contributions.toolbox import Toolbox, choose, unknown
+from zotd.contributions.toolbox import Toolbox, choose, missing
 from zotd.contributions.view import Extensions
 from zotd.core import prompts, records
 from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, ToolContext
+from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import RunWatch, unwatched
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
 from zotd.runs.context import RunContext
+from zotd.runs.model_ladder import ModelSource, OnlyModel, OpenedModel
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.models import ModelChooser
+from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles
 from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
 from zotd.sessions.unavailable import NOT_OPENED
@@ -95,7 +96,7 @@ class Planner:
         """The permission rules of all sessions."""
         self._config = config
         self._machine = machine
-        self._last: dict[str, _Prepared] = {}
+        self._last: dict[str, PreparedRun] = {}
         """By the session's id; without it, preparing a run took longer than sending its request."""
         self._said: dict[str, set[str]] = {}
         """By the session's id: what users were told of wishes that its models do not fulfil."""
@@ -127,7 +128,7 @@ class Planner:
         paths = self._paths(session, is_trusted)
         files = await _read(paths)
         ground = await self._ground(session, is_trusted)
-        basis = _Basis(
+        basis = RunBasis(
             settings=session.ledger.row.settings,
             environment=session.environment,
             config=self._config.value,
@@ -140,22 +141,31 @@ class Planner:
         said = self._said.setdefault(session.id, set())
         last = self._last.get(session.id)
         if last is None or last.basis != basis:
-            last = self._last[session.id] = _Prepared(basis, self._prepare(session, basis, files))
+            last = self._last[session.id] = PreparedRun(basis, self._prepare(session, basis, files))
             notes = (*last.context.notes, *(extensions.hints() if extensions is not None else ()))
         else:
             notes = tuple(last.context.notes)
-        models = await self._run_models.of(
-            basis.settings,
-            basis.environment,
-            toolbox=last.context.toolbox,
-            told=said,
-            patience_s=None if first is None else first.patience_s,
-        )
+        models = await self._choice_of_models(basis, last.context, said, None if first is None else first.patience_s)
         changes: dict[str, object] = {"models": models, "notes": notes + self._news(said, last.context)}
         if first is not None and first.unattended is not None:
             hooks = last.context.hooks
             changes["authorization"] = self._authorization(session, hooks, ground, unattended=first.unattended)
         return replace(last.context, **changes)
+
+    async def _choice_of_models(
+        self, basis: RunBasis, context: RunContext, said: set[str], patience_s: float | None
+    ) -> ModelSource:
+        """What a run may ask; `patience_s`: how long its sender waits for a model that fails, None: as configured."""
+        settings, environment, config = basis.settings, basis.environment, basis.config
+        longest_s = config.limits.retry_patience_s
+        patience = RetryPolicy(
+            longest_s if patience_s is None else min(patience_s, longest_s), config.limits.retry_pause_s
+        )
+        model = await self._models.open(settings, environment, said)
+        own = OpenedModel(settings.provider, settings.model, model)
+        if not (config.fallback if settings.fallback is None else settings.fallback):
+            return OnlyModel(own, patience)
+        return self._run_models.of(own, settings, environment, patience=patience, toolbox=context.toolbox, told=said)
 
     def forget(self, session: Session) -> None:
         """The session leaves memory."""
@@ -194,7 +204,7 @@ class Planner:
                 return await asyncio.to_thread(find_skills, dirs, log.debug)
         return []
 
-    def _prepare(self, session: Session, basis: "_Basis", files: "_Files") -> RunContext:
+    def _prepare(self, session: Session, basis: RunBasis, files: WorkspaceFiles) -> RunContext:
         """Compute what follows from the basis; the model is still to be opened."""
         extensions, settings = basis.extensions, basis.settings
         toolbox = partial(_toolbox, extensions, settings, choose(settings))
@@ -223,7 +233,7 @@ class Planner:
             compact_at=basis.config.compact_at,
             compact_early_at=basis.config.compact_early_at,
             tool_context=self._tool_context(session, basis.paths),
-            notes=[*surroundings.notes, *([note] if note else []), *_missing(settings, tools)],
+            notes=[*surroundings.notes, *([note] if note else []), *missing(settings, tools)],
             hooks=hooks,
             authorization=self._authorization(session, hooks, basis.ground, unattended=None),
             spending=self._spending,
@@ -346,55 +356,17 @@ def _recorded(session: Session, call: str, digest: str) -> str | None:
     return next((row.id for row in rows if row.call_id == call and row.args_digest == digest), None)
 
 
-def _missing(settings: records.Settings, toolbox: Toolbox) -> list[str]:
-    """Return a sentence about requested tools that do not exist."""
-    names = unknown(settings, toolbox)
-    there = ", ".join(toolbox.tools) or "none"
-    return [f"there is no tool {', '.join(names)}; the tools here are: {there}"] if names else []
-
-
-async def _read(paths: ContextPaths) -> "_Files":
+async def _read(paths: ContextPaths) -> WorkspaceFiles:
     """The surroundings and the skills; without them when the disk does not answer."""
     try:
         async with asyncio.timeout(READ_S):
             return await asyncio.to_thread(_read_now, paths)
     except TimeoutError:
         note = f"the instructions around {paths.cwd} could not be read within {READ_S:g} s and are left out"
-        return _Files(WorkspaceContext(None, (), (note,)), [], b"")
+        return WorkspaceFiles(WorkspaceContext(None, (), (note,)), [], b"")
 
 
-def _read_now(paths: ContextPaths) -> "_Files":
+def _read_now(paths: ContextPaths) -> WorkspaceFiles:
     skills = [prompts.SkillLine(skill.name, skill.description) for skill in find_skills(paths.skill_dirs())]
     found = context.read(paths)
-    return _Files(found, skills, hashlib.blake2b(ENCODER.encode([found, skills]), digest_size=16).digest())
-
-
-class _Files(NamedTuple):
-    """What the files of the workspace and of the user say."""
-
-    context: WorkspaceContext
-    skills: list[prompts.SkillLine]
-    digest: bytes
-    """Of the two: sessions keep it, and not the texts, to notice a change."""
-
-
-class _Basis(NamedTuple):
-    """Everything that the runs of a session depend on, but for its transcript and the model's key."""
-
-    settings: records.Settings
-    environment: Environment
-    config: Config
-    extensions: Extensions | None
-    revision: int
-    """`Extensions.revision`."""
-    paths: ContextPaths
-    files: bytes
-    """`_Files.digest`."""
-    ground: WorkspaceRules
-
-
-class _Prepared(NamedTuple):
-    """What the last run of a session worked with; the next one takes it over if its basis is the same."""
-
-    basis: _Basis
-    context: RunContext
+    return WorkspaceFiles(found, skills, hashlib.blake2b(ENCODER.encode([found, skills]), digest_size=16).digest())

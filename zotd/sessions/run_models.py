@@ -27,29 +27,23 @@ class RunModels:
         self._config = config
         self._outages = ModelOutages[Hashable]()
 
-    async def of(
+    def of(
         self,
+        own: OpenedModel,
         settings: Settings,
         environment: Environment,
         *,
+        patience: RetryPolicy,
         toolbox: Callable[[], Toolbox],
         told: set[str],
-        patience_s: float | None,
     ) -> ModelSource:
-        """The models of a run with these settings; the own one is opened.
+        """The models of a run whose settings or configuration name fallbacks; `own` is opened.
 
-        `told`: see `Providers.connect`. `patience_s`: how long the run's sender would wait for a model that fails; None:
-        as configured.
+        `patience`: how long the run would retry the own one without fallbacks. `told`: see `Providers.connect`.
         """
-        own = OpenedModel(settings.provider, settings.model, await self._models.open(settings, environment, told))
         config, limits = self._config.value, self._config.value.limits
-        longest_s = limits.retry_patience_s
-        patience = RetryPolicy(longest_s if patience_s is None else min(patience_s, longest_s), limits.retry_pause_s)
-        names = config.fallback if settings.fallback is None else settings.fallback
-        if not names:
-            return OnlyModel(own, patience)
         rungs = [Rung(settings.label, self._key(settings, environment), partial(_opened, own))]
-        for name in names:
+        for name in config.fallback if settings.fallback is None else settings.fallback:
             rung = self._rung(name, settings, environment, toolbox=toolbox, told=told)
             if all(rung.label != known.label for known in rungs):  # the own one may be among the configured
                 rungs.append(rung)

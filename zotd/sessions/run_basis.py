@@ -1,0 +1,42 @@
+"""What the runs of a session depend on: a run whose basis is that of the run before takes over what follows from it."""
+
+from typing import NamedTuple
+
+from zotd.config import Config
+from zotd.contributions.view import Extensions
+from zotd.core import prompts, records
+from zotd.permissions.rules import WorkspaceRules
+from zotd.runs.context import RunContext
+from zotd.workspace.context import ContextPaths, WorkspaceContext
+from zotd.workspace.environment import Environment
+
+
+class WorkspaceFiles(NamedTuple):
+    """What the files of the workspace and of the user say."""
+
+    context: WorkspaceContext
+    skills: list[prompts.SkillLine]
+    digest: bytes
+    """Of the two: sessions keep it, and not the texts, to notice a change."""
+
+
+class RunBasis(NamedTuple):
+    """Everything that the runs of a session depend on, but for its transcript and the model's key."""
+
+    settings: records.Settings
+    environment: Environment
+    config: Config
+    extensions: Extensions | None
+    revision: int
+    """`Extensions.revision`."""
+    paths: ContextPaths
+    files: bytes
+    """`WorkspaceFiles.digest`."""
+    ground: WorkspaceRules
+
+
+class PreparedRun(NamedTuple):
+    """What the last run of a session worked with; the next one takes it over if its basis is the same."""
+
+    basis: RunBasis
+    context: RunContext
