@@ -29,6 +29,7 @@ from zotctl import (
     queue,
     reload,
     restart,
+    sandbox,
     search,
     send,
     service,
@@ -67,6 +68,7 @@ examples:
   zotctl models check
   zotctl backup ~/zot-backup.db
   zotctl prune --older-than 90d --dry-run
+  zotctl sandbox try -- make test
   zotctl doctor
   zotctl restart --when-idle
   zotctl token create phone --role approve
@@ -78,7 +80,7 @@ Commands that read or change sessions start the daemon if none runs. Commands ab
 NOUNS = (
     *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
     *(session_actions, search, tree, fork, export, import_sessions, usage, ext, trust, auth, models, token, config),
-    *(channel, backup, prune, completion),
+    *(channel, sandbox, backup, prune, completion),
 )
 """Modules with `add(commands)`, in the order of the help."""
 
@@ -91,7 +93,7 @@ THIN = {
 """Commands that `zotctl.__main__` runs itself: their help and flags."""
 
 
-HERE_ONLY = frozenset({"backup", "verify", "restore", "config", "restart", "service", "doctor"})
+HERE_ONLY = frozenset({"backup", "verify", "restore", "config", "restart", "service", "doctor", "sandbox"})
 """Commands that use local files and processes, and so refuse --host."""
 
 

@@ -13,7 +13,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Self
+from typing import Protocol, Self, TypeVar
 
 from zotd.process import descent, descriptors
 from zotd.process.exit import watch_exit
@@ -29,6 +29,20 @@ KILL_S = 0.5
 DRAIN_S = 0.1
 """Wait for the end of the output after the exit. Something that the child did not wait for may still be writing its
 last line (`>(tee log)`); something in the background would hold it for ever."""
+
+
+Started = TypeVar("Started")
+
+
+class Confiner(Protocol):
+    """Confines the children that are started through it; `zotd.jail` has some."""
+
+    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+        """Call `start` once, with the command to run in place of `argv`, and return or raise what it does.
+
+        Blocks. It may run on another thread. Raises what the confiner raises if the command would not be confined.
+        """
+        ...
 
 
 class Child:
@@ -128,7 +142,7 @@ class Child:
             self._reaped.set()
 
 
-def spawn(
+def spawn(  # noqa: PLR0913  (each is something that a process has, as in `subprocess.Popen`)
     argv: Sequence[str],
     *,
     cwd: str,
@@ -137,6 +151,7 @@ def spawn(
     stdin: int = subprocess.DEVNULL,
     stderr: int = subprocess.STDOUT,
     ledger: ChildLedger | None = None,
+    jail: Confiner | None = None,
 ) -> Child:
     """Start a child in a session and process group of its own.
 
@@ -150,13 +165,18 @@ def spawn(
         stdin: a descriptor, which is not closed, or a constant of `subprocess`.
         stderr: as `stdin`; by default it is part of the output.
         ledger: if given, the next daemon ends the child and its group if this process is killed. Costs 60 us.
+        jail: if given, the child is confined, or not started at all; `argv[0]` has to be an absolute path.
 
     Raises:
         OSError: the command could not be started.
         ValueError: an argument contains NUL.
     """
     since = clock()
-    pid, readable = _start(argv, cwd, env, stdin=stdin, stderr=stderr)
+
+    def start(command: Sequence[str]) -> tuple[int, int]:
+        return _start(command, cwd, env, stdin=stdin, stderr=stderr)
+
+    pid, readable = start(argv) if jail is None else jail.start(argv, start)
     # After the start, while the kernel loads the program. An entry before it would not help a daemon that is killed in
     # between: without a pid and without a mark in its environment, the child cannot be found.
     entry = None if ledger is None else ledger.started(pid, argv[0].rpartition("/")[2], since)

@@ -1,0 +1,93 @@
+"""A user with secrets, caches and a working directory, in a place that is not the temporary directory."""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+
+from tests.needs import needs
+from zotd.jail import Mechanism, find_jail, policy_for
+from zotd.process import spawn
+
+KEY = "the key that nobody may have"
+
+
+@dataclass
+class Person:
+    root: Path
+    extra: Mapping[str, str] = field(default_factory=dict)
+    """Variables that commands get as well."""
+
+    @property
+    def home(self):
+        return self.root / "home"
+
+    @property
+    def work(self):
+        return self.home / "work"
+
+    @property
+    def env(self):
+        return {
+            "HOME": str(self.home),
+            "TMPDIR": str(self.root / "tmp"),
+            "XDG_RUNTIME_DIR": str(self.root / "runtime"),
+            "ZOT_HOME": str(self.home / ".zot"),
+            "PATH": os.environ["PATH"],
+        }
+
+    def policy(self, cwd=None, *, network=False, **env):
+        return policy_for(str(cwd or self.work), {**self.env, **env}, network=network)
+
+    def jail(self, mechanism, cwd=None, *, network=False):
+        if mechanism is Mechanism.BUBBLEWRAP:
+            needs("bwrap")
+        return find_jail(str(cwd or self.work), self.env, network=network, among=[mechanism])
+
+    async def run(self, jail, command):
+        """The output and the exit code of a shell command in the jail."""
+        said = bytearray()
+        argv = ["/bin/bash", "-c", command]
+        env = {**self.env, **self.extra}
+        async with spawn(argv, cwd=str(self.work), env=env, on_output=said.extend, jail=jail) as child:
+            code = await child.wait()
+        return said.decode(), code
+
+
+@pytest.fixture
+def person():
+    # Landlock cannot hide what is in the temporary directory, which commands may change.
+    with TemporaryDirectory(dir="/var/tmp") as folder:
+        person = Person(Path(folder).resolve())
+        for path in ("home/work", "home/.ssh", "home/.cache", "home/.zot", "home/.config/gcloud", "tmp", "runtime"):
+            (person.root / path).mkdir(parents=True)
+        (person.home / ".ssh" / "id").write_text(KEY)
+        (person.home / ".zot" / "auth.json").write_text(KEY)
+        (person.home / ".netrc").write_text(KEY)
+        (person.home / ".config" / "gcloud" / "credentials.db").write_text(KEY)
+        (person.home / ".bashrc").write_text("before")
+        (person.home / "notes").write_text("readable")
+        yield person
+
+
+@pytest.fixture(params=list(Mechanism))
+def jail(request, person):
+    jail = person.jail(request.param)
+    yield jail
+    jail.close()
+
+
+def git(folder, *words):
+    identity = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "protocol.file.allow=always")
+    subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
+
+
+def repository(folder):
+    folder.mkdir(exist_ok=True)
+    git(folder, "init", "-q", "-b", "main")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    return folder

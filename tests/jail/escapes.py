@@ -1,0 +1,172 @@
+"""Ways out of a jail that were tried, as data: what a command does, and what stops it.
+
+Each command leaves a trace when it succeeds: it prints `ESCAPED` or the content of a secret, changes `~/.bashrc` or makes
+`~/planted`. Without a jail each one succeeds. These variables are set:
+
+| variable | is |
+|---|---|
+| `WORK` | the working directory, a git repository |
+| `VICTIM` | a process of the user outside, whose working directory is the home and whose environment has a secret |
+| `SOCKET`, `ABSTRACT` | a socket that is a file in `XDG_RUNTIME_DIR`, and an abstract one, in which a program listens |
+| `TCP`, `UDP` | ports of this machine where a program answers `ESCAPED` |
+| `TERMINAL` | a terminal of the user in `/dev/pts` |
+| `PYTHON` | an interpreter |
+"""
+
+from dataclasses import dataclass
+
+from zotd.jail import Mechanism
+
+BOTH = frozenset(Mechanism)
+BUBBLEWRAP = frozenset({Mechanism.BUBBLEWRAP})
+NEITHER: frozenset[Mechanism] = frozenset()
+
+
+@dataclass(frozen=True)
+class Escape:
+    """One way out."""
+
+    name: str
+    command: str
+    stopped_by: frozenset[Mechanism] = BOTH
+    as_root: bool = False
+    """Only root can do it even without a jail."""
+
+
+def python(code):
+    """A command that runs these statements; failures are silent."""
+    return f"$PYTHON -I -S -c '{code}' 2>/dev/null"
+
+
+_LIBC = 'import ctypes, os; libc = ctypes.CDLL(None, use_errno=True); h = os.environ["HOME"]; v = int(os.environ["VICTIM"]); '
+
+_HANDLE = _LIBC + (
+    'b = ctypes.create_string_buffer(136); b[0:4] = (128).to_bytes(4, "little"); m = ctypes.c_int(); '
+    'p = (h + "/.ssh/id").encode(); r = libc.name_to_handle_at(-100, p, b, ctypes.byref(m), 0); '
+    'd = os.open(os.environ["WORK"], os.O_RDONLY); f = libc.open_by_handle_at(d, b, 0); print(os.read(f, 99))'
+)
+
+_RACE = (
+    'import os, threading; h = os.environ["HOME"]; os.mkdir("real"); stop = []\n'
+    "def swap():\n"
+    "    while not stop:\n"
+    '        os.symlink(h, "new"); os.rename("new", "way"); os.symlink("real", "new"); os.rename("new", "way")\n'
+    "t = threading.Thread(target=swap); t.start()\n"
+    "for _ in range(3000):\n"
+    '    try: open("way/planted", "w").close()\n'
+    "    except OSError: pass\n"
+    "stop.append(1); t.join()"
+)
+
+_TALK = (
+    "import os, socket; s = socket.socket(socket.AF_UNIX); s.settimeout(5); s.connect({}); print(s.recv(99).decode())"
+)
+
+_UDP = (
+    "import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.5); "
+    's.sendto(b"x", ("127.0.0.1", int(os.environ["UDP"]))); print(s.recv(99).decode())'
+)
+
+ESCAPES = (
+    # Changing files outside
+    Escape("redirect into a file of the home", "echo x > ~/.bashrc"),
+    Escape("append to a file of the home", "echo x >> ~/.bashrc"),
+    Escape("rename over a file of the home", "echo x > new; mv -f new ~/.bashrc"),
+    Escape("remove a file of the home", "rm -f ~/.bashrc"),
+    Escape("truncate() a file of the home", "truncate -s 0 ~/.bashrc"),
+    Escape(
+        "empty a file that is opened for reading", python(_LIBC + 'os.open(h + "/.bashrc", os.O_RDONLY | os.O_TRUNC)')
+    ),
+    Escape("make a file in the home", "touch ~/planted"),
+    Escape("make a directory in the home", "mkdir ~/planted"),
+    Escape("make a link in the home", "ln -s x ~/planted"),
+    Escape("make a pipe in the home", "mkfifo ~/planted"),
+    Escape("listen in the home", python(_LIBC + 'import socket; socket.socket(socket.AF_UNIX).bind(h + "/planted")')),
+    Escape("write from another working directory", "cd ~ && touch planted"),
+    Escape("write through a link to a file", "ln -s ~/.bashrc way; echo x > way"),
+    Escape("write through a link to a directory", "ln -s ~ way; touch way/planted"),
+    Escape("write through a chain of links", "ln -s ~ a; ln -s a b; ln -s b/. c; touch c/planted"),
+    Escape("write through a hard link", "ln ~/.bashrc way; echo x > way"),
+    Escape("write through a link that changes meanwhile", python(_RACE)),
+    Escape("move a file of the home into the working directory", "mv ~/.bashrc ."),
+    Escape("move a directory of the home into the working directory", "mv ~/.config . && echo ESCAPED"),
+    Escape(
+        "exchange a file with one of the home",
+        "echo x > new; " + python(_LIBC + 'libc.renameat2(-100, b"new", -100, (h + "/.bashrc").encode(), 2)'),
+    ),
+    Escape("write below /proc/self/root", "echo x > /proc/self/root$HOME/.bashrc"),
+    Escape("write above /proc/self/cwd", "touch /proc/self/cwd/../planted"),
+    Escape("write below the root of a process outside", "echo x > /proc/$VICTIM/root$HOME/.bashrc"),
+    Escape("write in the working directory of a process outside", "touch /proc/$VICTIM/cwd/planted"),
+    Escape(
+        "reopen a directory that was opened as a path",
+        python(
+            _LIBC
+            + ('d = os.open(h, os.O_PATH); os.close(os.open(f"/proc/self/fd/{d}/planted", os.O_WRONLY | os.O_CREAT))')
+        ),
+    ),
+    Escape("change the mode of a file of the home", "chmod 777 ~/.bashrc && echo ESCAPED", BUBBLEWRAP),
+    Escape("change the times of a file of the home", "touch -d @0 ~/.bashrc && echo ESCAPED", BUBBLEWRAP),
+    # Reading secrets
+    Escape("read a key", "cat ~/.ssh/id"),
+    Escape("read a file with a password", "cat ~/.netrc"),
+    Escape("read the credentials of a cloud", "cat ~/.config/gcloud/credentials.db"),
+    Escape("read a key of zot", "cat $ZOT_HOME/auth.json"),
+    Escape("search the home", "grep -rah key ~"),
+    Escape("read a key through a link", "ln -s ~/.ssh/id way; cat way"),
+    Escape("read a key through a hard link", "ln ~/.ssh/id way; cat way"),
+    Escape("read a key below /proc/self/root", "cat /proc/self/root$HOME/.ssh/id"),
+    Escape("read a key in an archive", "tar -cf - -C ~ .ssh | tar -xOf -"),
+    Escape("move keys into the working directory", "mv ~/.ssh . && cat .ssh/id"),
+    Escape("move a directory with keys in it", "mv ~/.config . && cat .config/gcloud/credentials.db"),
+    Escape(
+        "read a key relative to its directory",
+        python(
+            _LIBC + ('d = os.open(h + "/.ssh", os.O_PATH); print(os.read(os.open("id", os.O_RDONLY, dir_fd=d), 99))')
+        ),
+    ),
+    Escape("see the names of keys", "ls ~/.ssh | grep -q id && echo ESCAPED", BUBBLEWRAP),
+    Escape("open a key by its handle", python(_HANDLE), as_root=True),
+    # Namespaces, privileges, devices
+    Escape("mount again in a user namespace", "unshare -rm sh -c 'mount -o remount,bind,rw /; touch ~/planted'"),
+    Escape("unmount what hides, in a user namespace", "unshare -rm sh -c 'umount -l ~/.ssh; cat ~/.ssh/id'"),
+    Escape("change the root in a user namespace", "unshare -r chroot / sh -c 'touch ~/planted'"),
+    Escape("enter the namespace of a process outside", "nsenter -t $VICTIM -m touch ~/planted", as_root=True),
+    Escape("gain privileges from setuid programs", "grep -q 'NoNewPrivs:.*0' /proc/self/status && echo ESCAPED"),
+    Escape("keep capabilities of root", "capsh --has-p=cap_sys_admin && echo ESCAPED", as_root=True),
+    Escape("make a device", "mknod disk b 1 0 && echo ESCAPED", as_root=True),
+    Escape(
+        "read a disk",
+        "for d in $(find /dev -type b); do head -c1 $d >/dev/null 2>&1 && echo ESCAPED && break; done",
+        as_root=True,
+    ),
+    Escape(
+        "change the kernel's settings",
+        'set=/proc/sys/kernel/core_pattern; old=$(cat $set); echo "$old" > $set && echo ESCAPED',
+        as_root=True,
+    ),
+    Escape("write to a terminal of the user", "echo ESCAPED > $TERMINAL"),
+    # Other processes
+    Escape("read the environment of a process outside", "tr '\\0' '\\n' < /proc/$VICTIM/environ"),
+    Escape("signal a process outside", "kill -0 $VICTIM && echo ESCAPED"),
+    Escape("trace a process outside", python(_LIBC + 'libc.ptrace(0x4206, v, 0, 0) == 0 and print("ESCAPED")')),
+    Escape("read the memory of a process outside", "head -c0 /proc/$VICTIM/mem && echo ESCAPED"),
+    # Sockets and the network
+    Escape("connect to a socket that is a file", python(_TALK.format('os.environ["SOCKET"]')), BUBBLEWRAP),
+    Escape("connect to an abstract socket", python(_TALK.format('"\\0" + os.environ["ABSTRACT"]'))),
+    Escape("connect by TCP", "cat < /dev/tcp/127.0.0.1/$TCP"),
+    Escape("connect by TCP to an IPv6 address", "cat < /dev/tcp/::1/$TCP"),
+    Escape("send a datagram by UDP", python(_UDP), BUBBLEWRAP),
+    # Git
+    Escape("write a hook", "echo x > .git/hooks/pre-commit && echo ESCAPED", BUBBLEWRAP),
+    Escape("replace the hooks", "mv .git/hooks old && mkdir .git/hooks && echo ESCAPED", BUBBLEWRAP),
+    Escape("write git's configuration", "git config core.fsmonitor x && echo ESCAPED", BUBBLEWRAP),
+    Escape(
+        "write git's configuration by another name", "ln -s .git/config way; echo x >> way && echo ESCAPED", BUBBLEWRAP
+    ),
+    Escape("put another git directory in the place", "mv .git old && cp -r old .git && echo ESCAPED", BUBBLEWRAP),
+    Escape("remove the git directory", "rm -rf .git; mkdir .git && echo ESCAPED", BUBBLEWRAP),
+    Escape(
+        "lead git to another configuration", "mkdir other && echo ../other > .git/commondir && echo ESCAPED", NEITHER
+    ),
+)

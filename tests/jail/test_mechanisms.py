@@ -1,0 +1,258 @@
+"""What commands do in a jail as they do without one, and what a jail refuses to be."""
+
+import asyncio
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import pytest
+
+import zotd
+from tests.jail.conftest import git, repository
+from tests.needs import needs
+from zotd.jail import JailError, Mechanism, find_jail
+from zotd.process import spawn
+
+IDENTITY = "git -c user.name=a -c user.email=a@example.org"
+
+
+@pytest.mark.parametrize(
+    ("command", "output"),
+    [
+        ("echo a > file; cat file", "a\n"),
+        ("mkdir -p a b; echo x > a/f; mv a/f b/; cat b/f", "x\n"),
+        ("cat ~/notes", "readable"),
+        ("echo x > $TMPDIR/f; cat $TMPDIR/f", "x\n"),
+        ("echo x > ~/.cache/f; cat ~/.cache/f", "x\n"),
+        ("echo x > /dev/null; head -c0 /dev/urandom; echo done >&2", "done\n"),
+        ("echo x | tee /dev/stderr >/dev/null", "x\n"),
+        ("pwd -P; id -u", f"{{work}}\n{os.getuid()}\n"),
+        ("python3 -c 'import multiprocessing as m; m.Lock(); print(1)'", "1\n"),
+        ("sleep 1000 & kill $!; wait $!; echo $?", "143\n"),
+        ("exit 7", ""),
+    ],
+)
+async def test_ordinary_commands_work(person, jail, command, output):
+    assert await person.run(jail, command) == (output.format(work=person.work), 7 if "exit" in command else 0)
+
+
+async def test_git_commits_in_a_repository(person, jail):
+    repository(person.work)
+    said, code = await person.run(jail, f"echo x > f; git add f && {IDENTITY} commit -qm second && git log --format=%s")
+    assert (said, code) == ("second\nfirst\n", 0)
+
+
+async def test_git_commits_in_a_worktree(person):
+    git(repository(person.home / "main"), "worktree", "add", "-q", str(person.home / "tree"))
+    for mechanism in Mechanism:
+        jail = person.jail(mechanism, person.home / "tree")
+        said, code = await person.run(jail, f"cd ~/tree; echo {mechanism} > f; git add f; {IDENTITY} commit -qm x 2>&1")
+        assert (said, code) == ("", 0)
+        jail.close()
+
+
+async def test_git_commits_in_a_submodule_and_below_a_repository_with_bubblewrap(person):
+    library, main = repository(person.home / "library"), repository(person.home / "main")
+    git(main, "submodule", "add", "-q", str(library), "sub")
+    (main / "src").mkdir()
+    for folder in (main / "src", main / "sub"):
+        jail = person.jail(Mechanism.BUBBLEWRAP, folder)
+        said, code = await person.run(jail, f"cd {folder}; touch f; git add f; {IDENTITY} commit -qm x 2>&1")
+        assert (said, code) == ("", 0)
+
+
+async def test_a_repository_that_a_command_makes_is_protected_from_the_next_one(person):
+    jail = person.jail(Mechanism.BUBBLEWRAP)
+    assert (await person.run(jail, "git init -q . && git config a.b c && echo made"))[0] == "made\n"
+    assert (await person.run(jail, "git config a.b d && echo changed"))[1] != 0
+
+
+async def test_what_is_made_beside_a_secret_can_be_read_by_the_next_command(person, jail):
+    assert (await person.run(jail, "true"))[1] == 0
+    (person.home / "later").write_text("x")
+    assert await person.run(jail, "cat ~/later") == ("x", 0)
+
+
+async def test_with_the_network_a_server_of_this_machine_can_be_reached(person):
+    async def answer(_, writer):
+        writer.write(b"hello")
+        writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        for mechanism in Mechanism:
+            jail = person.jail(mechanism, network=True)
+            assert await person.run(jail, f"cat < /dev/tcp/127.0.0.1/{port}") == ("hello", 0)
+            jail.close()
+
+
+async def test_without_the_network_bubblewrap_leaves_a_loopback(person):
+    code = 'import socket as s; a = s.create_server(("127.0.0.1", 0)); s.create_connection(a.getsockname()); print(1)'
+    assert await person.run(person.jail(Mechanism.BUBBLEWRAP), f"python3 -c '{code}'") == ("1\n", 0)
+
+
+async def test_the_thread_that_starts_commands_restricts_nobody_else(person):
+    jail = person.jail(Mechanism.LANDLOCK)
+    await person.run(jail, "true")
+    jail.close()
+    assert await person.run(None, "grep -o 'NoNewPrivs:.*' /proc/self/status; echo x > ~/after; cat ~/after") == (
+        "NoNewPrivs:\t0\nx\n",
+        0,
+    )
+
+
+async def started(person, jail, command):
+    """A command that has printed its first line."""
+    said, ready = bytearray(), asyncio.Event()
+
+    def on_output(data):
+        said.extend(data)
+        ready.set()
+
+    child = spawn(["/bin/bash", "-c", command], cwd=str(person.work), env=person.env, on_output=on_output, jail=jail)
+    async with asyncio.timeout(10):
+        await ready.wait()
+    return child, said
+
+
+async def test_a_command_that_is_stopped_can_clean_up(person, jail):
+    child, said = await started(
+        person, jail, "trap 'echo cleaned; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
+    )
+    await child.stop(grace_s=5)
+    assert said.endswith(b"cleaned\n")
+
+
+async def test_a_command_that_ignores_signals_is_killed(person, jail):
+    child, _ = await started(person, jail, "trap '' TERM; echo ready; while :; do sleep 1000; done")
+    await child.stop(grace_s=0)
+    assert child.returncode in {-signal.SIGKILL, -signal.SIGTERM}  # bwrap itself ends with the first
+
+
+async def test_with_bubblewrap_what_left_the_group_ends_with_a_stopped_command(person):
+    jail = person.jail(Mechanism.BUBBLEWRAP)
+    os.mkfifo(person.work / "pipe")
+    reader = os.open(person.work / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    # The stray is the only one that holds the pipe, so that the end of the pipe is its end.
+    command = "setsid sleep 1000 3> pipe & until [[ -n $(find /proc/$!/fd/3 2>&-) ]]; do :; done; echo ready; wait"
+    child, _ = await started(person, jail, command)
+    await child.stop()
+    async with asyncio.timeout(10):
+        await end_of(reader)
+    os.close(reader)
+
+
+async def end_of(reader):
+    """Wait until nothing holds the other end of the pipe, to which nothing is written."""
+    readable = asyncio.Event()
+    asyncio.get_running_loop().add_reader(reader, readable.set)
+    await readable.wait()
+    asyncio.get_running_loop().remove_reader(reader)
+    assert os.read(reader, 1) == b""
+
+
+async def test_a_command_that_does_not_exist_is_reported(person):
+    jail = person.jail(Mechanism.LANDLOCK)
+    with pytest.raises(FileNotFoundError):
+        spawn(["/absent"], cwd=str(person.work), env=person.env, on_output=lambda _: None, jail=jail)
+
+
+def test_landlock_refuses_to_hide_what_is_in_the_temporary_directory(person):
+    (person.root / "tmp" / "zot").mkdir()
+    env = {**person.env, "ZOT_HOME": str(person.root / "tmp" / "zot")}
+    with pytest.raises(JailError, match="cannot hide"):
+        find_jail(str(person.work), env, network=False, among=[Mechanism.LANDLOCK])
+
+
+async def test_bubblewrap_hides_what_is_in_the_temporary_directory(person):
+    (person.root / "tmp" / "zot").mkdir()
+    (person.root / "tmp" / "zot" / "auth.json").write_text("key")
+    env = {**person.env, "ZOT_HOME": str(person.root / "tmp" / "zot")}
+    jail = find_jail(str(person.work), env, network=False, among=[Mechanism.BUBBLEWRAP])
+    assert (await person.run(jail, "ls $TMPDIR/zot")) == ("", 0)
+
+
+async def test_a_working_directory_that_became_a_link_starts_nothing(person, jail):
+    person.work.rename(person.home / "moved")
+    person.work.symlink_to(person.home / "moved")
+    (person.home / "changed").touch()
+    with pytest.raises(JailError, match="leads through a link"):
+        await person.run(jail, "true")
+
+
+def test_a_bwrap_that_commands_may_change_is_not_used(person, only_path):
+    needs("bwrap")
+    installed = shutil.which("bwrap")
+    assert installed is not None
+    shutil.copy(installed, person.work / "bwrap")
+    only_path(person.work)
+    with pytest.raises(JailError, match="may change"):
+        person.jail(Mechanism.BUBBLEWRAP)
+
+
+def test_without_a_mechanism_the_reasons_are_named(person, only_path):
+    only_path(person.root)
+    with pytest.raises(JailError, match="not installed"):
+        find_jail(str(person.work), person.env, network=False, among=[Mechanism.BUBBLEWRAP])
+
+
+@pytest.fixture
+def only_path():
+    """`only_path(folder)`: programs are looked for in this directory only, until the test ends."""
+    before = os.environ["PATH"]
+    yield lambda folder: os.environ.update(PATH=str(folder))
+    os.environ["PATH"] = before
+
+
+AS_NOBODY = """
+import asyncio, os, sys
+from zotd.jail import find_jail, Mechanism
+from zotd.process import spawn
+
+async def main(root, mechanism):
+    env = {"HOME": f"{root}/home", "TMPDIR": f"{root}/tmp", "XDG_RUNTIME_DIR": f"{root}/runtime", "PATH": os.environ["PATH"]}
+    jail = find_jail(f"{root}/home/work", env, network=False, among=[Mechanism(mechanism)])
+    said = bytearray()
+    command = "id -u; touch here; cat ~/.ssh/id; touch ~/planted; ls here ~/planted"
+    child = spawn(["/bin/sh", "-c", command], cwd=jail.policy.cwd, env=env, on_output=said.extend, jail=jail)
+    await child.wait()
+    print(said.decode())
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+@pytest.mark.parametrize("mechanism", list(Mechanism))
+def test_a_user_without_privileges_has_a_jail(person, mechanism):
+    needs("bwrap", "setpriv")
+    if os.geteuid() != 0:
+        pytest.skip("this user cannot become another one")
+    nobody = 65534
+    with TemporaryDirectory(dir="/var/tmp") as folder:  # the sources may be in a home that others cannot enter
+        for package in (zotd, msgspec):
+            shutil.copytree(package.__path__[0], Path(folder, package.__name__))
+        for path in (Path(folder), person.root):
+            path.chmod(0o755)
+            for below in path.rglob("*"):
+                os.chown(below, nobody, nobody)
+        python = os.path.realpath(sys.executable)
+        user = ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", "--inh-caps=-all"]
+        env = {"PYTHONPATH": folder, "PATH": os.environ["PATH"]}
+        told = subprocess.run(
+            [*user, python, "-c", AS_NOBODY, str(person.root), mechanism],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    assert told.returncode == 0, told.stderr
+    lines = told.stdout.splitlines()
+    assert lines[0] == str(nobody)
+    assert "here" in lines
+    assert not any("the key" in line for line in lines)
+    assert not (person.home / "planted").exists()
