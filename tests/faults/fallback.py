@@ -9,10 +9,12 @@ import struct
 import time
 from collections import Counter
 from collections.abc import Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import TracebackType
+from typing import Self
 from urllib.parse import urlsplit
 
 from tests.faults.row import Options, Row
@@ -67,6 +69,9 @@ RESET = struct.pack("ii", 1, 0)
 
 REFUSED_S = 0.05
 """How long nothing listens."""
+
+END_S = 10.0
+"""Longest time for connections to end when both sides have left."""
 
 WITNESS = "witness"
 
@@ -125,22 +130,48 @@ class Road:
         parts = urlsplit(model_url)
         self._model = (str(parts.hostname), int(parts.port or 0))
         self._chance = chance
-        self._server: asyncio.Server | None = None
+        # Not `asyncio.start_server`, which loses a connection that is accepted while it closes (Python 3.11).
+        self._listener: socket.socket | None = None
+        self._tasks = asyncio.TaskGroup()
+        self._is_over = False
         self.port = 0
         self.met: Counter[str] = Counter()
 
-    async def open(self) -> None:
+    async def __aenter__(self) -> Self:
+        await self._tasks.__aenter__()
+        self._open()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over = True
+        self._close()
+        async with asyncio.timeout(END_S):
+            await self._tasks.__aexit__(kind, error, trace)
+
+    def _open(self) -> None:
         """Listen, at the same port as before."""
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
-        self.port = self._server.sockets[0].getsockname()[1]
+        if self._listener is None and not self._is_over:
+            self._listener = socket.create_server(("127.0.0.1", self.port))
+            self._listener.setblocking(False)
+            self.port = self._listener.getsockname()[1]
+            asyncio.get_running_loop().add_reader(self._listener, self._accept, self._listener)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Listen no more: connections are refused."""
-        if self._server is not None:
-            self._server.close()
-            self._server = None
+        if self._listener is not None:
+            asyncio.get_running_loop().remove_reader(self._listener)
+            self._listener.close()
+            self._listener = None
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def _accept(self, listener: socket.socket) -> None:
+        with suppress(BlockingIOError, ConnectionAbortedError):
+            connection, _ = listener.accept()
+            self._tasks.create_task(self._serve(connection), name="connection")
+
+    async def _serve(self, connection: socket.socket) -> None:
+        reader, writer = await asyncio.open_connection(sock=connection)
         kind = self._chance.choice(CONNECTIONS)
         self.met[kind] += 1
         try:
@@ -157,10 +188,10 @@ class Road:
             pass  # either side may leave
         finally:
             writer.close()
-        if kind == "refused" and self._server is not None:  # else another connection has closed it
-            self.close()
+        if kind == "refused":
+            self._close()
             await asyncio.sleep(REFUSED_S)  # the fault itself: nothing is waited for
-            await self.open()
+            self._open()
 
     async def _carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         head = (await reader.readuntil(b"\r\n\r\n")).rstrip().split(b"\r\n")
@@ -248,9 +279,7 @@ async def run(options: Options) -> Row:
         async with AsyncExitStack() as stack:
             to_first = await stack.enter_async_context(ModelServer(first.answer))
             to_second = await stack.enter_async_context(ModelServer(second.answer))
-            road = Road(to_first.url, chance)
-            await road.open()
-            stack.callback(road.close)
+            road = await stack.enter_async_context(Road(to_first.url, chance))
             _configure(daemon, f"http://127.0.0.1:{road.port}", to_second)
             stack.enter_context(daemon)
             async with asyncio.timeout(SETTLE_S), asyncio.TaskGroup() as tasks:

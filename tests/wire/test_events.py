@@ -44,6 +44,7 @@ DAEMON = {
     "blocked": "code message",
     "guard_note": "extension event text",
     "retry": "attempt of delay_s reason brief? left_s?",
+    "model_switched": "provider model before own? reason? brief?",
     "notice": "level text",
     "ext_notify": "extension level message",
     "ext_display": "extension text",

@@ -217,16 +217,17 @@ async def test_a_server_that_dies_in_mid_stream_and_comes_back_is_asked_again(ho
     await talk.until("done")
 
 
-async def test_an_image_is_refused_once_and_the_session_goes_on_without_it(home, llama):
+async def test_an_image_is_left_out_when_the_server_refuses_it_and_the_user_is_told_once(home, llama):
     talk = await begin(await home(), llama())
     events = await talk.run("What is this?", images=[PICTURE])
-    (error,) = only(events, "error")
-    assert "image input is not supported" in error["message"]
-    assert error["message"].endswith("the new images are left out from now on; send a prompt to continue without them")
+    assert said(events)
+    assert not only(events, "error")
     assert not only(events, "retry")
+    assert [event["text"] for event in only(events, "notice") if "takes no images" in event["text"]] != []
     again = await talk.run("Say hello.")
     assert said(again)
     assert not only(again, "error")
+    assert not [event for event in only(again, "notice") if "images" in event["text"]]
 
 
 async def test_a_killed_daemon_goes_on_where_it_was(tmp_path, llama):
