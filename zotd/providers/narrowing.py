@@ -62,7 +62,7 @@ class Narrowing:
         Args:
             info: the model, as the catalog and the user describe it.
             refused: what the vendor has refused, with its words; shared by all runs with this model.
-            told: what the user of the session was told; shared by its runs. None: nobody is told, so nothing is learned.
+            told: what the user of the session was told; shared by its runs. None: there is no user to tell, so nothing is learned.
         """
         self._info = info
         self._refused = refused

@@ -57,7 +57,7 @@ class Rung:
     key: Hashable
     """What its outages are remembered by: vendor, model, address and account."""
     open: Callable[[], Awaitable[OpenedModel]]
-    """Raises ModelError when the model cannot be used, for example for want of a key."""
+    """Raises ModelError when the model cannot be used, for example because there is no key."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
     begin -> what it returns is on record -> get
 
-Usually the early summary is there at the upper mark, so nobody waits. Otherwise the run waits for the rest of the request
+Usually the early summary is there at the upper mark, so the run does not wait. Otherwise the run waits for the rest of the request
 that is under way, and only without one for a whole request (`runs.compaction`).
 """
 

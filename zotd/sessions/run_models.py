@@ -126,9 +126,8 @@ def named(name: str, settings: Settings, models: ModelChooser) -> tuple[str, str
             sentence = f'the fallback "{name[:100]}" is no model that the catalog knows; write it as provider/model'
             raise CommandError(Code.BAD_REQUEST, sentence)
         provider, model = found, name
-    is_elsewhere = (
-        settings.base_url if provider == settings.provider else None
-    ) is not None or models.places.configured_url(provider) is not None
+    url = settings.base_url if provider == settings.provider else None
+    is_elsewhere = url is not None or models.places.configured_url(provider) is not None
     if not models.known(provider, model) and not is_elsewhere:
         sentence = f"unknown fallback {provider}/{model}; zotctl models list --provider {provider} --all lists models"
         raise CommandError(Code.BAD_REQUEST, sentence)
