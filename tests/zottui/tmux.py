@@ -63,8 +63,9 @@ class Tmux:
         )
         self._server, self._program = map(int, self.ask("#{pid} #{pane_pid}").split())
         self._socket = Path(self.ask("#{socket_path}"))
-        done = shlex.quote(f"{self._record}.done")
-        self.tmux("pipe-pane", "-O", f"cat > {shlex.quote(str(self._record))}; : > {done}")
+        record, recorder, done = (shlex.quote(f"{self._record}{end}") for end in ("", ".pid", ".done"))
+        self.tmux("pipe-pane", "-O", f"sh -c 'echo $$ > \"$0\"; exec cat' {recorder} > {record}; : > {done}")
+        self.until(self._recorder, "the recorder")
         self.tmux("wait-for", "-S", "start")
         return self
 
@@ -141,8 +142,25 @@ class Tmux:
         return int(code) if code else None
 
     def raw(self):
-        """Every byte that the program has written so far."""
+        """Every byte that the program has written of what is on the screen."""
+        # tmux shows bytes before it hands them to the recorder. Its loop has written them to the socket when it has answered
+        # twice, and the recorder has read them all when it waits for more.
+        if not Path(f"{self._record}.done").exists():
+            self.ask("#{pid}"), self.ask("#{pid}")
+            self.until(self._recorder_waits, "the end of what is recorded")
         return self._record.read_bytes()
+
+    def _recorder(self):
+        with contextlib.suppress(FileNotFoundError, ValueError):
+            return int(Path(f"{self._record}.pid").read_text())
+        return None
+
+    def _recorder_waits(self):
+        try:
+            state = Path(f"/proc/{self._recorder()}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return True
+        return state == "S"
 
     def wait(self, pattern, *, where="screen"):
         """Wait until the regular expression is found on the screen, or in the `history`; the match."""
