@@ -25,7 +25,7 @@ from opentelemetry.sdk.environment_variables import (
 )
 from opentelemetry.sdk.resources import SERVICE_NAME, SERVICE_VERSION, Resource
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor, TracerProvider
-from opentelemetry.sdk.trace.export import SpanExportResult
+from opentelemetry.sdk.trace.export import SpanExporter, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import Decision, Sampler
 from opentelemetry.trace import Link, NonRecordingSpan, SpanContext, SpanKind, Status, StatusCode, TraceFlags
@@ -64,8 +64,15 @@ SCOPE = "zot"
 class SpanExport:
     """Takes finished spans, and sends them. Close it, or what waits is lost."""
 
-    def __init__(self, exporter: OTLPSpanExporter, provider: TracerProvider, *, ids: "GivenIds", endpoint: str) -> None:
-        """Use `opened`."""
+    def __init__(self, exporter: SpanExporter, provider: TracerProvider, *, ids: "GivenIds", endpoint: str) -> None:
+        """Start to export; `opened` makes the exporter and the provider from the configuration.
+
+        Args:
+            exporter: takes the spans, and is shut down by `close`.
+            provider: makes the spans; has no processor.
+            ids: what `provider` takes the ids of spans from.
+            endpoint: what messages call the collector.
+        """
         self._exporter, self._provider, self._ids, self._endpoint = exporter, provider, ids, endpoint
         self._sampler: Sampler = provider.sampler
         self._ended = _EndedSpans()
@@ -139,7 +146,7 @@ class SpanExport:
         self._is_closing = True
         self._wake.set()
         await asyncio.to_thread(self._thread.join, CLOSE_S)
-        self._exporter.shutdown()  # type: ignore[no-untyped-call] # ends the pause before a repeated request, and with it the thread
+        self._exporter.shutdown()  # ends the pause before a repeated request, and with it the thread
         if self._waiting or self._thread.is_alive():
             log.warning("telemetry: %s did not take the last spans within %g s", self._endpoint, CLOSE_S)
 
