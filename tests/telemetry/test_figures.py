@@ -64,7 +64,10 @@ def test_what_the_cache_did_not_have_counts_by_reason():
 
 def test_a_failed_request_counts_by_kind_and_has_no_duration():
     found = told(RunFigures(), row(took_s=0.1, failure="overloaded"), row(took_s=None, failure="refused"))
-    assert values(found["zotd_model_request_errors"]) == {("p", "m", "overloaded"): 1, ("p", "m", "refused"): 1}
+    assert values(found["zotd_model_request_errors"]) == {
+        ("p", "m", "/w", "overloaded"): 1,
+        ("p", "m", "/w", "refused"): 1,
+    }
     assert found["zotd_model_request_duration_seconds"].samples == []
 
 
@@ -72,13 +75,21 @@ def test_a_call_that_a_person_chose_is_no_request():
     assert told(RunFigures(), row(tokens=Tokens(), took_s=None))["zotd_model_requests"].samples == []
 
 
-def test_tool_calls_count_by_tool_and_those_that_did_not_run_only_as_errors():
+def test_tool_calls_count_by_tool_and_workspace_and_those_that_did_not_run_only_as_errors():
     found = told(
         RunFigures(), result("bash", 0.2), result("bash", 7.0, is_error=True), result("read", None, is_error=True)
     )
     (bash,) = found["zotd_tool_duration_seconds"].samples
-    assert (bash.labels, bash.value, bash.sum) == ({"tool": "bash"}, 2, 7.2)
-    assert values(found["zotd_tool_errors"]) == {("bash",): 1, ("read",): 1}
+    assert (bash.labels, bash.value, bash.sum) == ({"tool": "bash", "workspace": "/w"}, 2, 7.2)
+    assert values(found["zotd_tool_errors"]) == {("bash", "/w"): 1, ("read", "/w"): 1}
+
+
+def test_tool_calls_in_workspaces_beyond_the_limit_share_a_series():
+    figures = RunFigures()
+    for number in range(MAX_WORKSPACES + 5):
+        told(figures, result("bash", 0.1), workspace=f"/{number}")
+    found = values({family.name: family for family in figures.families()}["zotd_tool_duration_seconds"])
+    assert (found["bash", OTHER], len(found)) == (5, MAX_WORKSPACES + 1)
 
 
 def test_a_value_at_the_bound_of_a_bucket_is_in_it():
@@ -153,11 +164,13 @@ async def test_a_daemon_reports_what_its_runs_did(traced, model):
     assert [(one["labels"]["error"], one["value"]) for one in found["zotd_model_request_errors"]] == [
         ("overloaded", 1.0)
     ]
-    assert [one["value"] for one in found["zotd_model_retries"]] == [1.0]
+    assert found["zotd_model_retries"] == [{"labels": where, "value": 1.0}]
     assert found["zotd_model_cost_usd"][0]["value"] > 0
     (first,) = found["zotd_model_time_to_first_token_seconds"]
     assert first["value"] == 2.0
-    assert [(one["labels"], one["value"]) for one in found["zotd_tool_duration_seconds"]] == [({"tool": "bash"}, 1.0)]
+    assert [(one["labels"], one["value"]) for one in found["zotd_tool_duration_seconds"]] == [
+        ({"tool": "bash", "workspace": str(house.cwd)}, 1.0)
+    ]
     assert found["zotd_runs"] == [{"labels": {"outcome": "end_turn"}, "value": 1.0}]
     assert "zotd_telemetry_spans" not in found
 
@@ -188,7 +201,7 @@ async def test_the_text_for_prometheus_has_the_same_figures(traced, model):
     await talk.run()
     families = {one.name: one for one in text_string_to_metric_families(exposed(house))}
     buckets = [one for one in families["zotd_tool_duration_seconds"].samples if one.name.endswith("_bucket")]
-    assert buckets[-1].labels == {"tool": "read", "le": "+Inf"}
+    assert buckets[-1].labels == {"tool": "read", "workspace": str(house.cwd), "le": "+Inf"}
     assert buckets[-1].value == 1
     assert [one.value for one in buckets] == sorted(one.value for one in buckets)
     assert families["zotd_model_requests"].samples[0].labels["workspace"] == str(house.cwd)

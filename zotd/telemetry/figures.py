@@ -110,14 +110,14 @@ class RunFigures:
         self._cost = Counts("zotd_model_cost_usd", "Cost of model requests in USD, where it is known.", where)
         self._requests = Counts("zotd_model_requests", "Model requests that have ended.", where)
         self._errors = Counts(
-            "zotd_model_request_errors", "Model requests that were not answered in full, by kind.", (*model, "error")
+            "zotd_model_request_errors", "Model requests that were not answered in full, by kind.", (*where, "error")
         )
         self._missed = Counts(
             "zotd_model_cache_missed_tokens",
             "Tokens that were read anew and that the vendor's cache should have had, by reason.",
             (*model, "reason"),
         )
-        self._retries = Counts("zotd_model_retries", "Model requests that repeat a failed one.", model)
+        self._retries = Counts("zotd_model_retries", "Model requests that repeat a failed one.", where)
         self._seconds = Histogram(
             "zotd_model_request_duration_seconds", "Duration of answered model requests.", model, DURATION_S
         )
@@ -131,10 +131,12 @@ class RunFigures:
             TOKENS_PER_SECOND,
         )
         self._tool_seconds = Histogram(
-            "zotd_tool_duration_seconds", "Duration of the model's tool calls.", ("tool",), DURATION_S
+            "zotd_tool_duration_seconds", "Duration of the model's tool calls.", ("tool", "workspace"), DURATION_S
         )
         self._tool_errors = Counts(
-            "zotd_tool_errors", "Tool calls with an error as their result, also those that did not run.", ("tool",)
+            "zotd_tool_errors",
+            "Tool calls with an error as their result, also those that did not run.",
+            ("tool", "workspace"),
         )
         self._guard_seconds = Histogram(
             "zotd_guard_duration_seconds", "Duration of guards' answers.", ("extension", "event"), DURATION_S
@@ -150,9 +152,9 @@ class RunFigures:
                     case records.UsageRow() as row:
                         self._request(row, workspace)
                     case records.CallResult() as result:
-                        self._call(result)
+                        self._call(result, workspace)
                     case records.Attempt(number=number, answered=False) as attempt if number > 1:
-                        self._retries.add(1, *self._model(attempt.provider, attempt.model))
+                        self._retries.add(1, *self._where(attempt.provider, attempt.model, workspace))
                     case _:
                         pass
                 if item.shows and type(item.shows[-1]) is events.Done and (outcome := outcome_of(item.record)):
@@ -189,10 +191,10 @@ class RunFigures:
         if row.took_s is None and not row.failure:
             return  # no request: a person has chosen what the model would have said
         model = self._model(row.provider, row.model)
-        where = (*model, self._workspaces.bounded(workspace))
+        where = self._where(row.provider, row.model, workspace)
         self._requests.add(1, *where)
         if row.failure:
-            self._errors.add(1, *model, row.failure)
+            self._errors.add(1, *where, row.failure)
         if row.missed:
             self._missed.add(row.missed, *model, row.missed_because)
         tokens = row.tokens
@@ -213,12 +215,15 @@ class RunFigures:
         if tokens.cost_usd:
             self._cost.add(tokens.cost_usd, *where)
 
-    def _call(self, result: records.CallResult) -> None:
-        tool = self._tools.bounded(result.name)
+    def _call(self, result: records.CallResult, workspace: str) -> None:
+        where = (self._tools.bounded(result.name), self._workspaces.bounded(workspace))
         if result.took_s is not None:
-            self._tool_seconds.observe(result.took_s, tool)
+            self._tool_seconds.observe(result.took_s, *where)
         if result.is_error:
-            self._tool_errors.add(1, tool)
+            self._tool_errors.add(1, *where)
+
+    def _where(self, provider: str, model: str, workspace: str) -> tuple[str, str, str]:
+        return (*self._model(provider, model), self._workspaces.bounded(workspace))
 
     def _model(self, provider: str, model: str) -> tuple[str, str]:
         # Together, so that the name of a model beyond the limit does not stay with the name of its vendor.
