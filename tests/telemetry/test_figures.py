@@ -50,7 +50,7 @@ def test_a_request_counts_its_tokens_cost_and_times():
     assert values(found["zotd_model_cost_usd"]) == {("p", "m", "/w"): 0.25}
     assert values(found["zotd_model_requests"]) == {("p", "m", "/w"): 1}
     (first,) = found["zotd_model_time_to_first_token_seconds"].samples
-    assert (first.value, first.sum) == (1, 0.5)
+    assert (first.labels["workspace"], first.value, first.sum) == ("/w", 1, 0.5)
     (speed,) = found["zotd_model_output_tokens_per_second"].samples
     assert (speed.value, speed.sum) == (1, 20.0)
     assert sum(speed.counts) == 1
@@ -59,7 +59,7 @@ def test_a_request_counts_its_tokens_cost_and_times():
 def test_what_the_cache_did_not_have_counts_by_reason():
     missed = row(tokens=Tokens(input=10), missed=12_000, missed_because="pause")
     found = told(RunFigures(), missed, missed, row(tokens=Tokens(input=10)))
-    assert values(found["zotd_model_cache_missed_tokens"]) == {("p", "m", "pause"): 24_000}
+    assert values(found["zotd_model_cache_missed_tokens"]) == {("p", "m", "/w", "pause"): 24_000}
 
 
 def test_a_failed_request_counts_by_kind_and_has_no_duration():
@@ -183,7 +183,7 @@ async def test_a_daemon_reports_what_waits(traced, model):
     await talk.ask("prompt", message="go")
     await talk.until("approval_requested")
     found = await metrics_of(talk)
-    assert [one["value"] for one in found["zotd_approvals_waiting"]] == [1.0]
+    assert found["zotd_approvals_waiting"] == [{"labels": {"workspace": str(house.cwd)}, "value": 1.0}]
     states = {one["labels"]["state"]: one["value"] for one in found["zotd_sessions_by_state"]}
     assert states == {"idle": 0, "running": 0, "waiting": 1, "held": 0, "blocked": 0}
 

@@ -219,7 +219,6 @@ class DaemonContext:
     def _session_figures(self) -> list[MetricFamily]:
         sessions = self.manager.loaded
         states = Counter(session.state for session in sessions)
-        waiting = sum(len(session.approvals.shown) for session in sessions)
         return [
             MetricFamily(
                 "zotd_sessions_by_state",
@@ -227,7 +226,7 @@ class DaemonContext:
                 "Sessions in memory, by state.",
                 [MetricSample({"state": state}, states[state]) for state in STATES],
             ),
-            MetricFamily(
-                "zotd_approvals_waiting", "gauge", "Tool calls that wait for a decision.", [MetricSample({}, waiting)]
+            self.telemetry.figures.waiting(
+                (session.ledger.row.cwd, len(session.approvals.shown)) for session in sessions
             ),
         ]

@@ -4,8 +4,8 @@ Labels are bounded: a model, tool, extension or workspace beyond a limit counts 
 """
 
 from bisect import bisect_left
-from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Sequence
 
 from zotd.core import records
 from zotd.ledger.ledger import Shown
@@ -102,8 +102,7 @@ class RunFigures:
     """The figures of all sessions of this process since its start."""
 
     def __init__(self) -> None:
-        model = ("provider", "model")
-        where = (*model, "workspace")
+        where = ("provider", "model", "workspace")
         self._models, self._workspaces = KnownLabels(MAX_MODELS), KnownLabels(MAX_WORKSPACES)
         self._tools, self._extensions = KnownLabels(MAX_NAMES), KnownLabels(MAX_NAMES)
         self._tokens = Counts("zotd_model_tokens", "Tokens of model requests, by type.", (*where, "type"))
@@ -115,19 +114,19 @@ class RunFigures:
         self._missed = Counts(
             "zotd_model_cache_missed_tokens",
             "Tokens that were read anew and that the vendor's cache should have had, by reason.",
-            (*model, "reason"),
+            (*where, "reason"),
         )
         self._retries = Counts("zotd_model_retries", "Model requests that repeat a failed one.", where)
         self._seconds = Histogram(
-            "zotd_model_request_duration_seconds", "Duration of answered model requests.", model, DURATION_S
+            "zotd_model_request_duration_seconds", "Duration of answered model requests.", where, DURATION_S
         )
         self._first = Histogram(
-            "zotd_model_time_to_first_token_seconds", "From the request to its first token.", model, FIRST_TOKEN_S
+            "zotd_model_time_to_first_token_seconds", "From the request to its first token.", where, FIRST_TOKEN_S
         )
         self._speed = Histogram(
             "zotd_model_output_tokens_per_second",
             "Output tokens a second, from the first token on.",
-            model,
+            where,
             TOKENS_PER_SECOND,
         )
         self._tool_seconds = Histogram(
@@ -166,8 +165,16 @@ class RunFigures:
         """Count an answer of a guard."""
         self._guard_seconds.observe(seconds, self._extensions.bounded(extension), event)
 
+    def waiting(self, approvals: Iterable[tuple[str, int]]) -> MetricFamily:
+        """Return how many calls wait for a decision, by workspace; `approvals` has a workspace and a number for each session."""
+        counts = Counter[str]()
+        for workspace, number in approvals:
+            counts[self._workspaces.bounded(workspace)] += number
+        samples = [MetricSample({"workspace": workspace}, number) for workspace, number in counts.items()]
+        return MetricFamily("zotd_approvals_waiting", "gauge", "Tool calls that wait for a decision.", samples)
+
     def families(self) -> list[MetricFamily]:
-        """Return all figures as they are now; families without a series are included."""
+        """Return all figures that are counted, as they are now; families without a series are included."""
         return [
             family.family()
             for family in (
@@ -190,23 +197,22 @@ class RunFigures:
     def _request(self, row: records.UsageRow, workspace: str) -> None:
         if row.took_s is None and not row.failure:
             return  # no request: a person has chosen what the model would have said
-        model = self._model(row.provider, row.model)
         where = self._where(row.provider, row.model, workspace)
         self._requests.add(1, *where)
         if row.failure:
             self._errors.add(1, *where, row.failure)
         if row.missed:
-            self._missed.add(row.missed, *model, row.missed_because)
+            self._missed.add(row.missed, *where, row.missed_because)
         tokens = row.tokens
         if tokens is not None:
             self._count(tokens, *where)
         if row.first_s is not None:
-            self._first.observe(row.first_s, *model)
+            self._first.observe(row.first_s, *where)
         if row.took_s is not None and not row.failure:
-            self._seconds.observe(row.took_s, *model)
+            self._seconds.observe(row.took_s, *where)
             written_s = row.took_s - (row.first_s or 0.0)
             if tokens is not None and tokens.output and row.first_s is not None and written_s > 0:
-                self._speed.observe(tokens.output / written_s, *model)
+                self._speed.observe(tokens.output / written_s, *where)
 
     def _count(self, tokens: Tokens, *where: str) -> None:
         for kind in ("input", "output", "cache_read", "cache_write"):
@@ -223,12 +229,10 @@ class RunFigures:
             self._tool_errors.add(1, *where)
 
     def _where(self, provider: str, model: str, workspace: str) -> tuple[str, str, str]:
-        return (*self._model(provider, model), self._workspaces.bounded(workspace))
-
-    def _model(self, provider: str, model: str) -> tuple[str, str]:
         # Together, so that the name of a model beyond the limit does not stay with the name of its vendor.
         name = f"{provider}/{model}"
-        return (provider, model) if self._models.bounded(name) == name else (OTHER, OTHER)
+        asked = (provider, model) if self._models.bounded(name) == name else (OTHER, OTHER)
+        return (*asked, self._workspaces.bounded(workspace))
 
 
 def outcome_of(last: records.AnyRecord) -> str:
