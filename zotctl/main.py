@@ -40,6 +40,7 @@ from zotctl import (
     tree,
     trust,
     usage,
+    worktree,
 )
 from zotd.client import place
 from zotd.client.errors import ClientError, code_of
@@ -69,6 +70,7 @@ examples:
   zotctl backup ~/zot-backup.db
   zotctl prune --older-than 90d --dry-run
   zotctl sandbox try -- make test
+  zotctl worktree add parser
   zotctl doctor
   zotctl restart --when-idle
   zotctl token create phone --role approve
@@ -80,7 +82,7 @@ Commands that read or change sessions start the daemon if none runs. Commands ab
 NOUNS = (
     *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
     *(session_actions, search, tree, fork, export, import_sessions, usage, ext, trust, auth, models, token, config),
-    *(channel, sandbox, backup, prune, completion),
+    *(channel, sandbox, worktree, backup, prune, completion),
 )
 """Modules with `add(commands)`, in the order of the help."""
 
@@ -93,7 +95,7 @@ THIN = {
 """Commands that `zotctl.__main__` runs itself: their help and flags."""
 
 
-HERE_ONLY = frozenset({"backup", "verify", "restore", "config", "restart", "service", "doctor", "sandbox"})
+HERE_ONLY = frozenset({"backup", "verify", "restore", "config", "restart", "service", "doctor", "sandbox", "worktree"})
 """Commands that use local files and processes, and so refuse --host."""
 
 
