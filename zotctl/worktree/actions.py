@@ -8,7 +8,7 @@ from zotctl import output
 from zotctl.worktree.repository import PREFIX, Worktrees
 from zotd.client import choosing, place
 from zotd.client.blocking import Connection
-from zotd.client.errors import ClientError
+from zotd.client.errors import NotRunningError
 from zotd.client.fields import text
 from zotd.sanitize import one_line
 
@@ -70,9 +70,9 @@ def _here() -> Worktrees:
 
 
 def _sessions() -> list[tuple[str, str]]:
-    """Return ID and directory of each session of the daemon that runs; none without one."""
+    """Return ID and directory of each session; none if no daemon runs. Raises ClientError if one runs and does not answer."""
     try:
         with Connection(place.of(os.environ).open(CONNECT_S)) as connection:
             return [(text(one, "id"), text(one, "cwd")) for one in choosing.sessions(connection, None, None)]
-    except ClientError:
+    except NotRunningError:
         return []

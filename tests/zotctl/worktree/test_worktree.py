@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs
+from zotd.client.blocking import connect
+from zotd.client.fields import child, text
 
 
 def git(cwd, *args):
@@ -17,15 +19,19 @@ def git(cwd, *args):
 @pytest.fixture
 def here(shell):
     """A shell in a repository with one commit."""
-    needs("git")
     shell.env["XDG_DATA_HOME"] = str(shell.home / "data")
+    make_repository(shell)
+    return shell
+
+
+def make_repository(shell):
+    needs("git")
     git(shell.cwd, "init", "-q", "-b", "main")
     git(shell.cwd, "config", "user.name", "t")
     git(shell.cwd, "config", "user.email", "t@example.org")
     (shell.cwd / "a").write_text("one\n")
     git(shell.cwd, "add", "a")
     git(shell.cwd, "commit", "-qm", "first")
-    return shell
 
 
 def add(here, name="w"):
@@ -150,3 +156,15 @@ def test_a_bare_repository_is_refused(shell):
     code, _, err = shell.zotctl("worktree", "list")
     assert code == 1
     assert "this repository is bare" in err
+
+
+def test_the_list_names_the_sessions_that_work_in_a_worktree(live, shell):
+    shell.env["XDG_DATA_HOME"] = str(shell.home / "data")
+    make_repository(shell)
+    path = add(shell)
+    (path / "below").mkdir()
+    with connect(live.socket) as connection:
+        info = connection.call("session.create", cwd=str(path / "below"), provider="openai", keyless=True)
+        connection.call("session.create", cwd=str(shell.cwd), provider="openai", keyless=True)
+    (listed,) = json.loads(shell.zotctl("worktree", "list", "--json")[1])["worktrees"]
+    assert listed["sessions"] == [text(child(info, "session"), "id")]
