@@ -44,7 +44,7 @@ async def test_one_summary_is_requested_at_a_time_and_none_while_one_is_there():
         bench.begin()
         bench.begin(2)
         end.set()
-        await bench.early.ended()
+        await bench.early.ended.wait()
         bench.begin(3)
     assert len(bench.model.requests) == 1
     assert bench.state.ready is not None
@@ -64,9 +64,9 @@ async def test_no_summary_is_requested_once_the_daemon_drains_and_the_one_under_
         bench = Bench(tasks, [end, *says("")], says("short"))
         bench.begin()
         bench.early.refuse()
-        assert bench.early.is_under_way
+        assert not bench.early.ended.is_set()
         end.set()
-        await bench.early.ended()
+        await bench.early.ended.wait()
         bench.begin(2)
     assert len(bench.model.requests) == 1
 
@@ -76,10 +76,10 @@ async def test_a_request_that_is_cancelled_before_it_is_sent_costs_nothing_and_m
         bench = Bench(tasks, says("short"))
         bench.begin()
         bench.early.cancel()
-        await bench.early.ended()
+        await bench.early.ended.wait()
         assert (bench.state.sent, bench.ledger.row.spent, bench.model.requests) == (None, Tokens(), [])
         bench.begin(2)
-        await bench.early.ended()
+        await bench.early.ended.wait()
     assert bench.state.ready is not None
 
 
@@ -87,6 +87,6 @@ async def test_a_vendors_library_that_fails_costs_the_summary_and_nothing_else(c
     async with asyncio.TaskGroup() as tasks:
         bench = Bench(tasks)  # the script is at its end
         bench.begin()
-        await bench.early.ended()
+        await bench.early.ended.wait()
     assert (bench.state.sent, bench.state.ready, bench.state.may_begin) == (None, None, False)
     assert "the early summary failed" in caplog.text

@@ -49,13 +49,9 @@ class EarlyRequest:
         self._is_refused = False
         self._is_cancelled = False
         self._task: asyncio.Task[str | ModelError] | None = None
-        self._ended = asyncio.Event()
-        self._ended.set()
-
-    @property
-    def is_under_way(self) -> bool:
-        """A request was sent, or is about to be."""
-        return not self._ended.is_set()
+        self.ended = asyncio.Event()
+        """Set while no request is under way, and what came of the last one is on record."""
+        self.ended.set()
 
     def begin(self, plan: RunContext, run: str, step: int) -> None:
         """Request a summary of what this step of this run reads, but for the newest messages; returns at once.
@@ -65,7 +61,7 @@ class EarlyRequest:
         """
         transcript, asked = self._ledger.transcript, plan.models.current
         # A local model answers one request after the other, so the run would wait for the summary all the same.
-        if self.is_under_way or self._is_refused or not transcript.early.may_begin or asked.model.rates == FREE:
+        if not self.ended.is_set() or self._is_refused or not transcript.early.may_begin or asked.model.rates == FREE:
             return
         billing, row = RequestBilling(plan, self._ledger, run), self._ledger.row
         estimate = billing.begin(PURPOSE)
@@ -84,7 +80,7 @@ class EarlyRequest:
         )
         older = transcript.messages[:covers]
         self._is_cancelled = False
-        self._ended.clear()
+        self.ended.clear()
         on_record = self._ledger.write([Shown(attempt)], durable=True)
         self._spawn(
             f"early summary of {self._ledger.row.id}",
@@ -100,10 +96,6 @@ class EarlyRequest:
     def refuse(self) -> None:
         """Begin no more requests, because the process ends soon."""
         self._is_refused = True
-
-    async def ended(self) -> None:
-        """Wait until no request is under way and what came of it is on record."""
-        await self._ended.wait()
 
     async def _run(
         self,
@@ -123,7 +115,7 @@ class EarlyRequest:
             pass  # the session is read anew when the journal can be written, and the request is billed then
         finally:
             self._ledger.watchers.remove(self._heed)
-            self._ended.set()
+            self.ended.set()
             self._told()
 
     async def _summary(

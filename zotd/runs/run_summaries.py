@@ -67,7 +67,7 @@ class RunSummaries:
             ModelError: as `summarise`.
         """
         if self._source is Source.COMING:
-            await self._early.ended()
+            await self._early.ended.wait()
         if self._source is not Source.NOW:
             return self._used()
         try:

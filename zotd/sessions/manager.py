@@ -222,7 +222,7 @@ class Manager:
         timer = self._unloads.pop(session.id, None)
         if timer is not None:
             timer.cancel()
-        if session.ephemeral and session.work.early.is_under_way and not (session.ledger.followers or session.holders):
+        if session.ephemeral and not (session.work.early.ended.is_set() or session.ledger.followers or session.holders):
             session.work.early.cancel()  # nothing will use it
         if self.journal is None or self._sessions.get(session.id) is not session or self._is_needed(session):
             return
@@ -294,7 +294,7 @@ class Manager:
         self.settle(session)
 
     def _is_needed(self, session: Session) -> bool:
-        works = session.work.is_active or session.work.early.is_under_way
+        works = session.work.is_active or not session.work.early.ended.is_set()
         return bool(session.ledger.followers or session.holders or works or session.approvals.is_due)
 
     def _stay(self, session: Session) -> None:

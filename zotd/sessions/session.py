@@ -304,7 +304,7 @@ class Session:
 
     async def stopped(self) -> None:
         """Wait until nothing runs but what waits for a person while the process ends."""
-        await self.work.early.ended()
+        await self.work.early.ended.wait()
         if not self.approvals.is_frozen:
             await self.work.stopped()
 

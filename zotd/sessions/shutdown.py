@@ -30,11 +30,11 @@ def drain(manager: Manager) -> None:
 
 def is_awaited(session: Session) -> bool:
     """Something of it goes on, or will at a certain time, without anybody's command."""
-    return session.work.is_active or session.work.early.is_under_way or session.approvals.is_due
+    return session.work.is_active or not session.work.early.ended.is_set() or session.approvals.is_due
 
 
 def _would_be_cut(session: Session) -> bool:
-    if session.work.early.is_under_way and session.work.intake is Intake.OPEN:  # a drain does not wait for it
+    if not session.work.early.ended.is_set() and session.work.intake is Intake.OPEN:  # a drain does not wait for it
         return True
     pending, stored = session.approvals.pending(), session.ledger.transcript.approvals
     is_kept = not session.ephemeral and all(one.approval in stored for one in pending)
