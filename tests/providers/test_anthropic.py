@@ -8,7 +8,7 @@ from tests.providers.conftest import READ, asking, assembled, parts_of, user
 from zotd.core.ports import ToolSpec
 from zotd.core.reply import CallStart, Counted, RequestAccepted, Stopped, TextChunk
 from zotd.core.retry import Failure, ModelError
-from zotd.providers.shared import EVENT_BYTES
+from zotd.providers.shared.limits import EVENT_BYTES
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 from zotd.wire import content

@@ -12,6 +12,7 @@ from zotd.core.reply import Assembler, Counted, Stopped, TextChunk, ThinkingChun
 from zotd.core.retry import Failure
 from zotd.providers.openai.responses.reply import ReplyReader
 from zotd.providers.shared import Target, Vendor
+from zotd.providers.shared.streaming import Events
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 from zotd.testing.responses_dialect import Responses
@@ -230,9 +231,10 @@ def read(pieces):
     reader = ReplyReader(Target(vendor, "https://example.com", ModelInfo(SOL, "openai", 0, 0, reasoning=True)))
     numbers = iter(range(1000))
     assembler = Assembler(None, lambda: f"c_{next(numbers)}")
+    events = Events()
     for piece in pieces:
-        assembler.feed(reader.feed(piece))
-    assembler.feed(reader.end())
+        assembler.feed(reader.feed(events.feed(piece)))
+    assembler.feed([*reader.feed(events.end()), *reader.end()])
     return assembler, reader.failure
 
 

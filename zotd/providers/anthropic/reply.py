@@ -3,6 +3,8 @@
 message_start (content_block_start content_block_delta* content_block_stop)* message_delta message_stop
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from zotd.core.reply import (
@@ -18,7 +20,7 @@ from zotd.core.reply import (
     ThinkingChunk,
 )
 from zotd.core.retry import ModelError
-from zotd.providers.shared import EVENT_BYTES, Events, Target, cut, foreign, reported, too_large
+from zotd.providers.shared import Target, cut, foreign, reported
 from zotd.wire.content import Tokens
 
 _REASONS = {
@@ -130,11 +132,10 @@ _decode_whole = msgspec.json.Decoder(_Whole).decode
 
 
 class ReplyReader:
-    """Turns the bytes of one answer into parts."""
+    """Turns the events of one answer into parts."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._events = Events()
         self._blocks: dict[int, _Block] = {}
         self._signature: list[str] = []
         """Signature of the block that is being written, in parts."""
@@ -145,19 +146,17 @@ class ReplyReader:
         self.failure: ModelError | None = None
         """Why nothing more can be read."""
 
-    def feed(self, chunk: bytes) -> list[Part]:
-        """The parts that these bytes complete, up to what is an error or not its format (`failure`)."""
+    def feed(self, events: Sequence[bytes]) -> list[Part]:
+        """The parts that these events complete, up to what is an error or not its format (`failure`)."""
         parts: list[Part] = []
-        self._read(self._events.feed(chunk), parts)
+        self._read(events, parts)
         return parts
 
     def end(self) -> list[Part]:
         """The last parts; `failure` when the stream has ended before `message_stop`."""
-        parts: list[Part] = []
-        self._read(self._events.end(), parts)
         if not self.stopped and self.failure is None:
             self.failure = cut(self._target, "the stream ended in the middle")
-        return parts
+        return []
 
     def rest(self) -> list[Part]:
         """Nothing is held back."""
@@ -191,7 +190,7 @@ class ReplyReader:
             parts.append(CallArgs(index, bytes(block.input).decode()))
         self._stop(index, parts)
 
-    def _read(self, events: list[bytes], parts: list[Part]) -> None:
+    def _read(self, events: Sequence[bytes], parts: list[Part]) -> None:
         """What came before an error counts: it is in `parts` when this gives up."""
         if self.failure is not None:
             return
@@ -199,10 +198,8 @@ class ReplyReader:
             self._translate(events, parts)
         except ModelError as error:
             self.failure = error
-        if self._events.is_over and self.failure is None:
-            self.failure = too_large(self._target, f"an event of more than {EVENT_BYTES // 1024**2} MiB")
 
-    def _translate(self, events: list[bytes], parts: list[Part]) -> None:
+    def _translate(self, events: Sequence[bytes], parts: list[Part]) -> None:
         for data in events:
             try:
                 event = _decode(data)

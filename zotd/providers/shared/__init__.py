@@ -1,8 +1,6 @@
 """What the API modules share; the only part of `zotd.providers` that they import."""
 
-from zotd.providers.shared.failures import answered, cut, foreign, reported, silent, too_large, unreachable
-from zotd.providers.shared.limits import EVENT_BYTES
-from zotd.providers.shared.sse import Events
+from zotd.providers.shared.failures import answered, cut, foreign, reported, silent, unreachable
 from zotd.providers.shared.streaming import parts
 from zotd.providers.shared.transcript import EncodedTranscript, Preamble, parameters
 from zotd.providers.shared.vendors import (
@@ -21,12 +19,10 @@ from zotd.providers.shared.vendors import (
 __all__ = [
     "CONNECT_S",
     "DRAIN_S",
-    "EVENT_BYTES",
     "SILENCE_S",
     "Access",
     "Destination",
     "EncodedTranscript",
-    "Events",
     "KeyHeader",
     "Preamble",
     "Target",
@@ -40,6 +36,5 @@ __all__ = [
     "parts",
     "reported",
     "silent",
-    "too_large",
     "unreachable",
 ]

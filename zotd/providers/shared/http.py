@@ -19,7 +19,7 @@ from pathlib import Path
 import httpx2
 
 from zotd.providers.shared.limits import ERROR_BODY_BYTES, ERROR_BODY_S, PIECE_BYTES
-from zotd.providers.shared.vendors import SDK_KEY_HEADER, KeyHeader
+from zotd.providers.shared.vendors import KeyHeader
 
 _WINDOW_BITS = {"gzip": zlib.MAX_WBITS | 16, "x-gzip": zlib.MAX_WBITS | 16, "deflate": zlib.MAX_WBITS}
 """Encodings that are decoded though they were not asked for: some proxies compress everything."""
@@ -55,14 +55,9 @@ _SDK_KEY_HEADERS = {"authorization": "Bearer ", "x-api-key": ""}
 """The headers in which the SDKs send keys, and what stands before the key."""
 
 
-def bounded(client: httpx2.AsyncClient, key_header: KeyHeader = SDK_KEY_HEADER) -> httpx2.AsyncClient:
-    """The same client, with bounds on what its answers may hold; requests carry the key in `key_header`."""
-    client.headers["Accept-Encoding"] = "identity"
-    client.event_hooks = {"response": [_bound], "request": [_renamed(key_header)] if key_header.name else []}
-    return client
+def renamer(key_header: KeyHeader) -> Callable[[httpx2.Request], Awaitable[None]]:
+    """Return a hook that moves the key of a request into `key_header`."""
 
-
-def _renamed(key_header: KeyHeader) -> Callable[[httpx2.Request], Awaitable[None]]:
     async def rename(request: httpx2.Request) -> None:
         for name, prefix in _SDK_KEY_HEADERS.items():
             value = request.headers.get(name)
@@ -77,8 +72,8 @@ def _renamed(key_header: KeyHeader) -> Callable[[httpx2.Request], Awaitable[None
     return rename
 
 
-async def _bound(response: httpx2.Response) -> None:
-    """Decode an unread response body piece by piece, and cut the body of an error."""
+def bound(response: httpx2.Response) -> None:
+    """Have an unread response body decoded piece by piece, and the body of an error cut."""
     stream = response.stream
     if not isinstance(stream, httpx2.AsyncByteStream):
         return

@@ -20,8 +20,9 @@ from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.shared import initiator
 from zotd.providers.shared.failures import answered, silent, unreachable
+from zotd.providers.shared.http import bound, renamer
 from zotd.providers.shared.streaming import PartReader, parts
-from zotd.providers.shared.vendors import Target, Vendor
+from zotd.providers.shared.vendors import SDK_KEY_HEADER, KeyHeader, Target, Vendor
 
 
 class StatusError(Exception):
@@ -217,6 +218,18 @@ class SdkConversation:
             raise unreachable(self._target, error, was_sent=was_sent) from error
         except errors.base as error:
             raise ModelError(Failure.REFUSED, f"{self._sdk.name} refused the request: {error}") from error
+
+
+def bounded(client: httpx2.AsyncClient, key_header: KeyHeader = SDK_KEY_HEADER) -> httpx2.AsyncClient:
+    """The same client, with bounds on what its answers may hold; requests carry the key in `key_header`."""
+    client.headers["Accept-Encoding"] = "identity"
+    client.event_hooks = {"response": [_received], "request": [renamer(key_header)] if key_header.name else []}
+    return client
+
+
+async def _received(answer: httpx2.Response) -> None:
+    if not answer.is_success or "content-encoding" in answer.headers:
+        bound(answer)
 
 
 async def _beginning(answer: httpx2.Response, limit: int) -> bytes:

@@ -1,4 +1,8 @@
-"""Reads a streamed answer to its end, for all vendors."""
+"""Reads a streamed answer to its end, for all vendors.
+
+bytes ──> Events ──> data of each event ──> PartReader ──> parts
+     └──> the document that some servers send instead ──> PartReader.whole
+"""
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
@@ -8,7 +12,7 @@ from typing import Protocol
 from zotd.core.reply import Part, RequestAccepted
 from zotd.core.retry import ModelError
 from zotd.providers.shared.failures import cut, foreign, too_large
-from zotd.providers.shared.limits import REPLY_BYTES, REPLY_S, SLICE_BYTES, WHOLE_BYTES
+from zotd.providers.shared.limits import EVENT_BYTES, REPLY_BYTES, REPLY_S, SLICE_BYTES, WHOLE_BYTES
 from zotd.providers.shared.vendors import DRAIN_S, Target
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
@@ -28,7 +32,7 @@ class HttpResponse(Protocol):
 
 
 class PartReader(Protocol):
-    """Turns a vendor's bytes into parts; state of one reply."""
+    """Turns a vendor's events into parts; state of one reply."""
 
     @property
     def stopped(self) -> bool:
@@ -40,21 +44,88 @@ class PartReader(Protocol):
         """Why nothing more can be read; the parts before it were given."""
         ...
 
-    def feed(self, chunk: bytes) -> list[Part]:
-        """The parts that these bytes complete, up to an error among them (`failure`)."""
+    def feed(self, events: Sequence[bytes]) -> list[Part]:
+        """The parts that these events complete, by the data of each, up to an error among them (`failure`)."""
         ...
 
     def end(self) -> list[Part]:
-        """The last parts when the bytes have ended; `failure` when that was too early."""
+        """The last parts when the events have ended; `failure` when that was too early."""
         ...
 
     def rest(self) -> list[Part]:
-        """What was held back, when the connection broke."""
+        """What was held back, when nothing more can be read."""
         ...
 
     def whole(self, body: bytes) -> list[Part]:
         """The parts of a reply that came as one JSON document; `failure` when it is none."""
         ...
+
+
+class Events:
+    """Cuts a byte stream into the data of its server-sent events, without I/O (WHATWG HTML, 9.2.6).
+
+    Any cutting of the bytes gives the same events. Only `data` is kept: all vendors repeat the event's name inside it. A
+    lone CR, which the specification also allows, ends no line: no vendor sends one, and it would hold back every chunk
+    that ends in CR.
+    """
+
+    def __init__(self, limit: int = EVENT_BYTES) -> None:
+        """`limit`: memory held never exceeds it by more than one feed."""
+        self._limit = limit
+        self._tail: list[bytes] = []
+        """Pieces of a line that has no end yet."""
+        self._data: list[bytes] = []
+        """Lines of an event that has no end yet."""
+        self._held = 0
+        self.is_over = False
+        """An event is longer than the limit: nothing more can be read from this stream."""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The data of every event that `chunk` completes, oldest first; also of those before one that is too long."""
+        if self.is_over:
+            return []
+        lines = chunk.split(b"\n")
+        rest = lines.pop()
+        if lines and self._tail:
+            lines[0] = b"".join((*self._tail, lines[0]))
+            self._tail.clear()
+        events = self._events(lines)
+        if rest and not self.is_over:
+            self._tail.append(rest)
+            self._count(len(rest))
+        return events
+
+    def end(self) -> list[bytes]:
+        """What an event holds that the end of the stream left without its blank line.
+
+        The specification drops it; some servers end so after a good last event, and JSON tells whether it is whole.
+        """
+        line = b"".join(self._tail)
+        self._tail.clear()
+        return self._events([line, b""])
+
+    def _events(self, lines: list[bytes]) -> list[bytes]:
+        events: list[bytes] = []
+        data = self._data
+        for line in lines:
+            if line.startswith(b"data:"):
+                value = line[5:].removesuffix(b"\r").removeprefix(b" ")
+                data.append(value)
+                self._count(len(value))
+                if self.is_over:
+                    break
+            elif data and (not line or line == b"\r"):
+                events.append(data[0] if len(data) == 1 else b"\n".join(data))
+                data.clear()
+                self._held = 0
+        return events
+
+    def _count(self, size: int) -> None:
+        self._held += size
+        if self._held > self._limit:
+            self.is_over = True
+            self._tail.clear()
+            self._data.clear()
 
 
 async def parts(
@@ -115,6 +186,7 @@ class _Form:
     def __init__(self, reader: PartReader, target: Target) -> None:
         self._reader = reader
         self._target = target
+        self._events = Events()
         self._document: list[bytes] | None = None
         self._knows = False
         self._size = 0
@@ -137,14 +209,17 @@ class _Form:
             self._document.append(chunk)
             received: list[Part] = []
         else:
-            received = self._reader.feed(chunk)
+            received = self._reader.feed(self._events.feed(chunk))
+            if self._events.is_over and self.failure is None:
+                received += self._reader.rest()
+                self._failure = too_large(self._target, f"an event of more than {EVENT_BYTES // 1024**2} MiB")
         self._limit()
         return received
 
     def end(self) -> list[Part]:
         """The last parts."""
         if self._document is None:
-            return self._reader.end()
+            return [*self._reader.feed(self._events.end()), *self._reader.end()]
         return self._reader.whole(b"".join(self._document).strip(_BLANK))
 
     def _look(self, chunk: bytes) -> None:

@@ -3,6 +3,8 @@
 chunk{delta}* chunk{finish_reason} chunk{usage}? [DONE]?
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from zotd.core.reply import (
@@ -19,7 +21,7 @@ from zotd.core.reply import (
 )
 from zotd.core.retry import ModelError
 from zotd.providers.openai.chat.tags import ThinkTags
-from zotd.providers.shared import EVENT_BYTES, Events, Target, cut, foreign, reported, too_large
+from zotd.providers.shared import Target, cut, foreign, reported
 from zotd.wire.content import Tokens
 
 _REASONS = {"length": "length", "model_length": "length", "content_filter": "refusal"}
@@ -120,11 +122,10 @@ _decode_first = msgspec.json.Decoder(_FirstChunk).decode
 
 
 class ReplyReader:
-    """Turns the bytes of one answer into parts."""
+    """Turns the events of one answer into parts."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._events = Events()
         self._calls: list[_Open] = []
         self._by_index: dict[int, _Open] = {}
         self._thinks = False
@@ -139,16 +140,15 @@ class ReplyReader:
         self.failure: ModelError | None = None
         """Why nothing more can be read."""
 
-    def feed(self, chunk: bytes) -> list[Part]:
-        """The parts that these bytes complete, up to what is an error or not its format (`failure`)."""
+    def feed(self, events: Sequence[bytes]) -> list[Part]:
+        """The parts that these events complete, up to what is an error or not its format (`failure`)."""
         parts: list[Part] = []
-        self._read(self._events.feed(chunk), parts)
+        self._read(events, parts)
         return parts
 
     def end(self) -> list[Part]:
         """The last parts; `failure` when the stream has ended before a finish reason."""
         parts: list[Part] = []
-        self._read(self._events.end(), parts)
         if not self.stopped and self.failure is None:
             if self._reason is None:
                 self.failure = cut(self._target, "the stream ended in the middle")
@@ -187,7 +187,7 @@ class ReplyReader:
             self._finish(parts)
         return parts
 
-    def _read(self, events: list[bytes], parts: list[Part]) -> None:
+    def _read(self, events: Sequence[bytes], parts: list[Part]) -> None:
         """What came before an error counts: it is in `parts` when this gives up."""
         if self.failure is not None:
             return
@@ -195,12 +195,10 @@ class ReplyReader:
             self._translate(events, parts)
         except ModelError as error:
             self.failure = error
-        if self._events.is_over and self.failure is None:
-            self.failure = too_large(self._target, f"an event of more than {EVENT_BYTES // 1024**2} MiB")
         if self.failure is not None:
             parts += self.rest()
 
-    def _translate(self, events: list[bytes], parts: list[Part]) -> None:
+    def _translate(self, events: Sequence[bytes], parts: list[Part]) -> None:
         for data in events:
             if data == b"[DONE]":
                 self._stop(parts)

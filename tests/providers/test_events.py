@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from zotd.providers.shared import Events
+from zotd.providers.shared.streaming import Events
 
 ODD = "\N{LINE SEPARATOR}kept\x0b\x0c".encode()
 STREAM = (
