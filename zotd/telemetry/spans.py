@@ -15,6 +15,7 @@ which ends there.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Protocol
 
 from zotd.core import early_summary, records
 from zotd.core.run_watch import GuardAnswer, NestedCall
@@ -74,6 +75,18 @@ class _Run:
     """What the next request reads for the first time, if content is wanted."""
 
 
+class SpanSink(Protocol):
+    """Takes finished spans."""
+
+    def put(self, span: FinishedSpan) -> None:
+        """Send the span later; returns at once."""
+        ...
+
+    def is_sampled(self, trace_id: int, parent: TraceParent | None) -> bool:
+        """Return whether spans of this trace are wanted."""
+        ...
+
+
 class SessionSpans:
     """The spans of one session."""
 
@@ -81,11 +94,10 @@ class SessionSpans:
         self,
         session: str,
         workspace: str,
+        sink: SpanSink,
         *,
         environment: Callable[[], Mapping[str, str]],
         transcript: Callable[[], Transcript],
-        is_sampled: Callable[[int, TraceParent | None], bool],
-        emit: Callable[[FinishedSpan], None],
         has_content: bool,
     ) -> None:
         """Derive the spans of the session with this id.
@@ -93,15 +105,13 @@ class SessionSpans:
         Args:
             session: id of the session.
             workspace: its working directory.
+            sink: gets the finished spans.
             environment: returns the environment of its client, whose `TRACEPARENT` its runs join.
             transcript: returns its transcript, for approvals from before a restart.
-            is_sampled: decides about a trace by its id and its parent.
-            emit: gets the finished spans of sampled traces; returns at once.
             has_content: prompts, replies, arguments and results become attributes.
         """
-        self._session, self._workspace = session, workspace
-        self._environment, self._transcript = environment, transcript
-        self._is_sampled, self._emit, self._has_content = is_sampled, emit, has_content
+        self._session, self._workspace, self._sink = session, workspace, sink
+        self._environment, self._transcript, self._has_content = environment, transcript, has_content
         self._run: _Run | None = None
         self._approvals: dict[str, records.ApprovalRow] = {}
         """Questions that are not decided, by id."""
@@ -357,11 +367,11 @@ class SessionSpans:
         """Return the span of a run, and its parent in the program that the client belongs to."""
         parent = TraceParent.parse(self._environment().get(VARIABLE, ""))
         trace_id = trace_id_of(run) if parent is None else parent.trace_id
-        return TraceParent(trace_id, root_span_id(run), self._is_sampled(trace_id, parent)), parent
+        return TraceParent(trace_id, root_span_id(run), self._sink.is_sampled(trace_id, parent)), parent
 
     def _finish(self, span: FinishedSpan) -> None:
         if span.own.is_sampled:
-            self._emit(span)
+            self._sink.put(span)
 
 
 def _nanoseconds(time: str) -> int:

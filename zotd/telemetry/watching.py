@@ -9,9 +9,7 @@ from zotd.config import TelemetrySection
 from zotd.core.run_watch import GuardAnswer, NestedCall, RunWatch
 from zotd.ledger.ledger import Ledger
 from zotd.telemetry.figures import RunFigures
-from zotd.telemetry.finished import FinishedSpan
-from zotd.telemetry.ids import TraceParent
-from zotd.telemetry.spans import SessionSpans
+from zotd.telemetry.spans import SessionSpans, SpanSink
 from zotd.wire.reports import MetricFamily
 
 log = logging.getLogger(__name__)
@@ -21,16 +19,8 @@ EXTRA_MISSING = (
 )
 
 
-class Exporting(Protocol):
+class Exporting(SpanSink, Protocol):
     """`zotd.telemetry.export.SpanExport`, which is imported only if traces are wanted."""
-
-    def put(self, span: FinishedSpan) -> None:
-        """Send the span later."""
-        ...
-
-    def is_sampled(self, trace_id: int, parent: TraceParent | None) -> bool:
-        """Return whether spans of this trace are wanted."""
-        ...
 
     def problem(self) -> str | None:
         """Return a sentence if spans are lost at the moment."""
@@ -76,17 +66,15 @@ class Telemetry:
 
     def watch(self, ledger: Ledger, environment: Callable[[], Mapping[str, str]]) -> RunWatch:
         """Follow a session from now on. `environment` returns that of its client."""
-        workspace = ledger.row.cwd
-        ledger.watchers.append(self.figures.watch(workspace))
+        ledger.watchers.append(self.figures.watch(ledger.row.cwd))
         if self._export is None:
             return SessionWatch(self.figures, None)
         spans = SessionSpans(
             ledger.row.id,
-            workspace,
+            ledger.row.cwd,
+            self._export,
             environment=environment,
             transcript=lambda: ledger.transcript,
-            is_sampled=self._export.is_sampled,
-            emit=self._export.put,
             has_content=self._has_content,
         )
         ledger.watchers.append(spans.committed)
