@@ -59,7 +59,7 @@ def probe(
         activates: connect even if systemd would start the daemon because of it.
     """
     status: Json = {"v": 1, "state": "stopped", "socket": path, **dict.fromkeys(FIELDS), "warnings": [], "next": None}
-    if not activates and _is_activated(path, env):
+    if not activates and is_activated(path, env):
         sentence = f"zotd is not running; systemd listens at {path} and starts it when a client connects"
         return status | {"error": sentence, "next": "zotctl start"}
     listener: int | None = None
@@ -180,7 +180,7 @@ def _owner(path: str, env: Mapping[str, str]) -> int | None:
     return None if _is_remote(path) else lock_owner_of(os.path.join(paths.zot_home(env), HOME_LOCK))
 
 
-def _is_activated(path: str, env: Mapping[str, str]) -> bool:
+def is_activated(path: str, env: Mapping[str, str]) -> bool:
     """Whether no daemon runs and systemd listens at the socket, so that connecting would start the daemon."""
     if env.get("ZOTD_SOCKET") or _is_remote(path) or _owner(path, env) is not None:
         return False

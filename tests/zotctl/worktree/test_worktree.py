@@ -2,42 +2,17 @@
 
 import json
 import shutil
+import socket
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
 from tests.needs import needs
-from zotd.client.blocking import connect
+from tests.zotctl.worktree.conftest import add, commit, git, hook
+from zotd import paths
 from zotd.client.fields import child, text
-
-
-def git(cwd, *args):
-    return subprocess.run(["git", *args], cwd=cwd, check=True, capture_output=True, text=True).stdout
-
-
-@pytest.fixture
-def here(shell):
-    """A shell in a repository with one commit."""
-    shell.env["XDG_DATA_HOME"] = str(shell.home / "data")
-    make_repository(shell)
-    return shell
-
-
-def make_repository(shell):
-    needs("git")
-    git(shell.cwd, "init", "-q", "-b", "main")
-    git(shell.cwd, "config", "user.name", "t")
-    git(shell.cwd, "config", "user.email", "t@example.org")
-    (shell.cwd / "a").write_text("one\n")
-    git(shell.cwd, "add", "a")
-    git(shell.cwd, "commit", "-qm", "first")
-
-
-def add(here, name="w"):
-    code, out, err = here.zotctl("worktree", "add", name)
-    assert (code, err) == (0, "")
-    return Path(out.strip())
 
 
 def test_a_worktree_is_on_a_branch_of_its_own(here):
@@ -123,12 +98,9 @@ def test_a_worktree_whose_directory_was_deleted_is_named_and_can_be_removed(here
 
 
 def test_a_hook_that_fails_leaves_no_half_worktree(here):
-    hook = here.cwd / ".git" / "hooks" / "post-checkout"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\nexit 1\n")
-    hook.chmod(0o755)
+    failing = hook(here.cwd, "post-checkout", "exit 1")
     assert here.zotctl("worktree", "add", "w")[0] == 1
-    hook.unlink()
+    failing.unlink()
     assert git(here.cwd, "branch", "--list", "zot/*") == ""
     assert add(here).is_dir()
 
@@ -158,13 +130,119 @@ def test_a_bare_repository_is_refused(shell):
     assert "this repository is bare" in err
 
 
-def test_the_list_names_the_sessions_that_work_in_a_worktree(live, shell):
-    shell.env["XDG_DATA_HOME"] = str(shell.home / "data")
-    make_repository(shell)
-    path = add(shell)
+def test_the_list_names_the_sessions_that_work_in_a_worktree(there):
+    path = add(there)
     (path / "below").mkdir()
-    with connect(live.socket) as connection:
+    with there.connect() as connection:
         info = connection.call("session.create", cwd=str(path / "below"), provider="openai", keyless=True)
-        connection.call("session.create", cwd=str(shell.cwd), provider="openai", keyless=True)
-    (listed,) = json.loads(shell.zotctl("worktree", "list", "--json")[1])["worktrees"]
-    assert listed["sessions"] == [text(child(info, "session"), "id")]
+        connection.call("session.create", cwd=str(there.cwd), provider="openai", keyless=True)
+    (listed,) = json.loads(there.zotctl("worktree", "list", "--json")[1])["worktrees"]
+    session = text(child(info, "session"), "id")
+    assert listed["sessions"] == [session]
+
+
+def test_a_repository_without_a_commit_is_refused(shell):
+    needs("git")
+    git(shell.cwd, "init", "-q")
+    code, _, err = shell.zotctl("worktree", "add", "w")
+    assert (code, err) == (1, "zotctl: this repository has no commit yet; a worktree needs one to begin at\n")
+
+
+def test_names_that_one_file_system_or_git_cannot_tell_apart_are_refused(here):
+    add(here, "fix/parser")
+    assert "differs only in capitals" in here.zotctl("worktree", "add", "Fix/Parser")[2]
+    for name in ("fix", "fix/parser/more"):
+        assert "git cannot have the branch" in here.zotctl("worktree", "add", name)[2]
+    assert here.zotctl("worktree", "list", "--json")[1].count('"name"') == 1
+
+
+def test_a_worktree_on_another_branch_is_still_listed(here):
+    path = add(here)
+    git(path, "switch", "-qc", "other")
+    (listed,) = json.loads(here.zotctl("worktree", "list", "--json")[1])["worktrees"]
+    assert (listed["name"], listed["branch"]) == ("w", "other")
+
+
+def test_commands_that_create_the_same_worktree_at_once_do_not_harm_each_other(here):
+    started = [here.start("zotctl", "worktree", "add", "w") for _ in range(4)]
+    ended = [(process.communicate(timeout=40), process.returncode) for process in started]
+    assert sorted(code for _, code in ended) == [0, 1, 1, 1]
+    (path,) = [Path(out.strip()) for (out, _), code in ended if code == 0]
+    assert (path / "a").read_text() == "one\n"
+
+
+def test_a_repository_behind_a_symbolic_link_is_the_same_one(here):
+    path = add(here)
+    (here.home / "link").symlink_to(here.cwd)
+    here.cwd = here.home / "link"
+    (listed,) = json.loads(here.zotctl("worktree", "list", "--json")[1])["worktrees"]
+    assert listed["path"] == str(path)
+
+
+def test_a_submodule_has_worktrees_of_its_own(here):
+    git(here.cwd, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(here.cwd), "sub")
+    outer, here.cwd = here.cwd, here.cwd / "sub"
+    path = add(here)
+    assert path.parent.name.startswith("sub-")
+    commit(path, "b", "two\n")
+    git(outer / "sub", "switch", "-qc", "main2")
+    assert here.zotctl("worktree", "merge", "w")[0] == 0
+    assert (outer / "sub" / "b").read_text() == "two\n"
+
+
+def test_a_worktree_with_submodules_is_removed_when_it_is_clean(here):
+    git(here.cwd, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(here.cwd), "sub")
+    git(here.cwd, "commit", "-qm", "sub")
+    path = add(here)
+    git(path, "-c", "protocol.file.allow=always", "submodule", "--quiet", "update", "--init")
+    (path / "sub" / "a").write_text("changed\n")
+    assert "uncommitted changes" in here.zotctl("worktree", "remove", "w")[2]
+    (path / "sub" / "a").write_text("one\n")
+    assert here.zotctl("worktree", "remove", "w")[::2] == (0, "")
+
+
+def test_a_filter_that_is_missing_is_told_in_one_sentence(here):
+    commit(here.cwd, ".gitattributes", "*.bin filter=lfs\n")
+    commit(here.cwd, "x.bin", "pointer")
+    for name, value in (("smudge", "no-such-program smudge"), ("required", "true")):
+        git(here.cwd, "config", f"filter.lfs.{name}", value)
+    code, _, err = here.zotctl("worktree", "add", "w")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "filter" in err
+    assert git(here.cwd, "branch", "--list", "zot/*") == ""
+
+
+def test_a_place_that_cannot_be_written_is_named(here):
+    (here.home / "data").write_text("a file")
+    code, _, err = here.zotctl("worktree", "add", "w")
+    assert (code, err.count("\n")) == (1, 1)
+    assert str(here.home / "data") in err
+
+
+def test_a_read_only_repository_is_told_in_one_sentence(here):
+    # Root may write anywhere, so the directory is replaced by one in which no file can be made: it is a file.
+    shutil.move(here.cwd / ".git" / "config", here.cwd / ".git" / "kept")
+    (here.cwd / ".git" / "config.lock").write_text("")
+    shutil.move(here.cwd / ".git" / "kept", here.cwd / ".git" / "config")
+    code, _, err = here.zotctl("worktree", "add", "w")
+    assert (code, err.count("\n")) == (1, 1)
+    assert "config" in err
+    assert git(here.cwd, "branch", "--list", "zot/*") == ""
+
+
+def test_the_list_does_not_start_a_daemon_for_which_systemd_listens(here):
+    add(here)
+    with tempfile.TemporaryDirectory(prefix="zt-", dir="/tmp") as run, socket.socket(socket.AF_UNIX) as listener:
+        del here.env["ZOTD_SOCKET"]
+        here.env["XDG_RUNTIME_DIR"] = run
+        unit = here.home / ".config" / "systemd" / "user" / "zotd.service"
+        unit.parent.mkdir(parents=True)
+        unit.write_text(f"[Service]\nEnvironment=ZOT_HOME={here.env['ZOT_HOME']}\n")
+        path = Path(paths.socket_path(here.env))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        listener.bind(str(path))
+        listener.listen()
+        listener.setblocking(False)
+        assert here.zotctl("worktree", "list")[::2] == (0, "")
+        with pytest.raises(BlockingIOError):  # it was not even connected to
+            listener.accept()
