@@ -10,14 +10,16 @@ from zotctl.worktree import taking_back
 from zotctl.worktree.pruning import prune as pruned
 from zotctl.worktree.repository import Worktrees
 from zotctl.worktree.sessions_there import sessions_there
+from zotctl.worktree.set_up import set_up
 from zotd.sanitize import one_line
 
 
 def create(name: str, base: str) -> int:
-    """Create a worktree and print its directory."""
+    """Create a worktree, prepare it and print its directory."""
     worktrees = _here()
     with output.progress(f"creating the worktree {name}"):
         path = worktrees.create(name, base, os.getcwd())
+    set_up(name, path, worktrees.main, os.environ)
     print(one_line(path))
     return 0
 

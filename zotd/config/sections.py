@@ -256,6 +256,21 @@ class WebsocketSection(Struct, frozen=True, kw_only=True):
             return False
 
 
+class WorktreeSection(Struct, frozen=True, kw_only=True):
+    """`[worktree]`: how `zot -w` and `zotctl worktree add` prepare a new git worktree; the daemon ignores it."""
+
+    include: Names = ()
+    """Patterns, as in `.gitignore`, of files that git ignores and a worktree needs, for example `[".env"]`. They are copied
+    from the main worktree, in addition to those that its file `.worktreeinclude` lists."""
+
+    setup: Command | None = None
+    """Command to run once in each new worktree, for example `["npm", "ci"]`. It is not run by a shell; `ZOT_MAIN_WORKTREE` in
+    its environment is the directory of the main worktree. A trusted project can have its own in `.zot/config.toml`."""
+
+    setup_timeout_s: Pause = 600.0
+    """How long that command may take."""
+
+
 class TelemetrySection(Struct, frozen=True, kw_only=True):
     """`[telemetry]`: read when the daemon starts. See observability.md."""
 
@@ -335,6 +350,7 @@ class Config(Struct, frozen=True, kw_only=True):
     channels: ChannelsSection = ChannelsSection()
     websocket: WebsocketSection = WebsocketSection()
     telemetry: TelemetrySection = TelemetrySection()
+    worktree: WorktreeSection = WorktreeSection()
     providers: dict[str, ProviderSection] = {}
 
     def __post_init__(self) -> None:
