@@ -1,7 +1,7 @@
 """Computes shell completions for `zot` and `zotctl`.
 
 Flags and commands are read from the argparse parsers, so they are never out of date. Sessions, models and approvals are
-requested from the daemon if it is running.
+requested from the daemon if it is running, worktrees from git.
 """
 
 import argparse
@@ -191,6 +191,16 @@ def _providers() -> Found:
             yield text(one, "provider"), text(one, "title")
 
 
+def _worktrees() -> Found:
+    from zotctl.worktree.repository import Worktrees  # noqa: PLC0415  (runs git, only for this kind)
+
+    try:
+        for name in Worktrees(os.getcwd(), os.environ).names():
+            yield name, ""
+    except ClientError:  # not in a repository
+        return
+
+
 def _extensions() -> Found:
     """Extensions known to the daemon, and those with a log or a directory here, which need no daemon."""
     states = {text(one, "name"): text(one, "state") for one in _asked("ext.list", "extensions")}
@@ -239,6 +249,7 @@ _KINDS = {
     "MODEL": _full_models,
     "ID|NAME": _sessions,
     "SESSION": _sessions,
+    "WORKTREE": _worktrees,
     "model": _models,
 }
 """Completions by the metavar (or dest) of an argument."""

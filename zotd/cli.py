@@ -17,11 +17,15 @@ RPC = "zotd.embed.rpc"
 BRIDGE = "zotctl.bridge"
 ACP = "zotd.bridges.acp.__main__"
 ZOTCTL = "zotctl.__main__"
+WORKTREE = "zotctl.worktree.session"
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as in shells: 128 + SIGINT."""
 
 ONE_SHOT_FLAGS = frozenset({"-p", "--print", "--json", "--list-models"})
+
+WORKTREE_FLAGS = ("-w", "--worktree")
+"""How the words begin that name a worktree."""
 
 INFO_FLAGS = frozenset({"-h", "--help", "-v", "--version"})
 
@@ -33,16 +37,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     args, variables = without_flags(sys.argv[1:] if argv is None else argv)
     os.environ.update(variables)
     program = _program(args)
-    if program == RPC and os.environ.get(HOST):
-        sys.stderr.write(
-            "zot: `zot rpc` runs a session on this machine; add --session ID to use one of another machine\n"
-        )
+    has_worktree = any(word.startswith(WORKTREE_FLAGS) for word in _flags(args))
+    refusal = _refusal(program, has_worktree=has_worktree)
+    if refusal:
+        sys.stderr.write(f"zot: {refusal}\n")
         return 2
     if program in {RPC, BRIDGE}:
         args = [arg for number, arg in enumerate(args) if arg != "--rpc" and (number, arg) != (0, "rpc")]
     if program == ACP:
         args = args[1:]
     try:
+        if program in {CHAT, ONE_SHOT} and has_worktree:
+            return int(import_module(WORKTREE).main(args, lambda rest: int(import_module(program).main(rest))))
         return int(import_module(program).main(args))
     except KeyboardInterrupt:  # during the import; from then on the programs handle it themselves
         return INTERRUPTED
@@ -53,14 +59,27 @@ def _program(args: list[str]) -> str:
         return ZOTCTL
     if args[:1] == ["acp"]:
         return ACP
-    # No need to tell flags from values here: argparse never takes a word that begins with a dash as a value.
-    flags = set(takewhile(lambda arg: arg != "--", args))
+    flags = _flags(args)
     if args[:1] == ["rpc"] or "--rpc" in flags:
         return BRIDGE if any(flag.partition("=")[0] == "--session" for flag in flags) else RPC
     if flags & (ONE_SHOT_FLAGS | INFO_FLAGS):
         return ONE_SHOT
     # Without a terminal for input there is no chat: `git diff | zot "review this"` prints a reply.
     return CHAT if sys.stdin is not None and sys.stdin.isatty() else ONE_SHOT
+
+
+def _refusal(program: str, *, has_worktree: bool) -> str:
+    """Return why the program cannot do what it is asked to; empty if it can."""
+    if program == RPC and os.environ.get(HOST):
+        return "`zot rpc` runs a session on this machine; add --session ID to use one of another machine"
+    if program in {RPC, BRIDGE, ACP} and has_worktree:
+        return "--worktree is for a chat or -p; create one with `zotctl worktree add NAME`, and start this in it"
+    return ""
+
+
+def _flags(args: list[str]) -> set[str]:
+    """Return the words that may be flags: argparse never takes a word that begins with a dash as a value."""
+    return set(takewhile(lambda arg: arg != "--", args))
 
 
 def _is_login(args: list[str]) -> bool:

@@ -35,6 +35,7 @@ examples:
   zot -p --no-session --tools read,grep "where is main?"
   zot --mode ask "tidy up"       ask before writing files or running commands
   zot -p --mode ask --wait "…"   wait for another client to approve (zotctl approve)
+  zot "fix the parser" -w        work in a git worktree of its own
 
 Ctrl-C stops the run. Closing the terminal does not: the run continues in the daemon; `zot -c` returns to it.
 """
@@ -94,6 +95,15 @@ def _add_session_flags(made: argparse.ArgumentParser) -> None:
     )
     group.add_argument("--session", metavar="ID|NAME", help="use this session")
     group.add_argument("--no-session", action="store_true", help="store nothing; the session ends with this command")
+    made.add_argument(
+        "-w",
+        "--worktree",
+        nargs="?",
+        const="",
+        metavar="WORKTREE",
+        help="start the session in this git worktree of the repository, which is created if necessary, on a branch of its"
+        " own; without a name, one is made up",
+    )
 
 
 def _add_settings_flags(made: argparse.ArgumentParser) -> None:
@@ -236,6 +246,8 @@ def open_session(
     Returns:
         A `SessionInfo` as a dict.
     """
+    if args.worktree is not None:  # `zotd.cli` has removed a flag that it knows
+        raise ClientError("--worktree needs the command `zot`, and -w must not be joined with other flags")
     where = place.of(env)
     cwd = where.directory(args.cwd)
     found = _existing(connection, args, cwd)
