@@ -10,6 +10,7 @@ from zotd.client import choosing, place
 from zotd.client.blocking import Json
 from zotd.client.fields import text
 from zotd.client.options import positive
+from zotd.client.worktree_names import worktree_of, worktrees_home
 
 STATES = ("idle", "running", "waiting", "held", "blocked", "closed")
 
@@ -37,16 +38,27 @@ def _run(args: argparse.Namespace) -> int:
     cwd = None if args.cwd is None else place.of(os.environ).real_path(args.cwd)
     with link.connect("zotctl") as connection:
         found = list(islice(choosing.sessions(connection, cwd, args.state), args.limit))
+    worktrees = worktrees_home(os.environ)
+    found = [session | {"worktree": _worktree(session, worktrees)} for session in found]
     if args.json:
         output.print_json({"v": 1, "sessions": found})
-    else:
-        output.print_table(["ID", "NAME", "STATE", "MODEL", "UPDATED", "DIRECTORY"], [_row(s) for s in found])
+        return 0
+    head = ["ID", "NAME", "STATE", "MODEL", "UPDATED", "WORKTREE", "DIRECTORY"]
+    rows = [_row(session) for session in found]
+    if not any(text(session, "worktree") for session in found):
+        head, *rows = ([*row[:-2], row[-1]] for row in [head, *rows])
+    output.print_table(head, rows)
     return 0
 
 
 def _row(session: Json) -> list[str]:
     about = [text(session, "id"), text(session, "name"), choosing.state(session), _model(session)]
-    return [*about, output.moment(text(session, "updated")), text(session, "cwd")]
+    return [*about, output.moment(text(session, "updated")), text(session, "worktree"), text(session, "cwd")]
+
+
+def _worktree(session: Json, home: str) -> str:
+    found = worktree_of(text(session, "cwd"), home)
+    return found.name if found else ""
 
 
 def _model(session: Json) -> str:

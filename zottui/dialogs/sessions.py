@@ -8,6 +8,7 @@ from msgspec import structs
 from zotd.client import place
 from zotd.client.errors import CallError
 from zotd.client.humanize import age, money
+from zotd.client.worktree_names import worktree_of, worktrees_home
 from zotd.wire import api, events, reports
 from zotd.wire.api import SessionInfo
 from zotd.wire.events import AnyEvent
@@ -15,6 +16,7 @@ from zottui.asking import Refreshing
 from zottui.dialogs.listing import Entry
 from zottui.theme import TextRole
 from zottui.ui_context import UiContext
+from zottui.widgets.cells import clean
 from zottui.widgets.status import short_path
 
 MOST = 500
@@ -50,6 +52,9 @@ class SessionsDialog:
         # Newest first.
         self._known: dict[str, SessionInfo] = {}
         self._costs: dict[str, float] = {}
+        self._worktrees = worktrees_home(ui.env)
+        # By directory; kept, because finding them looks at the disk.
+        self._places: dict[str, str] = {}
         # Ids of new sessions whose details are still to be requested.
         self._unknown: set[str] = set()
         self._loading = Refreshing(ui, self._load)
@@ -100,12 +105,19 @@ class SessionsDialog:
 
     def _entry(self, info: SessionInfo) -> Entry:
         word, role = STATES.get(info.state, (info.state, TextRole.MUTED))
-        where = short_path(info.cwd, self._ui.env.get("HOME", "")) if self.cwd is None else ""
+        where = self._where(info.cwd) if self.cwd is None else ""
         cost = self._costs.get(info.id, 0.0)
         notes = (self._age(info), money(cost) if cost else "", where)
         current = self._ui.state.session
         here = " (here)" if current is not None and current.id == info.id else ""
         return Entry(info.id, (info.name or info.id) + here, notes, mark=word, role=role)
+
+    def _where(self, cwd: str) -> str:
+        """Return the worktree that a session works in, or else its directory."""
+        if cwd not in self._places:
+            worktree = worktree_of(cwd, self._worktrees)
+            self._places[cwd] = clean(worktree.label) if worktree else short_path(cwd, self._ui.env.get("HOME", ""))
+        return self._places[cwd]
 
     def _age(self, info: SessionInfo) -> str:
         try:

@@ -139,6 +139,11 @@ def test_the_list_names_the_sessions_that_work_in_a_worktree(there):
     (listed,) = json.loads(there.zotctl("worktree", "list", "--json")[1])["worktrees"]
     session = text(child(info, "session"), "id")
     assert listed["sessions"] == [session]
+    found = json.loads(there.zotctl("sessions", "--json")[1])["sessions"]
+    assert {one["id"]: one["worktree"] for one in found if one["worktree"]} == {session: "w"}
+    head, *rows = there.zotctl("sessions")[1].splitlines()
+    assert "WORKTREE" in head
+    assert next(row for row in rows if session in row).split()[-2:] == ["w", str(path / "below")]
 
 
 def test_a_repository_without_a_commit_is_refused(shell):
