@@ -92,7 +92,7 @@ class Ledger:
         self.observers: list[Callable[[Sequence[events.Event]], None]] = []
         """Told of committed events, as they are before a carrier's changes; they return at once and never raise."""
         self.watchers: list[Callable[[Sequence[Shown]], None]] = []
-        """Told of committed records with their events, for figures and traces; they return at once and never raise."""
+        """Told of committed records with their events, for figures, traces and warnings; they return at once and never raise."""
         self._failed: Callable[[], None] | None = None
         self.shown_seq = row.seq
         """`seq` of the last event that subscribers have got."""

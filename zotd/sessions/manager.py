@@ -26,6 +26,7 @@ from zotd.sessions.nested_calls import NestedCalls
 from zotd.sessions.planner import Planner
 from zotd.sessions.recent_models import RecentModels
 from zotd.sessions.session import Session
+from zotd.sessions.shared_directory import SharedDirectoryWarning
 from zotd.sessions.slash_commands import Commands
 from zotd.sessions.storage_recovery import StorageRecovery
 from zotd.store.errors import UnreadableSessionError
@@ -278,6 +279,7 @@ class Manager:
             stored_queue=self._addressed,
             ephemeral=ephemeral,
         )
+        ledger.watchers.append(SharedDirectoryWarning(session, self._sessions.values).committed)
         if self.is_stopping:
             session.work.refuse_jobs()
         self._sessions[row.id] = session
