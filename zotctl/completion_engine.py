@@ -7,6 +7,7 @@ requested from the daemon if it is running, worktrees from git.
 import argparse
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from zotctl import parser_tree
 from zotd import paths
@@ -218,6 +219,13 @@ def _extensions() -> Found:
         yield name, states.get(name, "")
 
 
+def _checkpoints() -> Found:
+    from zotctl.checkpoints import actions  # noqa: PLC0415  (20 ms, only for these numbers)
+
+    with suppress(ClientError):
+        yield from actions.numbers()
+
+
 def _names(folder: str) -> list[str]:
     try:
         return os.listdir(folder)
@@ -238,6 +246,7 @@ def _asked(command: str, field: str, /, **fields: object) -> list[Json]:
 
 _KINDS = {
     "APPROVAL": _approvals,
+    "CHECKPOINT": _checkpoints,
     "DIR": _directories,
     "EXTENSION": _extensions,
     "FILE": _files,

@@ -12,6 +12,7 @@ from zotctl import (
     auth,
     backup,
     channel,
+    checkpoints,
     completion,
     config,
     daemon,
@@ -71,6 +72,7 @@ examples:
   zotctl prune --older-than 90d --dry-run
   zotctl sandbox try -- make test
   zotctl worktree add parser
+  zotctl checkpoints restore 41 src/parser.py
   zotctl doctor
   zotctl restart --when-idle
   zotctl token create phone --role approve
@@ -82,7 +84,7 @@ Commands that read or change sessions start the daemon if none runs. Commands ab
 NOUNS = (
     *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
     *(session_actions, search, tree, fork, export, import_sessions, usage, ext, trust, auth, models, token, config),
-    *(channel, sandbox, worktree, backup, prune, completion),
+    *(channel, sandbox, worktree, checkpoints, backup, prune, completion),
 )
 """Modules with `add(commands)`, in the order of the help."""
 
@@ -95,7 +97,9 @@ THIN = {
 """Commands that `zotctl.__main__` runs itself: their help and flags."""
 
 
-HERE_ONLY = frozenset({"backup", "verify", "restore", "config", "restart", "service", "doctor", "sandbox", "worktree"})
+HERE_ONLY = frozenset(
+    {"backup", "verify", "restore", "config", "restart", "service", "doctor", "sandbox", "worktree", "checkpoints"}
+)
 """Commands that use local files and processes, and so refuse --host."""
 
 

@@ -186,6 +186,16 @@ class CacheSection(Struct, frozen=True, kw_only=True):
     """Show a notice, with the reason, when at least 10,000 tokens were read anew that the vendor's cache should have had."""
 
 
+class CheckpointsSection(Struct, frozen=True, kw_only=True):
+    """`[checkpoints]`: recorded states of the files in a directory. See checkpoints.md."""
+
+    max_file_mb: Count = 10
+    """Do not record files that are larger than this many megabytes (1 MB = 1,000,000 bytes)."""
+
+    keep: Count = 1000
+    """Number of checkpoints to keep of each directory. The oldest ones are removed."""
+
+
 class GuardSection(Struct, frozen=True, kw_only=True):
     """`[guard]`."""
 
@@ -343,6 +353,7 @@ class Config(Struct, frozen=True, kw_only=True):
     retention: RetentionSection = RetentionSection()
     budget: BudgetSection = BudgetSection()
     cache: CacheSection = CacheSection()
+    checkpoints: CheckpointsSection = CheckpointsSection()
     ext: ExtensionsSection = ExtensionsSection()
     guard: GuardSection = GuardSection()
     terminal: TerminalSection = TerminalSection()

@@ -1,0 +1,116 @@
+"""Undo and redo of runs, and of everything since a message."""
+
+import pytest
+
+from zotd.checkpoints.errors import CheckpointError
+from zotd.checkpoints.plan import WhyKept
+
+S = "s_1"
+
+
+def run(place, name, changes, *, session=S, seq=0, ends=True):
+    """A run that writes these files; None removes one."""
+    place.record(kind="step", session=session, run=name, seq=seq)
+    for path, content in changes.items():
+        if content is None:
+            (place.work / path).unlink()
+        else:
+            place.write(path, content)
+    if ends:
+        place.record(kind="end", session=session, run=name, seq=seq)
+
+
+def texts(place):
+    return {path: content.decode() for path, (_, content) in place.files().items()}
+
+
+def test_undo_takes_back_one_run_after_the_other_and_redo_makes_them_again(place):
+    states = [texts(place)]
+    for name, changes in (("r1", {"a": "1"}), ("r2", {"a": "2", "b": "2"}), ("r3", {"a": None})):
+        run(place, name, changes)
+        states.append(texts(place))
+    for state in reversed(states[:-1]):
+        place.checkpoints().undo(S)
+        assert texts(place) == state
+    with pytest.raises(CheckpointError, match="nothing to undo"):
+        place.checkpoints().undo(S)
+    for state in states[1:]:
+        place.checkpoints().redo(S)
+        assert texts(place) == state
+    with pytest.raises(CheckpointError, match="nothing to redo"):
+        place.checkpoints().redo(S)
+
+
+def test_undo_names_the_files(place):
+    run(place, "r1", {"a": "1", "b": "1"})
+    assert place.checkpoints().undo(S).paths == ["a", "b"]
+
+
+def test_undo_leaves_alone_what_the_user_did_before_and_after(place):
+    place.write("mine", "before")
+    run(place, "r1", {"a": "1", "b": "1"})
+    place.write("mine", "after")
+    place.write("b", "the user's")
+    done = place.checkpoints().undo(S)
+    assert texts(place) == {"mine": "after", "b": "the user's"}
+    assert [(one.path, one.why) for one in done.kept] == [("b", WhyKept.CHANGED)]
+
+
+def test_undo_of_what_the_user_changed_between_two_runs_leaves_it(place):
+    run(place, "r1", {"a": "1"})
+    place.write("a", "the user's")
+    run(place, "r2", {"b": "2"})
+    place.checkpoints().undo(S)
+    done = place.checkpoints().undo(S)
+    assert texts(place) == {"a": "the user's"}
+    assert [one.path for one in done.kept] == ["a"]
+
+
+def test_a_forced_undo_takes_back_the_users_change_too_and_can_be_undone(place):
+    place.write("a", "0")
+    run(place, "r1", {"a": "1"})
+    place.write("a", "the user's")
+    done = place.checkpoints().undo(S, force=True)
+    assert texts(place) == {"a": "0"}
+    place.checkpoints().restore(done.before)
+    assert texts(place) == {"a": "the user's"}
+
+
+def test_a_run_that_changed_nothing_is_passed_over(place):
+    run(place, "r1", {"a": "1"})
+    run(place, "r2", {})
+    assert place.checkpoints().undo(S).paths == ["a"]
+
+
+def test_a_new_run_ends_what_can_be_redone(place):
+    run(place, "r1", {"a": "1"})
+    place.checkpoints().undo(S)
+    run(place, "r2", {"b": "2"})
+    with pytest.raises(CheckpointError, match="nothing to redo"):
+        place.checkpoints().redo(S)
+
+
+def test_a_run_that_was_cut_is_undone_as_far_as_it_came(place):
+    run(place, "r1", {"a": "1"}, ends=False)
+    place.checkpoints().undo(S)
+    assert texts(place) == {}
+    place.checkpoints().redo(S)
+    assert texts(place) == {"a": "1"}
+
+
+def test_each_session_undoes_its_own_runs(place):
+    run(place, "r1", {"a": "1"})
+    run(place, "r2", {"b": "2"}, session="s_2")
+    place.checkpoints().undo(S)
+    assert texts(place) == {"b": "2"}
+
+
+def test_a_rewind_undoes_all_runs_behind_a_message(place):
+    for number in (1, 2, 3):
+        run(place, f"r{number}", {"a": str(number), f"only{number}": "x"}, seq=number * 10)
+    done = place.checkpoints().undo_after(S, 15)
+    assert texts(place) == {"a": "1", "only1": "x"}
+    assert [one.paths for one in done] == [["a", "only3"], ["a", "only2"]]
+    assert place.checkpoints().undo_after(S, 15) == []
+    place.checkpoints().redo(S)
+    assert texts(place) == {"a": "2", "only1": "x", "only2": "x"}

@@ -1,0 +1,316 @@
+"""The checkpoints of one workspace: record, list, compare, restore, undo and redo.
+
+All of it blocks, and one process at a time does it for a workspace (`LOCK_S`). Every change begins by finishing a
+restore that was interrupted.
+"""
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import pairwise, takewhile
+from pathlib import Path
+
+import msgspec
+
+from zotd import paths, pid_lock
+from zotd.checkpoints import eligibility, history, journal, left_out, packing
+from zotd.checkpoints.checkpoint import Checkpoint, Occasion
+from zotd.checkpoints.errors import AbandonedError, CheckpointError
+from zotd.checkpoints.exclusions import exclusions
+from zotd.checkpoints.journal import RestoreJournal
+from zotd.checkpoints.left_out import LeftOut
+from zotd.checkpoints.plan import Kept, plan
+from zotd.checkpoints.recording import Recorder, RecordingLimits
+from zotd.checkpoints.restoring import Restorer, draft_prefix
+from zotd.checkpoints.shadow import EMPTY_TREE, ShadowRepository, find_program
+from zotd.checkpoints.trees import PathDifference, differences
+from zotd.checkpoints.undo import RecordedRun, undo_stack
+
+FOLDER = "checkpoints"
+"""Directory of all shadow repositories, in `$ZOT_HOME`."""
+
+LOCK_S = 60.0
+"""Longest wait for another process that records or restores the same workspace, in seconds."""
+
+POLL_S = 0.01
+
+POINTS = ("present recorded", "journal written", "changes made", "journal removed")
+"""Where a restore calls its probe; `restoring.POINTS` has those of each change."""
+
+
+class Restored(msgspec.Struct, frozen=True, kw_only=True):
+    """What a restore has done.
+
+    Attributes:
+        paths: files that are now as they were.
+        kept: files that differ and were left alone, each with the reason.
+        before: the checkpoint of the state before it, to return to.
+        after: the checkpoint of the state that it made.
+    """
+
+    paths: Sequence[str]
+    kept: Sequence[Kept]
+    before: Checkpoint
+    after: Checkpoint
+
+
+def unfinished(home: str) -> list[str]:
+    """Return the workspaces in which a restore was interrupted. Blocks."""
+    found = []
+    for place in Path(home, FOLDER).glob(f"*/{journal.NAME}"):
+        with suppress(OSError), open(place.with_name("workspace"), "rb") as file:
+            found.append(os.fsdecode(file.read().removesuffix(b"\n")))
+    return found
+
+
+def folder_of(home: str, workspace: str) -> str:
+    """Return the place of a workspace's shadow repository; `workspace` is a real path."""
+    digest = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:24]
+    return os.path.join(home, FOLDER, digest)
+
+
+class Checkpoints:
+    """Works on the checkpoints of one workspace, for one operation."""
+
+    def __init__(
+        self,
+        workspace: str,
+        home: str,
+        env: Mapping[str, str],
+        *,
+        limits: RecordingLimits | None = None,
+        abandoned: threading.Event | None = None,
+        probe: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        """Find git and the shadow repository; nothing is made yet.
+
+        Args:
+            workspace: a directory.
+            home: `$ZOT_HOME`.
+            env: of the user, for `PATH` and `HOME`.
+            limits: what is too much to record.
+            abandoned: set when the caller does not wait any more; git is then killed.
+            probe: called at `POINTS` and `restoring.POINTS`.
+
+        Raises:
+            UnrecordableError: there is no git, or the workspace is none that can be recorded.
+        """
+        self.workspace = os.path.realpath(workspace)
+        eligibility.check(self.workspace, env)
+        self._home = home
+        self._abandoned = abandoned or threading.Event()
+        self._limits = limits or RecordingLimits()
+        self._probe = probe
+        self.repository = ShadowRepository(
+            folder_of(home, self.workspace), self.workspace, find_program(env), self._abandoned
+        )
+        """Where the checkpoints are."""
+
+    # --- recording and reading --------------------------------------------------------------------------------
+
+    def record(self, occasion: Occasion, *, always: bool = False) -> Checkpoint:
+        """Record the present state; see `Recorder.record`."""
+        with self._locked():
+            return self._recorder().record(occasion, always=always)
+
+    def all(self) -> list[Checkpoint]:
+        """Return the checkpoints, newest first."""
+        return history.checkpoints(self.repository)
+
+    def find(self, number: int) -> Checkpoint:
+        """Return the checkpoint with this number; raises CheckpointError if there is none."""
+        found = next((one for one in self.all() if one.number == number), None)
+        if found is None:
+            raise CheckpointError(
+                f"there is no checkpoint {number} of {self.workspace}; `zotctl checkpoints list` has all"
+            )
+        return found
+
+    def changes(self, checkpoint: Checkpoint) -> Mapping[str, PathDifference]:
+        """Return the files that differ between a checkpoint and the one before it; in the oldest one, all."""
+        before = next((one.tree for one in self.all() if one.number < checkpoint.number), EMPTY_TREE)
+        return differences(self.repository, before, checkpoint.tree)
+
+    def left_out(self, checkpoint: Checkpoint) -> LeftOut:
+        """Return the list of what a checkpoint does not contain."""
+        return left_out.read(self.repository.folder, checkpoint.left_out)
+
+    def diff(self, older: Checkpoint | None, newer: Checkpoint | None, under: Sequence[str] = ()) -> bytes:
+        """Return a patch from one checkpoint to another.
+
+        Args:
+            older: None: the empty directory.
+            newer: None: the present state of the workspace.
+            under: files and directories to compare; empty: all.
+        """
+        if newer is None:
+            with self._locked():
+                target = self._recorder().tree()
+        else:
+            target = newer.tree
+        places = [f":(top,literal){place}" for place in under if place]
+        return self.repository.run(
+            *("diff-tree", "-r", "-p", "--binary", "--no-renames", "--no-ext-diff", "--no-textconv", "--no-color"),
+            *(older.tree if older else EMPTY_TREE, target, "--", *places),
+        )
+
+    # --- restoring --------------------------------------------------------------------------------------------
+
+    def restore(self, target: Checkpoint, *, under: Sequence[str] = (), force: bool = False) -> Restored:
+        """Return files of the workspace to the state in `target`.
+
+        Files that the user has changed since the last checkpoint are left alone without `force`. Files that are not
+        recorded now are never touched.
+
+        Args:
+            target: a checkpoint of this workspace.
+            under: files and directories to restore, relative to the workspace; empty: all.
+            force: restore also what the user has changed; the state before is recorded and can be restored.
+        """
+        with self._locked():
+            since = list(takewhile(lambda one: one.kind in {"present", "restored"}, known := self.all()))
+            occasion = Occasion(kind="restored", target=target.number)
+            return self._restore(known[: len(since) + 1][::-1], target, occasion, under=under, force=force)
+
+    def undo(self, session: str, *, force: bool = False) -> Restored:
+        """Take back what the last run of a session that changed files has changed. Raises CheckpointError if none is left."""
+        with self._locked():
+            stack = undo_stack(self.all()[::-1], session)
+            if not stack.done:
+                raise CheckpointError("there is nothing to undo: no run of this session has changed recorded files")
+            return self._undo(stack.done[-1], session, force=force)
+
+    def redo(self, session: str, *, force: bool = False) -> Restored:
+        """Make the changes again that the last `undo` of a session has taken back. Raises CheckpointError if none is left."""
+        with self._locked():
+            stack = undo_stack(self.all()[::-1], session)
+            if not stack.undone:
+                raise CheckpointError("there is nothing to redo: the last thing that changed files was no undo")
+            run = stack.undone[-1]
+            assert run.after is not None  # an undo records it
+            occasion = Occasion(kind="restored", session=session, redoes=run.run)
+            return self._restore([run.before], run.after, occasion, force=force, is_within=True)
+
+    def undo_after(self, session: str, seq: int, *, force: bool = False) -> list[Restored]:
+        """Undo all runs of a session that began after its event `seq`, the newest first; empty if there are none."""
+        with self._locked():
+            runs = reversed(undo_stack(self.all()[::-1], session).done)
+            return [self._undo(run, session, force=force) for run in runs if run.before.seq > seq]
+
+    def finish(self) -> None:
+        """Finish a restore that was interrupted, if there is one; does nothing in a workspace without checkpoints."""
+        if os.path.exists(os.path.join(self.repository.folder, journal.NAME)):
+            with self._locked():
+                pass
+
+    def tidy(self, keep: int) -> None:
+        """Pack what was recorded since the last time, and forget all but the newest `keep` checkpoints, if it is due."""
+        last = history.newest(self.repository)
+        if last is None or not packing.is_due(self.repository, last.number):
+            return
+        packing.pack(self.repository, last.number)
+        with self._locked():
+            packing.forget_old(self.repository, keep)
+
+    def _undo(self, run: RecordedRun, session: str, *, force: bool) -> Restored:
+        after = run.after
+        if after is None:  # it was cut, and nothing was recorded since: what is there now is what it has made
+            after = self._recorder().record(Occasion(kind="end", session=session, run=run.run), always=True)
+        occasion = Occasion(kind="restored", session=session, undoes=run.run)
+        return self._restore([after], run.before, occasion, force=force, is_within=True)
+
+    def _restore(
+        self,
+        known: Sequence[Checkpoint],
+        target: Checkpoint,
+        occasion: Occasion,
+        *,
+        under: Sequence[str] = (),
+        force: bool = False,
+        is_within: bool = False,
+    ) -> Restored:
+        """Restore `target`.
+
+        Args:
+            known: a checkpoint of which nothing is the user's change, and those of restores since, oldest first.
+            target: the state to return to.
+            occasion: of the checkpoint after it.
+            under: see `restore`.
+            force: see `restore`.
+            is_within: change only what differs between `known` and `target`.
+        """
+        recorder = self._recorder()
+        present = recorder.record(Occasion(kind="present", session=occasion.session))
+        self._probe("present recorded")
+        planned = plan(
+            differences(self.repository, present.tree, target.tree),
+            users=self._changed_by_the_user(known, present),
+            left_out=self.left_out(target),
+            only=differences(self.repository, known[0].tree, target.tree).keys() if is_within else None,
+            under=under,
+            force=force,
+        )
+        made = RestoreJournal(draft_prefix(), msgspec.json.encode(occasion), planned.changes)
+        restorer = Restorer(self.repository, made, self._probe)
+        journal.write(self.repository.folder, made)
+        self._probe("journal written")
+        after = self._carry_out(restorer, occasion)
+        kept = [*planned.kept, *restorer.kept]
+        return Restored(paths=sorted(restorer.restored), kept=kept, before=present, after=after)
+
+    def _changed_by_the_user(self, known: Sequence[Checkpoint], present: Checkpoint) -> set[str]:
+        """Return the paths that the user has changed since the first of these states."""
+        found: set[str] = set()
+        for before, after in pairwise(known):
+            changed = differences(self.repository, before.tree, after.tree).keys()
+            found = found - changed if after.kind == "restored" else found | changed
+        return found | differences(self.repository, known[-1].tree, present.tree).keys()
+
+    def _carry_out(self, restorer: Restorer, occasion: Occasion) -> Checkpoint:
+        restorer.run()
+        self._probe("changes made")
+        after = self._recorder().record(occasion, always=True)
+        journal.remove(self.repository.folder)
+        self._probe("journal removed")
+        return after
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    def _recorder(self) -> Recorder:
+        return Recorder(self.repository, self._limits, exclusions(self.workspace, self._home))
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the lock of the workspace, with the shadow repository complete and no restore half done."""
+        folder = self.repository.folder
+        paths.make_private_dir(folder)
+        lock = self._lock()
+        try:
+            self.repository.remove_stale_lock()
+            self.repository.create()
+            interrupted = journal.read(folder)
+            if interrupted is not None:
+                occasion = msgspec.json.decode(interrupted.occasion, type=Occasion)
+                self._carry_out(Restorer(self.repository, interrupted, self._probe), occasion)
+            yield
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise CheckpointError(f"checkpoints of {self.workspace}: {error.filename or folder}: {reason}") from error
+        finally:
+            os.close(lock)
+
+    def _lock(self) -> int:
+        give_up = time.monotonic() + LOCK_S
+        while True:
+            try:
+                return pid_lock.acquire(Path(self.repository.folder, "lock"), wait_s=0)
+            except pid_lock.LockedError as error:
+                if time.monotonic() > give_up:
+                    raise CheckpointError(
+                        f"process {error.holder} has been working on the checkpoints of {self.workspace} for {LOCK_S:g} s"
+                    ) from error
+            if self._abandoned.wait(POLL_S):
+                raise AbandonedError("the checkpoint was given up, because its caller stopped waiting")
