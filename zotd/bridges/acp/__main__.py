@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 
 from zotd import logs
-from zotd.bridges.acp.agent import Agent
+from zotd.bridges.acp.agent import AcpAgent
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor
 from zotd.client.environment import TRUST
@@ -29,7 +29,8 @@ FLUSH_S = 5.0
 def main(argv: Sequence[str]) -> int:
     """Serve the editor until it closes standard input or exits; returns the exit code."""
     parser = argparse.ArgumentParser(
-        prog="zot acp", description="Serve an editor over the Agent Client Protocol (ACP) on standard input and output."
+        prog="zot acp",
+        description="Serve an editor over the Agent Client Protocol (ACP) on standard input and output.",
     )
     parser.add_argument(
         "--trust", action="store_true", help="run the project's own extensions and tools, as ZOT_TRUST=1 does"
@@ -59,7 +60,7 @@ async def _serve(env: Mapping[str, str]) -> int:
             return task.cancel
 
         editor = Editor(output, spawn)
-        Agent(editor, daemon, spawn)
+        AcpAgent(editor, daemon, spawn)
 
         def stop(number: int) -> None:
             signals.append(number)

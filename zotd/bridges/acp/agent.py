@@ -45,7 +45,7 @@ class _Open:
     unfollow: Callable[[], object]
 
 
-class Agent:
+class AcpAgent:
     """The agent side of ACP for one editor."""
 
     def __init__(self, editor: Editor, daemon: DaemonLink, spawn: Spawn) -> None:
@@ -255,23 +255,23 @@ _INITIALIZED = frames.Initialized(
     frames.Implementation("zot", VERSION, "zot"),
 )
 
-Method = Callable[[Agent, bytes, Respond], Awaitable[None]]
+Method = Callable[[AcpAgent, bytes, Respond], Awaitable[None]]
 
 
-def _method(kind: type[T], carry_out: Callable[[Agent, T, Respond], Awaitable[None]]) -> Method:
+def _method(kind: type[T], carry_out: Callable[[AcpAgent, T, Respond], Awaitable[None]]) -> Method:
     """Return a method that decodes its parameters as `kind`."""
     return lambda agent, params, respond: carry_out(agent, decode(params, kind), respond)
 
 
 _METHODS: dict[str, Method] = {
-    "initialize": _method(frames.Initialize, Agent.initialize),
-    "authenticate": _method(frames.Authenticate, Agent.authenticate),
-    "session/new": _method(frames.NewSession, Agent.new),
-    "session/load": _method(frames.OldSession, Agent.load),
-    "session/resume": _method(frames.OldSession, Agent.resume),
-    "session/list": _method(frames.ListSessions, Agent.listing),
-    "session/close": _method(frames.SessionParams, Agent.close),
-    "session/set_mode": _method(frames.SetModeRequest, Agent.set_mode),
-    "session/set_config_option": _method(frames.SetConfigOption, Agent.set_config_option),
-    "session/prompt": _method(frames.PromptRequest, Agent.prompt),
+    "initialize": _method(frames.Initialize, AcpAgent.initialize),
+    "authenticate": _method(frames.Authenticate, AcpAgent.authenticate),
+    "session/new": _method(frames.NewSession, AcpAgent.new),
+    "session/load": _method(frames.OldSession, AcpAgent.load),
+    "session/resume": _method(frames.OldSession, AcpAgent.resume),
+    "session/list": _method(frames.ListSessions, AcpAgent.listing),
+    "session/close": _method(frames.SessionParams, AcpAgent.close),
+    "session/set_mode": _method(frames.SetModeRequest, AcpAgent.set_mode),
+    "session/set_config_option": _method(frames.SetConfigOption, AcpAgent.set_config_option),
+    "session/prompt": _method(frames.PromptRequest, AcpAgent.prompt),
 }
