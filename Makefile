@@ -29,7 +29,7 @@ check: .venv/.dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/vulture
-	$(BIN)/deptry zotd zotctl zottui
+	$(BIN)/deptry zot zotd zotctl zottui
 	$(BIN)/codespell
 	$(MAKE) test
 

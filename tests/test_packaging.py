@@ -85,11 +85,18 @@ def test_the_page_of_an_index_has_no_link_that_leads_nowhere(told):
     assert PRIVATE.findall(told) == []
 
 
-def test_the_wheel_holds_the_three_packages_and_nothing_else(archives):
+def test_the_wheel_holds_the_four_packages_and_nothing_else(archives):
     with zipfile.ZipFile(archives[0]) as wheel:
         names = wheel.namelist()
-    assert {name.partition("/")[0] for name in names} == {"zotd", "zotctl", "zottui", f"zotd-{VERSION}.dist-info"}
+    assert {name.partition("/")[0] for name in names} == {
+        "zot",
+        "zotd",
+        "zotctl",
+        "zottui",
+        f"zotd-{VERSION}.dist-info",
+    }
     assert [name for name in names if name.endswith((".pyc", ".db", ".log"))] == []
+    assert {"zot/py.typed", "zotd/py.typed"} <= set(names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     assert {str(path.relative_to(ROOT)) for path in (ROOT / "zotd" / "api" / "page").glob("*.js")} <= set(names)
 

@@ -20,7 +20,7 @@ DECLARATION_LINES = 10
 
 PYTHON = sorted(
     path
-    for folder in ("zotd", "zotctl", "zottui", "tests", "benchmarks", "scripts", "examples")
+    for folder in ("zot", "zotd", "zotctl", "zottui", "tests", "benchmarks", "scripts", "examples")
     for path in (ROOT / folder).rglob("*.py")
 )
 TEXTS = sorted(
@@ -108,7 +108,9 @@ TESTED_BY = {
 def test_the_tree_of_tests_mirrors_the_tree_of_code():
     """`zotd/store` is tested by `tests/store`, `zotd/api/websocket` by `tests/api/websocket`; a small package by one file."""
     packages = {
-        path.parent.relative_to(ROOT) for root in ("zotd", "zotctl", "zottui") for path in (ROOT / root).rglob("*.py")
+        path.parent.relative_to(ROOT)
+        for root in ("zot", "zotd", "zotctl", "zottui")
+        for path in (ROOT / root).rglob("*.py")
     }
     named = {package.as_posix().removeprefix("zotd").removeprefix("/") for package in packages} - {""}
     tests = ROOT / "tests"
@@ -152,7 +154,7 @@ SHARED_NAMES = {
 def test_a_class_name_means_one_thing():
     places: dict[str, list[str]] = {}
     for path in PYTHON:
-        if path.relative_to(ROOT).parts[0] in {"zotd", "zotctl", "zottui"}:
+        if path.relative_to(ROOT).parts[0] in {"zot", "zotd", "zotctl", "zottui"}:
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places.setdefault(node.name, []).append(name(path))

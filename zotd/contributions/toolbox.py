@@ -53,6 +53,14 @@ def choose(
     return Toolbox(every, tuple(tool.spec for tool in every.values()), hidden)
 
 
+def joined(box: Toolbox, tools: Sequence[Tool]) -> Toolbox:
+    """The toolbox with further tools, which replace those of the same name."""
+    if not tools:
+        return box
+    every = {**box.tools, **{tool.spec.name: tool for tool in tools}}
+    return Toolbox(every, tuple(tool.spec for tool in every.values()), box.hidden)
+
+
 def unknown(settings: Settings, toolbox: Toolbox) -> list[str]:
     """The names in `settings.tools` that no tool has."""
     named = () if settings.tools is None or settings.no_tools else settings.tools

@@ -11,7 +11,7 @@ from msgspec import structs
 from zotd.config import Config
 from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources, programs
-from zotd.core.ports import Probe
+from zotd.core.ports import Probe, Tool
 from zotd.core.retry import ATTENDED_S
 from zotd.core.run_watch import unwatched
 from zotd.exthost.host import ExtensionTimeouts
@@ -45,12 +45,14 @@ CREDENTIALS_FILE = "auth.json"
 
 @dataclass(frozen=True, slots=True)
 class Instruments:
-    """What a test has of its own."""
+    """What the caller has of its own: a program its tools, a test the rest."""
 
     probe: Probe | None = None
     """Called at the points of each run, `runs.context.POINTS`."""
     clock: Callable[[], float] = time.time
     """The time that requests to models are dated with, in seconds since the epoch."""
+    tools: Sequence[Tool] = ()
+    """Offered to every session beside the built-in ones; their names differ from those."""
 
 
 REAL = Instruments()
@@ -147,7 +149,7 @@ def assemble(
 
 
 def _machine(home: Path, notifier: Notifier, watch: Watch, instruments: Instruments) -> Machine:
-    return Machine(home, Path.home(), notifier.tell, instruments.probe, watch, instruments.clock)
+    return Machine(home, Path.home(), notifier.tell, instruments.probe, watch, instruments.clock, instruments.tools)
 
 
 def _watch(telemetry: Telemetry, *, addressed: bool) -> Watch:

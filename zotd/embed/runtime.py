@@ -9,6 +9,7 @@ asyncio.
 """
 
 import asyncio
+import difflib
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -18,7 +19,9 @@ from typing import Self
 import msgspec
 
 from zotd import config, paths
-from zotd.embed.assembly import assemble
+from zotd.core.ports import Tool
+from zotd.embed.assembly import Instruments, assemble
+from zotd.embed.earlier_messages import continue_after
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.tasks import contained
@@ -47,7 +50,12 @@ class Runtime:
     @classmethod
     @asynccontextmanager
     async def open(
-        cls, options: Mapping[str, object] | None = None, *, env: Mapping[str, str] | None = None
+        cls,
+        options: Mapping[str, object] | None = None,
+        *,
+        env: Mapping[str, str] | None = None,
+        tools: Sequence[Tool] = (),
+        messages: Sequence[Message] = (),
     ) -> AsyncIterator[Self]:
         """Open a session for the duration of the block; a run that is active at its end is aborted.
 
@@ -56,6 +64,8 @@ class Runtime:
                 `no_tools`, `system_prompt`, `append_system_prompt`, `max_steps`, `budget_usd`, `budget_tokens`,
                 `reasoning`, `fallback`), and `api_key`. `cwd` defaults to the current directory.
             env: environment of tools and a source of API keys; default: that of this process.
+            tools: further tools, which run in this process; `FunctionTool` makes one of a function.
+            messages: what was said before, as `Runtime.messages` has it; the session continues there.
 
         Raises:
             CommandError: an option is wrong, e.g. an unknown model, a missing key or directory.
@@ -65,9 +75,20 @@ class Runtime:
         home = Path(paths.zot_home(variables))
         loaded = config.load(home / "config.toml", variables)
         async with _owned_tasks() as spawn:
-            parts = assemble(home=home, env=variables, config=loaded.config, journal=None, spawn=spawn, addressed=False)
+            parts = assemble(
+                home=home,
+                env=variables,
+                config=loaded.config,
+                journal=None,
+                spawn=spawn,
+                addressed=False,
+                instruments=Instruments(tools=tools),
+            )
             try:
-                yield cls(parts.manager, await parts.manager.create(_create(options or {})), spawn)
+                session = await parts.manager.create(_create(options or {}))
+                _check_model(parts.manager, session)
+                await continue_after(session.ledger, messages)
+                yield cls(parts.manager, session, spawn)
             finally:
                 await parts.stop()
                 await parts.close()
@@ -205,6 +226,18 @@ async def _owned_tasks() -> AsyncIterator[Callable[[str, Coroutine[object, objec
                 task.cancel()
     if failure is not None:
         raise failure
+
+
+def _check_model(manager: Manager, session: Session) -> None:
+    """Raise CommandError for a model that its vendor does not have; a server of the user may have any."""
+    settings, models = session.ledger.row.settings, manager.models
+    if settings.base_url is not None or models.known(settings.provider, settings.model):
+        return
+    listed = models.listed(settings.provider, session.environment)
+    names = [info.id for info in listed if info.id != settings.model]  # the models used last are listed, too
+    near = difflib.get_close_matches(settings.model, names, 1)
+    hint = f'; did you mean "{near[0]}"?' if near else "; `zot --list-models` lists all"
+    raise CommandError(Code.NOT_FOUND, f'unknown model "{settings.model}" (provider {settings.provider}){hint}')
 
 
 def _create(options: Mapping[str, object]) -> SessionCreate:

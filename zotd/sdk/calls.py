@@ -25,7 +25,7 @@ class CommandCall(NamedTuple):
 class Call:
     """One call of a tool. The handler gets it if it has a parameter `call`."""
 
-    def __init__(self, frame: Frame, pipe: HostPipe) -> None:
+    def __init__(self, frame: Frame, send: Callable[[Frame], None]) -> None:
         self.id = text(frame, "id")
         self.session_id = text(frame, "session_id")
         self.cwd = text(frame, "cwd")
@@ -38,11 +38,11 @@ class Call:
         """The call's span (W3C Trace Context), for spans of the extension's own; empty if the host makes no traces."""
         self.cancelled = False
         """The result is no longer needed. A coroutine without the parameter `call` is cancelled instead."""
-        self._pipe = pipe
+        self._send = send
 
     def progress(self, text: str) -> None:
         """Show progress to the user. Thread-safe."""
-        self._pipe.send({"type": "tool_progress", "id": self.id, "text": text})
+        self._send({"type": "tool_progress", "id": self.id, "text": text})
 
 
 class HostCall:

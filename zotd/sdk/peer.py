@@ -142,7 +142,7 @@ class HostPeer:
                 self._dispatch(frame)
 
     def _tool_call(self, frame: Frame) -> None:
-        call = Call(frame, self.pipe)
+        call = Call(frame, self.pipe.send)
         tool = self.registry.tools.get(text(frame, "name"))
         # The tool may have been unregistered while the call was on its way.
         if tool is None:

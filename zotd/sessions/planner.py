@@ -5,7 +5,7 @@ import hashlib
 import logging
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from zotd.config.current import CurrentConfig
 from zotd.contributions.guards import Hooks
-from zotd.contributions.toolbox import Toolbox, choose, missing
+from zotd.contributions.toolbox import Toolbox, choose, joined, missing
 from zotd.contributions.view import Extensions
 from zotd.core import prompts, records
 from zotd.core.permissions import Policy
-from zotd.core.ports import Probe, ToolContext
+from zotd.core.ports import Probe, Tool, ToolContext
 from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import RunWatch, unwatched
 from zotd.ledger.ledger import Ledger
@@ -71,6 +71,8 @@ class Machine:
     watch: Watch = unwatched
     clock: Callable[[], float] = time.time
     """The time that sessions go by, in seconds since the epoch."""
+    tools: Sequence[Tool] = ()
+    """Tools of the program that embeds sessions; each session has them beside its own."""
 
 
 class Planner:
@@ -207,7 +209,9 @@ class Planner:
     def _prepare(self, session: Session, basis: RunBasis, files: WorkspaceFiles) -> RunContext:
         """Compute what follows from the basis; the model is still to be opened."""
         extensions, settings = basis.extensions, basis.settings
-        toolbox = partial(_toolbox, extensions, settings, choose(settings))
+        tools_of_program = self._machine.tools
+        own = joined(choose(settings), tools_of_program)
+        toolbox = partial(_toolbox, extensions, settings, own, tools_of_program)
         tools = toolbox()
         surroundings = files.context
         parts = prompts.PromptParts(
@@ -337,11 +341,13 @@ def _known_trust(session: Session) -> bool | None:
     return found
 
 
-def _toolbox(extensions: Extensions | None, settings: records.Settings, own: Toolbox) -> Toolbox:
+def _toolbox(
+    extensions: Extensions | None, settings: records.Settings, own: Toolbox, tools_of_program: Sequence[Tool]
+) -> Toolbox:
     """Return `own`, unless the session has extensions at the moment."""
     if extensions is None or not extensions.resolution.extensions:
         return own
-    return extensions.toolbox(settings)
+    return joined(extensions.toolbox(settings), tools_of_program)
 
 
 def _hooks(extensions: Extensions | None, *, streams: bool) -> Hooks | None:

@@ -1,0 +1,34 @@
+"""Agents for Python programs: they read, write and run things in a directory, and call your functions.
+
+    from zot import Agent
+
+    result = await Agent(model="claude-opus-4-8").run("What does this project do?")
+    print(result.text)
+
+These names are the public interface; they change as `docs/python.md` says. All other modules may change at any time.
+"""
+
+from zot.agent import Agent
+from zot.errors import AgentBusyError, AgentError, OptionError, RunError, RunStoppedError
+from zot.function_tools import Call, Image, tool
+from zot.options import AgentOptions
+from zot.results import FinishedCall, RunResult
+from zot.run_stream import RunStream
+from zotd.wire import events
+
+__all__ = [
+    "Agent",
+    "AgentBusyError",
+    "AgentError",
+    "AgentOptions",
+    "Call",
+    "FinishedCall",
+    "Image",
+    "OptionError",
+    "RunError",
+    "RunResult",
+    "RunStoppedError",
+    "RunStream",
+    "events",
+    "tool",
+]

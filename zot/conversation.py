@@ -1,0 +1,28 @@
+"""What an agent needs of a session, wherever that is."""
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from zotd.wire import events
+from zotd.wire.api import PromptImage
+from zotd.wire.content import Message
+
+
+class Conversation(Protocol):
+    """An open session. Its methods raise `AgentError`."""
+
+    async def messages(self) -> Sequence[Message]:
+        """Return the conversation now, oldest first."""
+        ...
+
+    def prompt(self, text: str, images: Sequence[PromptImage]) -> AsyncGenerator[events.Event, None]:
+        """Send a prompt and yield its events; the last one is `Done`. Closing the generator aborts the run."""
+        ...
+
+    async def abort(self) -> None:
+        """Abort the run; its events still end with `Done`."""
+        ...
+
+    async def close(self) -> None:
+        """Leave the session, or end it if nothing else has it."""
+        ...

@@ -1,0 +1,136 @@
+"""The keyword arguments of `Agent`, checked."""
+
+import difflib
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, TypedDict, get_args
+
+from zot.errors import OptionError
+from zot.function_tools import as_tools
+from zotd.embed.function_tool import AnyFunctionTool
+from zotd.sdk.shapes import Function
+from zotd.wire.api import SessionCreate
+from zotd.wire.base import BadFrameError, convert
+from zotd.wire.content import Message
+
+BuiltinTool = Literal["bash", "edit", "glob", "grep", "read", "skill", "write"]
+
+Mode = Literal["yolo", "ask", "read-only"]
+
+Reasoning = Literal["off", "minimum", "low", "medium", "high", "xhigh", "max"]
+
+
+class AgentOptions(TypedDict, total=False):
+    """The keyword arguments of `Agent`; what is absent is as zot's configuration says."""
+
+    model: str
+    provider: str
+    """The service that runs the model; default: one that lists `model`, or for which there is a key."""
+    base_url: str
+    """A server with the provider's API; it may have any model."""
+    api_key: str
+    """Default: from the environment, or as stored by `zotctl auth`."""
+    cwd: str | os.PathLike[str]
+    """Directory in which the tools work; default: the current one."""
+    env: Mapping[str, str]
+    """Environment of commands, and a source of API keys; default: that of this process."""
+    system_prompt: str
+    """Replaces zot's own."""
+    append_system_prompt: Sequence[str]
+    tools: Sequence[Function]
+    """Functions of this program that the model may call; see `tool`."""
+    builtin_tools: Sequence[BuiltinTool]
+    """Default: all. Empty: none."""
+    mode: Mode
+    """`yolo` runs every tool; `ask` asks `can_use_tool` about those that change something; `read-only` denies them."""
+    reasoning: Reasoning
+    max_steps: int
+    """Most model requests of a run."""
+    budget_usd: float
+    """Most that the agent may spend in US dollars, while it is open."""
+    budget_tokens: int
+    fallback: Sequence[str]
+    """Models to ask when this one fails, best first: `provider/model`."""
+    resume: Sequence[Message]
+    """Messages of an earlier conversation, which this one continues: `RunResult.messages`."""
+    extensions: bool
+    """Start the extensions and MCP servers of the user and of a trusted `cwd`. Default: False."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedOptions:
+    """The keyword arguments, after their check."""
+
+    given: AgentOptions
+    session: Mapping[str, object]
+    """Options of `Runtime.open`."""
+    env: Mapping[str, str] | None
+    tools: Sequence[AnyFunctionTool]
+    resume: Sequence[Message]
+
+
+def checked(options: AgentOptions) -> CheckedOptions:
+    """Check names, types and words; which models there are is checked when the agent is opened.
+
+    Raises:
+        OptionError: an option is wrong.
+        TypeError: a function cannot be a tool.
+    """
+    _known("keyword argument", options, AgentOptions.__annotations__)
+    _check_word(options, "mode", get_args(Mode))
+    _check_word(options, "reasoning", get_args(Reasoning))
+    builtin = options.get("builtin_tools")
+    _known("built-in tool", builtin or (), get_args(BuiltinTool))
+    own = {"tools", "builtin_tools", "env", "resume", "extensions", "cwd"}
+    session: dict[str, object] = {name: value for name, value in options.items() if name not in own}
+    session.update(
+        cwd=str(Path(options.get("cwd", ".")).resolve()),
+        tools=None if builtin is None else list(builtin),
+        no_ext=not options.get("extensions", False),
+    )
+    session.update(
+        {name: list(_list(session, name)) for name in ("append_system_prompt", "fallback") if name in session}
+    )
+    try:
+        convert({name: value for name, value in session.items() if name != "api_key"}, SessionCreate)
+    except BadFrameError as error:
+        raise OptionError(str(error)) from error
+    there = get_args(BuiltinTool) if builtin is None else builtin
+    return CheckedOptions(
+        given=options,
+        session=session,
+        env=options.get("env"),
+        tools=as_tools(options.get("tools", ()), there),
+        resume=_messages(options.get("resume", ())),
+    )
+
+
+def _known(kind: str, names: Collection[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(str(name), known, 1)
+            hint = f'did you mean "{near[0]}"?' if near else f"there are {', '.join(known)}"
+            raise OptionError(f'unknown {kind} "{name}"; {hint}')
+
+
+def _check_word(options: AgentOptions, name: Literal["mode", "reasoning"], words: Sequence[str]) -> None:
+    if name in options:
+        _known(name, [options[name]], words)
+
+
+def _list(session: Mapping[str, object], name: str) -> Sequence[object]:
+    value = session[name]
+    if isinstance(value, str) or not isinstance(value, Sequence):
+        raise OptionError(f"{name} must be a list of texts, not {value!r:.80}")
+    return value
+
+
+def _messages(found: Sequence[object]) -> Sequence[Message]:
+    messages: list[Message] = []
+    for one in found:
+        if not isinstance(one, Message):
+            raise OptionError(f"resume must be the messages of an earlier result, not {one!r:.80}")
+        messages.append(one)
+    return tuple(messages)
