@@ -40,13 +40,14 @@ class Person:
             "PATH": os.environ["PATH"],
         }
 
-    def policy(self, cwd=None, *, network=False, **env):
-        return policy_for(str(cwd or self.work), {**self.env, **env}, network=network)
+    def policy(self, cwd=None, *, network=False, shown=(), **env):
+        return policy_for(str(cwd or self.work), {**self.env, **env}, network=network, shown=list(map(str, shown)))
 
-    def jail(self, mechanism, cwd=None, *, network=False):
+    def jail(self, mechanism, cwd=None, *, network=False, shown=()):
         if mechanism is Mechanism.BUBBLEWRAP:
             needs("bwrap")
-        return find_jail(str(cwd or self.work), self.env, network=network, among=[mechanism])
+        shown = list(map(str, shown))
+        return find_jail(str(cwd or self.work), self.env, network=network, shown=shown, among=[mechanism])
 
     async def run(self, jail, command):
         """The output and the exit code of a shell command in the jail."""

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 import zotd
-from tests.jail.conftest import git, repository
+from tests.jail.conftest import KEY, git, repository
 from tests.needs import needs
 from zotd.jail import JailError, Mechanism, find_jail
 from zotd.process import spawn
@@ -39,6 +39,19 @@ IDENTITY = "git -c user.name=a -c user.email=a@example.org"
 )
 async def test_ordinary_commands_work(person, jail, command, output):
     assert await person.run(jail, command) == (output.format(work=person.work), 7 if "exit" in command else 0)
+
+
+@pytest.mark.parametrize("mechanism", Mechanism)
+async def test_what_is_shown_of_something_hidden_can_be_run_and_not_changed(person, mechanism):
+    script = person.home / ".zot" / "skills" / "release" / "run"
+    script.parent.mkdir(parents=True)
+    script.write_text("#!/bin/sh\necho released\n")
+    script.chmod(0o755)
+    jail = person.jail(mechanism, shown=[script.parent.parent, person.home / ".zot" / "absent"])
+    assert await person.run(jail, "~/.zot/skills/release/run") == ("released\n", 0)
+    said, code = await person.run(jail, "cat ~/.zot/auth.json; echo x > ~/.zot/skills/release/run")
+    assert (KEY in said, code) == (False, 1)
+    jail.close()
 
 
 async def test_git_commits_in_a_repository(person, jail):

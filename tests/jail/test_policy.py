@@ -38,6 +38,19 @@ def test_every_secret_and_no_cache_is_hidden(person):
     assert [path for path in located(CACHES, person.env, home) if not policy.may_read(path)] == []
 
 
+def test_what_is_shown_of_something_hidden_may_be_read_but_not_changed(person):
+    skills = person.home / ".zot" / "skills"
+    policy = person.policy(shown=[skills])
+    assert policy.may_read(str(skills / "release" / "SKILL.md"))
+    assert not policy.may_write(str(skills / "release" / "SKILL.md"))
+    assert not policy.may_read(str(person.home / ".zot" / "auth.json"))
+
+
+@pytest.mark.parametrize("path", ["home/.zot", "home/.ssh/..", "home/notes", "home"])
+def test_only_what_lies_in_something_hidden_can_be_shown(person, path):
+    assert person.policy(shown=[person.root / path]).shown == ()
+
+
 def test_a_secret_behind_a_link_is_hidden_where_it_is(person):
     kept = person.root / "vault"
     (person.home / ".ssh").rename(kept)

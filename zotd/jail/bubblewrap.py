@@ -12,7 +12,7 @@ terminal.
 
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from zotd.jail.errors import JailError
 from zotd.jail.places import PROGRAMS_IN_RUN, RESOLVER
@@ -106,15 +106,20 @@ def _views(policy: JailPolicy) -> Iterator[tuple[str, tuple[str, ...]]]:
     for path in policy.sockets:
         if path not in policy.writable:
             yield from _emptied(path)
-    for path in (*PROGRAMS_IN_RUN, *(RESOLVER if policy.network else ())):
-        if os.path.isdir(path):
-            yield path, ("--ro-bind", path, path)
+    yield from _seen((*PROGRAMS_IN_RUN, *(RESOLVER if policy.network else ())))
     for path in policy.carved:
         yield path, ("--bind", path, path)  # on itself: a mount point cannot be renamed
     for path in policy.protected:
         yield path, ("--ro-bind", path, path)
     for path in policy.hidden:
         yield from _emptied(path)
+    yield from _seen(policy.shown)
+
+
+def _seen(paths: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for path in paths:
+        if os.path.isdir(path):
+            yield path, ("--ro-bind", path, path)
 
 
 def _emptied(path: str) -> Iterator[tuple[str, tuple[str, ...]]]:

@@ -137,6 +137,8 @@ class LandlockRuleset:
             self._allow(path, read)
         for device in DEVICES:
             self._allow(device, _READ_FILE | _WRITE_FILE | _IOCTL_DEV | _TRUNCATE)
+        for path in policy.shown:
+            self._allow(path, read)
         for path in (*policy.writable, *_own_repository(policy)):
             self._allow(path, everything)
 

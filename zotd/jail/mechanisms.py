@@ -10,6 +10,7 @@ import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Protocol, TypeVar
 
 from msgspec.structs import replace
@@ -52,6 +53,14 @@ class Jail(Protocol):
         """What commands cannot do though the policy should let them, as clauses that follow "cannot"."""
         ...
 
+    def refresh(self) -> None:
+        """Compute the policy again if earlier commands, or the user, have changed what it depends on. Blocks for 0.1 ms.
+
+        Raises:
+            JailError: no jail is possible any more.
+        """
+        ...
+
     def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
         """Call `start` once with the command to run in place of `argv`, such that the process is confined.
 
@@ -70,16 +79,16 @@ class Jail(Protocol):
 class _CurrentPolicy:
     """The policy for a working directory, as it is now."""
 
-    def __init__(self, cwd: str, env: Mapping[str, str], *, network: bool) -> None:
-        self._cwd, self._env, self._network = cwd, env, network
-        self.policy: JailPolicy = policy_for(cwd, env, network=network)
+    def __init__(self, cwd: str, env: Mapping[str, str], *, network: bool, shown: Sequence[str]) -> None:
+        self._compute = partial(policy_for, cwd, env, network=network, shown=shown)
+        self.policy: JailPolicy = self._compute()
         self._above = self.policy.above_hidden
         self._state = self._look()
 
     def refresh(self) -> bool:
         """Look again, and return whether directories above hidden files, or the policy, have changed. 0.1 ms."""
         if self._look() != self._state:
-            self.policy = policy_for(self._cwd, self._env, network=self._network)
+            self.policy = self._compute()
             self._above = self.policy.above_hidden
             self._state = self._look()
             return True
@@ -99,13 +108,13 @@ class BubblewrapJail:
 
     mechanism = Mechanism.BUBBLEWRAP
 
-    def __init__(self, cwd: str, env: Mapping[str, str], *, network: bool) -> None:
+    def __init__(self, cwd: str, env: Mapping[str, str], *, network: bool, shown: Sequence[str] = ()) -> None:
         """Find `bwrap` on the PATH of this process, and try it. Blocks for 15 ms. Raises JailError."""
         program = shutil.which(bubblewrap.PROGRAM)
         if program is None:
             raise JailError("bubblewrap (bwrap) is not installed")
         self._program = os.path.abspath(program)
-        self._current = _CurrentPolicy(cwd, env, network=network)
+        self._current = _CurrentPolicy(cwd, env, network=network, shown=shown)
         bubblewrap.check(self.policy, self._program)
 
     @property
@@ -123,9 +132,13 @@ class BubblewrapJail:
         """See `Jail`."""
         return bubblewrap.lacks(self.policy)
 
-    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+    def refresh(self) -> None:
         """See `Jail`."""
         self._current.refresh()
+
+    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+        """See `Jail`."""
+        self.refresh()
         return start([*bubblewrap.command_prefix(self.policy, self._program), *argv])
 
     def close(self) -> None:
@@ -141,12 +154,12 @@ class LandlockJail:
 
     mechanism = Mechanism.LANDLOCK
 
-    def __init__(self, cwd: str, env: Mapping[str, str], *, network: bool) -> None:
+    def __init__(self, cwd: str, env: Mapping[str, str], *, network: bool, shown: Sequence[str] = ()) -> None:
         """Build the rules. Blocks for 3 ms. Raises JailError."""
         self._abi = landlock.landlock_abi()
         if not self._abi:
             raise JailError("the kernel has no Landlock")
-        self._current = _CurrentPolicy(cwd, env, network=network)
+        self._current = _CurrentPolicy(cwd, env, network=network, shown=shown)
         self._ruleset = landlock.LandlockRuleset(self.policy, self._abi)
 
     @property
@@ -164,11 +177,15 @@ class LandlockJail:
         """See `Jail`."""
         return landlock.lacks(self.policy, self._abi)
 
-    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+    def refresh(self) -> None:
         """See `Jail`."""
         if self._current.refresh():
             stale, self._ruleset = self._ruleset, landlock.LandlockRuleset(self.policy, self._abi)
             stale.close()
+
+    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+        """See `Jail`."""
+        self.refresh()
         return _on_thread(self._ruleset, lambda: start(argv))
 
     def close(self) -> None:
@@ -177,7 +194,12 @@ class LandlockJail:
 
 
 def find_jail(
-    cwd: str, env: Mapping[str, str], *, network: bool, among: Sequence[Mechanism] = tuple(Mechanism)
+    cwd: str,
+    env: Mapping[str, str],
+    *,
+    network: bool,
+    shown: Sequence[str] = (),
+    among: Sequence[Mechanism] = tuple(Mechanism),
 ) -> Jail:
     """Return the best jail that works here. Blocks for up to `bubblewrap.PROBE_S`, usually for 15 ms.
 
@@ -185,6 +207,7 @@ def find_jail(
         cwd: the working directory, which commands may change.
         env: the environment of the user, which names the home directory and others.
         network: whether commands may use the network.
+        shown: what may be read although it lies in something hidden; only the user can have made it.
         among: the mechanisms to try, in this order.
 
     Raises:
@@ -195,7 +218,7 @@ def find_jail(
     for mechanism in among:
         kind = BubblewrapJail if mechanism is Mechanism.BUBBLEWRAP else LandlockJail
         try:
-            return kind(cwd, env, network=network)
+            return kind(cwd, env, network=network, shown=shown)
         except JailError as error:
             reasons.append(str(error))
     raise JailError("; ".join(reasons))

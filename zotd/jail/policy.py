@@ -29,6 +29,8 @@ class JailPolicy(Struct, frozen=True):
     """Files and directories in `writable` or `carved` that exist and must not be changed: git runs what they name."""
     hidden: tuple[str, ...]
     """Files and directories, which may not exist, whose content must not be read or changed."""
+    shown: tuple[str, ...]
+    """Files and directories in `hidden`, which may not exist, whose content may be read all the same."""
     sockets: tuple[str, ...]
     """Directories, which may not exist, in which programs of the user or of the system listen."""
     network: bool
@@ -52,16 +54,17 @@ class JailPolicy(Struct, frozen=True):
 
     def may_read(self, path: str) -> bool:
         """Return whether the file with this real path may be read."""
-        return not is_in(path, self.hidden)
+        return not is_in(path, self.hidden) or is_in(path, self.shown)
 
 
-def policy_for(cwd: str, env: Mapping[str, str], *, network: bool) -> JailPolicy:
+def policy_for(cwd: str, env: Mapping[str, str], *, network: bool, shown: Sequence[str] = ()) -> JailPolicy:
     """Return the policy for commands in `cwd`. Blocks for a hundred system calls.
 
     Args:
         cwd: the working directory, a real path: a link could be changed by the commands.
         env: the environment of the user, not one that a command in the jail has set.
         network: whether commands may use the network.
+        shown: what may be read although it lies in something hidden; only the user can have made it.
 
     Raises:
         JailError: `cwd` is a place in which a jail would keep nothing, such as the home directory.
@@ -84,6 +87,7 @@ def policy_for(cwd: str, env: Mapping[str, str], *, network: bool) -> JailPolicy
         carved=git.carved,
         protected=git.protected,
         hidden=hidden,
+        shown=tuple(path for path in map(os.path.realpath, shown) if is_in(os.path.dirname(path), hidden)),
         sockets=_outermost(map(os.path.realpath, sockets)),
         network=network,
     )
