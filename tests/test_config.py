@@ -286,7 +286,7 @@ def test_approvals_have_a_mode_a_way_a_time_and_a_command(path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ('mode = "no"', '"yolo", "ask" or "read-only"'),
+        ('mode = "no"', '"yolo", "workspace", "ask" or "read-only"'),
         ('unattended = "allow"', '"park", "deny" or "rules"'),
         ("ttl_s = 0", "a number of seconds greater than 0"),
         ('notify_command = "say"', "a list of strings: a program and its arguments"),

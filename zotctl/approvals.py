@@ -27,10 +27,12 @@ expire unless approval.ttl_s is set.
 
 MODES = """\
 examples:
-  zotctl mode --last                  print the mode: yolo, ask or read-only
+  zotctl mode --last                  print the mode: yolo, workspace, ask or read-only
   zotctl mode --session tests ask
 
-yolo runs every call; ask requires approval for write, edit, bash and all extension tools; read-only denies those.
+yolo runs every call; workspace runs built-in tools in a jail of the working directory and requires approval for what
+leads out of it and for extension tools; ask requires approval for write, edit, bash and all extension tools; read-only
+denies those.
 Rules in config.toml take precedence over the mode. A new mode applies from the next call on.
 """
 

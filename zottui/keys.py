@@ -31,7 +31,7 @@ KEYS = (
     KeyBinding("c-t", "ctrl+t", "view", "open the viewer: the whole conversation"),
     KeyBinding("c-o", "ctrl+o", "detail", "show the whole output of the last tool call"),
     KeyBinding("f2", "F2", "overview", "show all sessions and what needs you"),
-    KeyBinding("s-tab", "shift+tab", "mode", "switch the mode: ask, read-only, yolo (asks first)"),
+    KeyBinding("s-tab", "shift+tab", "mode", "switch the mode: workspace, ask, read-only, yolo (asks first)"),
     KeyBinding("c-l", "ctrl+l", "repaint", "redraw the lower part of the screen"),
     KeyBinding("c-z", "ctrl+z", "suspend", "suspend; fg resumes"),
 )

@@ -2,6 +2,7 @@
 
 import hashlib
 import tomllib
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -51,6 +52,7 @@ def actions(rule, questions):
     ("mode", "expected"),
     [
         ("yolo", ["allow", "allow", "allow", "allow"]),
+        ("workspace", ["allow", "ask", "ask", "ask"]),
         ("ask", ["allow", "ask", "ask", "ask"]),
         ("read-only", ["allow", "deny", "deny", "deny"]),
         ("of-a-newer-version", ["allow", "deny", "deny", "deny"]),
@@ -60,9 +62,30 @@ def test_the_mode_decides_calls_without_a_rule(mode, expected):
     assert [ruled(one, mode=mode).action.value for one in (READ, write("/w/a"), bash("ls"), WEATHER)] == expected
 
 
+@pytest.mark.parametrize("question", [READ, write("/w/a"), bash("ls")])
+def test_in_the_mode_workspace_a_jail_takes_the_place_of_questions_up_to_its_border(question):
+    inside, beyond = replace(question, is_confined=True), replace(question, border="read /secret")
+    assert [ruled(one, mode="workspace").action.value for one in (inside, beyond)] == ["allow", "ask"]
+    assert "it would read /secret" in ruled(beyond, mode="workspace").reason
+    assert [ruled(one, mode="read-only").action for one in (inside, beyond)] == [
+        ruled(question, mode="read-only").action
+    ] * 2
+
+
+def test_rules_precede_the_jail():
+    inside, beyond = replace(bash("ls"), is_confined=True), replace(write("/w/a"), border="change /w/a")
+    assert [ruled(inside, rule("bash"), mode="workspace").action for rule in (deny, ask)] == ["deny", "ask"]
+    assert ruled(beyond, allow("write", "/w/a"), mode="workspace").action == "allow"
+    assert ruled(beyond, granted=[allow("write", "/w/a")], mode="workspace").source == "session"
+
+
 def test_an_extensions_tool_needs_approval_even_if_it_claims_to_be_safe():
     claims = PermissionQuery("peek", "weather", is_safe=True, args={})
-    assert [ruled(claims, mode=mode).action.value for mode in ("ask", "read-only")] == ["ask", "deny"]
+    assert [ruled(claims, mode=mode).action.value for mode in ("workspace", "ask", "read-only")] == [
+        "ask",
+        "ask",
+        "deny",
+    ]
 
 
 def test_a_policy_is_open_only_without_any_rule():
@@ -73,7 +96,8 @@ def test_a_policy_is_open_only_without_any_rule():
 
 
 def test_the_narrowest_mode_permits_least():
-    assert permissions.narrowest("yolo", "ask", None) == "ask"
+    assert permissions.narrowest("yolo", "ask", None) == permissions.narrowest("workspace", "ask") == "ask"
+    assert permissions.narrowest("workspace", "yolo") == "workspace"
     assert permissions.narrowest("read-only", "ask") == "read-only"
     assert permissions.narrowest("yolo", "of-a-newer-version") == "of-a-newer-version"
     assert permissions.narrowest(None) == "yolo"

@@ -52,6 +52,22 @@ def test_approvals_lists_pending_calls(live, waiting):
     assert (listed["v"], [one["approval"] for one in listed["approvals"]]) == (1, [question["approval"]])
 
 
+def test_what_leads_out_of_the_jail_is_listed_with_the_reason_and_allowed_here(live):
+    outside = live.home.parent / "user" / "notes"
+    call = {"type": "call", "name": "write", "args": {"path": str(outside), "content": "x"}}
+    session = live.session(
+        live.scripted({"steps": [call]}, {"steps": [{"type": "text", "deltas": ["done"]}]}), mode="workspace"
+    )
+    with live.connect() as connection:
+        connection.call("attach", session=session)
+        connection.call("prompt", session=session, message="go")
+        question = next(event for event in connection.events(10) if event["type"] == "approval_requested")
+    assert f"it would change {outside}, outside of what the jail" in live.zotctl("approvals")[1]
+    assert live.zotctl("approve", question["approval"])[0] == 0
+    outcome(live, question)
+    assert outside.read_text() == "x"
+
+
 def test_approve_accepts_an_id_prefix(live, waiting):
     question = waiting()
     code, out, err = live.zotctl("approve", question["approval"][:-1])

@@ -41,7 +41,7 @@ Ctrl-C stops the run. Closing the terminal does not: the run continues in the da
 """
 
 
-MODES = ("yolo", "ask", "read-only")
+MODES = ("yolo", "workspace", "ask", "read-only")
 """Approval modes (`docs/durability.md`)."""
 
 
@@ -119,7 +119,8 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
         "--mode",
         choices=MODES,
         metavar="MODE",
-        help="approval mode. yolo: run every call; ask: ask before calls that may change something; read-only: deny them",
+        help="approval mode. yolo: run every call; workspace: run calls in a jail, ask before what leads out of it;"
+        " ask: ask before calls that may change something; read-only: deny them",
     )
     group.add_argument("--wait", action="store_true", help="with -p: wait for an approval instead of denying the call")
     group.add_argument("--cwd", metavar="DIR", help="working directory; default: the current one")

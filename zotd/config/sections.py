@@ -53,9 +53,11 @@ Rules = Annotated[
 class ApprovalSection(Struct, frozen=True, kw_only=True):
     """`[approval]`."""
 
-    mode: Literal["yolo", "ask", "read-only"] = "yolo"
-    """Approval mode of new sessions, for tool calls that no rule matches. `yolo` runs every call. `ask` requires
-    approval for `write`, `edit`, `bash` and all extension tools. `read-only` denies those tools."""
+    mode: Literal["yolo", "workspace", "ask", "read-only"] = "yolo"
+    """Approval mode of new sessions, for tool calls that no rule matches. `yolo` runs every call. `workspace` runs `bash` in
+    a jail and built-in tools within the same bounds, and requires approval for what leads beyond and for all extension
+    tools; see security.md. `ask` requires approval for `write`, `edit`, `bash` and all extension tools. `read-only` denies
+    those tools."""
 
     unattended: Literal["park", "deny", "rules"] = "park"
     """What to do with an approval request when no attached client can decide it: `park` keeps it pending, `deny` denies
@@ -67,6 +69,14 @@ class ApprovalSection(Struct, frozen=True, kw_only=True):
     notify_command: Command | None = None
     """Command to run when an approval request is pending and no attached client can decide it. `{text}` in an argument is
     replaced by a sentence that describes the request. The command is not run by a shell."""
+
+
+class SandboxSection(Struct, frozen=True, kw_only=True):
+    """`[sandbox]`: the jail of commands in the mode `workspace`. See security.md."""
+
+    network: Literal["open", "off"] = "open"
+    """Whether commands in the jail may use the network. With `off`, they have only their own loopback, or, where Landlock is
+    the jail, no TCP."""
 
 
 class TerminalSection(Struct, frozen=True, kw_only=True):
@@ -349,6 +359,7 @@ class Config(Struct, frozen=True, kw_only=True):
     """Models that the catalog does not know, or knows wrongly. See models.md."""
 
     approval: ApprovalSection = ApprovalSection()
+    sandbox: SandboxSection = SandboxSection()
     limits: LimitsSection = LimitsSection()
     retention: RetentionSection = RetentionSection()
     budget: BudgetSection = BudgetSection()

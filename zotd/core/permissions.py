@@ -21,7 +21,10 @@ from fnmatch import fnmatchcase
 from zotd.core import hatches, shell
 from zotd.wire.base import Frozen
 
-MODES = ("yolo", "ask", "read-only")
+WORKSPACE = "workspace"
+"""The mode in which a jail takes the place of questions."""
+
+MODES = ("yolo", WORKSPACE, "ask", "read-only")
 """Modes, for calls without a rule; each permits no more than the ones before it."""
 
 EVERYTHING = "*"
@@ -83,6 +86,10 @@ class PermissionQuery:
     is_resolved: bool = True
     """False if the file system could not resolve the path. Then no allow rule matches it, and every deny or ask rule
     does."""
+    is_confined: bool = False
+    """Whether the call runs in the jail of its session, and stays within what the jail allows."""
+    border: str = ""
+    """What the call would do beyond its jail: a clause that follows "it would"; empty if it stays within or has none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,9 +230,14 @@ def _by_rules(policy: Policy, question: PermissionQuery) -> Ruling | None:
 def _by_mode(mode: str, question: PermissionQuery) -> Ruling:
     if mode == "yolo":
         return Ruling(Action.ALLOW, "yolo", "everything is allowed in this session")
+    if mode == WORKSPACE and question.is_confined:
+        return Ruling(Action.ALLOW, "mode", f"{question.tool} stays within the jail of this session")
+    if mode == WORKSPACE and question.border:
+        reason = f"{question.tool} needs a person's approval: it would {question.border}"
+        return Ruling(Action.ASK, "mode", reason)
     if question.is_safe and question.extension is None:  # the claim of an extension to be safe is not trusted
         return Ruling(Action.ALLOW, "mode", f"{question.tool} changes nothing")
-    if mode == "ask":
+    if mode in {"ask", WORKSPACE}:  # without a jail, or of an extension, which is in none
         return Ruling(Action.ASK, "mode", f"{question.tool} needs a person's approval in this session")
     return Ruling(
         Action.DENY,

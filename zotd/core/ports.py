@@ -6,7 +6,7 @@ Models (`zotd.providers`), tools (`zotd.tools` and extensions), the journal (`zo
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
@@ -80,6 +80,10 @@ class Model(Protocol):
 # --- tools ----------------------------------------------------------------------------------------------------
 
 
+Started = TypeVar("Started")
+"""What the start of a process returns."""
+
+
 class Replay(StrEnum):
     """What recovery may do with a call whose outcome is unknown (`docs/durability.md`)."""
 
@@ -95,6 +99,29 @@ class Ancestor:
 
     tool: str
     call_id: str
+
+
+class CallJail(Protocol):
+    """What a tool call is confined to; paths are real ones, without links in them."""
+
+    def may_read(self, path: str) -> bool:
+        """Return whether the call may read this file."""
+        ...
+
+    def may_write(self, path: str) -> bool:
+        """Return whether the call may make or change this file."""
+        ...
+
+    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+        """Call `start` once, with the command to run in place of `argv`, so that the process is confined. Blocks.
+
+        Raises what the jail raises if the process would not be confined.
+        """
+        ...
+
+    def refused(self, output: str) -> Sequence[str]:
+        """Return what the jail has refused a command with this output, as clauses that follow "it may not"."""
+        ...
 
 
 class ToolContext(Struct, frozen=True):
@@ -122,6 +149,8 @@ class ToolContext(Struct, frozen=True):
     """Key that stays the same when recovery repeats the call; only for `idempotent` and `reconcile` tools."""
     traceparent: str = ""
     """The call's span, for programs that make spans of their own; empty: no traces are made."""
+    jail: CallJail | None = None
+    """What the call is confined to; None: to nothing."""
     reconcile: bool = False
     """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from zotd import paths
 from zotd.config import Config
 from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources, programs
@@ -123,7 +124,7 @@ def assemble(
         spending,
         RuleStore(config.rules, path=home / CONFIG_FILE),
         config=current,
-        machine=_machine(home, notifier, _watch(telemetry, addressed=addressed), instruments),
+        machine=_machine(home, notifier, _watch(telemetry, addressed=addressed), instruments, env=env),
     )
     manager = Manager(
         journal=journal,
@@ -148,8 +149,11 @@ def assemble(
     )
 
 
-def _machine(home: Path, notifier: Notifier, watch: Watch, instruments: Instruments) -> Machine:
-    return Machine(home, Path.home(), notifier.tell, instruments.probe, watch, instruments.clock, instruments.tools)
+def _machine(
+    home: Path, notifier: Notifier, watch: Watch, instruments: Instruments, *, env: Mapping[str, str]
+) -> Machine:
+    places = {"ZOT_HOME": str(home), "ZOTD_SOCKET": paths.socket_path(env)}
+    return Machine(home, Path.home(), notifier.tell, instruments.probe, watch, instruments.clock, instruments.tools, places)
 
 
 def _watch(telemetry: Telemetry, *, addressed: bool) -> Watch:

@@ -13,7 +13,10 @@ from typing import cast
 from zotd.config import LoadedConfig, RuleEntry, changed_back
 from zotd.core.permissions import narrowest
 
-GUARDED = ("api_key_command", "approval.", "budget.", "guard.", "models", "nested", "providers.", "retention.", "rules")
+GUARDED = (
+    *("api_key_command", "approval.", "budget.", "guard.", "models", "nested", "providers.", "retention.", "rules"),
+    "sandbox.",
+)
 """Settings, or prefixes of settings, of which a signal applies only stricter values."""
 
 
@@ -43,7 +46,7 @@ def _narrows(name: str, old: Mapping[str, object], new: Mapping[str, object]) ->
         return _adds_no_allow(cast("Iterable[RuleEntry]", before), cast("Iterable[RuleEntry]", after))
     if name == "approval.mode":
         return narrowest(str(before), str(after)) == after
-    return name == "nested" and after == "off"
+    return name in {"nested", "sandbox.network"} and after == "off"
 
 
 def _adds_no_allow(before: Iterable[RuleEntry], after: Iterable[RuleEntry]) -> bool:

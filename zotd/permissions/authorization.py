@@ -8,18 +8,20 @@
 Source: `docs/durability.md`, Approvals.
 """
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 
 from zotd.contributions.guards import Hooks
 from zotd.core import permissions
 from zotd.core.choices import choices_for
-from zotd.core.permissions import Action, PermissionQuery, Policy, Ruling
-from zotd.core.ports import Replay, Tool
+from zotd.core.permissions import WORKSPACE, Action, PermissionQuery, Policy, Ruling
+from zotd.core.ports import CallJail, Replay, Tool
 from zotd.core.transcript import INTERRUPTED
 from zotd.exthost.guards import GuardRemark, GuardVerdict
+from zotd.jail import Jail
 from zotd.permissions.approvals import SessionApprovals
-from zotd.permissions.preview import paths_of, preview_of
+from zotd.permissions.preview import Paths, paths_of, preview_of, visible
+from zotd.permissions.session_jail import JailedCall, border_of, keeps_to_jail, no_jail
 
 TURNS = 5
 """Most rounds in which guards and a person change the arguments in turn, before the call is refused."""
@@ -44,6 +46,37 @@ class AuthorizationContext:
     notify: Callable[[str], None]
     """Notifies an absent user that an approval is pending."""
     ttl_s: float | None = None
+    jail: Callable[[], Awaitable[Jail | None]] = no_jail
+    """The jail of the session, for the mode `workspace`; None: none is possible, which users have been told."""
+
+
+@dataclass(frozen=True, slots=True)
+class CallQuestion:
+    """A call as rules, mode and jail see it."""
+
+    query: PermissionQuery
+    paths: Paths
+    jail: Jail | None
+    """The jail that the call keeps to; None: it is not confined."""
+
+    def confined(self) -> JailedCall | None:
+        """Return what the call is confined to once it is allowed: also the path that it was asked about, if it was."""
+        if self.jail is None:
+            return None
+        allowed = tuple(self.paths.real) if self.query.border else ()
+        return JailedCall(self.jail, self.jail.policy, allowed)
+
+
+@dataclass(slots=True)
+class Clearance(GuardVerdict[dict[str, object]]):
+    """Whether a call may run, with which arguments, and what it is confined to."""
+
+    jail: CallJail | None = None
+    """None: the call is not confined."""
+
+    def confine(self, question: CallQuestion) -> None:
+        """Record what the call is confined to once it is allowed."""
+        self.jail = question.confined()
 
 
 class Authorization:
@@ -79,15 +112,15 @@ class Authorization:
             for key in keys:
                 self._context.approvals.settle(key)
 
-    async def clear(self, key: str, tool: Tool, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
+    async def clear(self, key: str, tool: Tool, args: Mapping[str, object]) -> Clearance:
         """Whether the call may run, and with which arguments. Safe to cancel."""
-        verdict = GuardVerdict(dict(args))
+        verdict = Clearance(dict(args))
         notes: list[GuardRemark] = []
         approved: str | None = None
         for _ in range(TURNS):
-            verdict = await self._guarded(key, tool, args)
-            notes += verdict.notes
-            verdict.notes = notes
+            guarded = await self._guarded(key, tool, args)
+            notes += guarded.notes
+            verdict = Clearance(guarded.value, guarded.is_blocked, guarded.reason, guarded.by, notes)
             if verdict.is_blocked:
                 return verdict
             changed = await self._rule(key, tool, verdict, approved)
@@ -98,12 +131,16 @@ class Authorization:
         verdict.block("", f"{tool.spec.name} is denied: its arguments were changed again and again")
         return verdict
 
-    async def again(self, tool: Tool, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
+    async def again(self, tool: Tool, args: Mapping[str, object]) -> Clearance:
         """Return whether a call that was allowed before a restart may be repeated without asking again."""
-        verdict = GuardVerdict(dict(args))
-        ruling = permissions.judge(self._context.policy(), await self._question(tool, args))
+        verdict = Clearance(dict(args))
+        policy = self._context.policy()
+        question = await self._question(policy, tool, args)
+        ruling = permissions.judge(policy, question.query)
         if ruling.action is Action.DENY:
             verdict.block("", f"{INTERRUPTED}; it is not repeated: {ruling.reason}")
+        else:
+            verdict.confine(question)
         return verdict
 
     # --- inside -----------------------------------------------------------------------------------------------
@@ -114,9 +151,7 @@ class Authorization:
             return GuardVerdict(dict(args))
         return await hooks.call(key, tool.spec.name, args)
 
-    async def _rule(
-        self, key: str, tool: Tool, verdict: GuardVerdict[dict[str, object]], approved: str | None
-    ) -> dict[str, object] | None:
+    async def _rule(self, key: str, tool: Tool, verdict: Clearance, approved: str | None) -> dict[str, object] | None:
         """Block the verdict, or let it be; other arguments when a person wants the call made with those.
 
         `approved`: the digest of what a person has allowed already, unless a rule denies it.
@@ -125,7 +160,9 @@ class Authorization:
         if policy.is_open:
             self._tell(key, tool, "approved", "yolo")
             return None
-        ruling = permissions.judge(policy, await self._question(tool, verdict.value))
+        question = await self._question(policy, tool, verdict.value)
+        verdict.confine(question)
+        ruling = permissions.judge(policy, question.query)
         digest = permissions.digest(tool.spec.name, verdict.value)
         if ruling.action is Action.ASK and digest == approved:
             return None
@@ -133,7 +170,7 @@ class Authorization:
         if ruling.action is Action.ASK and not was_asked and not self._context.approvals.is_attended:
             ruling = permissions.unattended(ruling, self._unattended or self._context.way)
         if ruling.action is Action.ASK:
-            return await self._ask(key, tool, verdict, ruling)
+            return await self._ask(key, tool, verdict, ruling, query=question.query)
         if ruling.action is Action.DENY:
             verdict.block("", ruling.reason)
         decision = "denied" if verdict.is_blocked else "approved"
@@ -141,9 +178,10 @@ class Authorization:
         return None
 
     async def _ask(
-        self, key: str, tool: Tool, verdict: GuardVerdict[dict[str, object]], ruling: Ruling
+        self, key: str, tool: Tool, verdict: Clearance, ruling: Ruling, *, query: PermissionQuery
     ) -> dict[str, object] | None:
-        name, args, question = tool.spec.name, verdict.value, await self._question(tool, verdict.value)
+        name, args = tool.spec.name, verdict.value
+        shown = await preview_of(name, tool.extension, args, self._context.cwd, home=self._context.home)
         if not self._context.approvals.is_attended:
             self._context.notify(f"{name} waits for a decision: {ruling.reason}")
         answer = await self._context.approvals.ask(
@@ -151,10 +189,10 @@ class Authorization:
             name,
             args,
             run=self._context.run() or "",
-            preview=await preview_of(name, tool.extension, args, self._context.cwd, home=self._context.home),
+            preview=f"{visible(ruling.reason)}\n\n{shown}" if query.border else shown,
             ttl_s=self._context.ttl_s,
             approval=self._context.recorded(key, permissions.digest(name, args)),
-            choices=choices_for(question, cwd=self._context.cwd, home=self._context.home),
+            choices=choices_for(query, cwd=self._context.cwd, home=self._context.home),
         )
         self._tell(key, tool, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
         if not answer.allowed:
@@ -162,11 +200,18 @@ class Authorization:
             return None
         return answer.args
 
-    async def _question(self, tool: Tool, args: Mapping[str, object]) -> PermissionQuery:
-        is_safe = tool.extension is None and tool.replay is Replay.SAFE
+    async def _question(self, policy: Policy, tool: Tool, args: Mapping[str, object]) -> CallQuestion:
+        name, is_safe = tool.spec.name, tool.extension is None and tool.replay is Replay.SAFE
         context = self._context
-        found = await paths_of(tool.spec.name, tool.extension, args, context.cwd, home=context.home)
-        return PermissionQuery(tool.spec.name, tool.extension, is_safe, args, found.spellings, found.is_resolved)
+        found = await paths_of(name, tool.extension, args, context.cwd, home=context.home)
+        query = PermissionQuery(name, tool.extension, is_safe, args, found.spellings, found.is_resolved)
+        if policy.mode != WORKSPACE or tool.extension is not None or not keeps_to_jail(name):
+            return CallQuestion(query, found, None)
+        jail = await context.jail()
+        if jail is None:
+            return CallQuestion(query, found, None)
+        border = border_of(name, jail.policy, found.real) if found.is_resolved else "use a path that cannot be resolved"
+        return CallQuestion(replace(query, is_confined=not border, border=border), found, jail)
 
     def _tell(self, key: str, tool: Tool, decision: str, source: str, *, reason: str = "") -> None:
         hooks = self._hooks()

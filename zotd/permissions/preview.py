@@ -46,6 +46,8 @@ class Paths:
 
     spellings: Sequence[str] = ()
     is_resolved: bool = True
+    real: Sequence[str] = ()
+    """The real paths among them, without links."""
 
 
 async def paths_of(
@@ -60,7 +62,7 @@ async def paths_of(
         return Paths()
     try:
         async with asyncio.timeout(LOOK_S):
-            return Paths(await asyncio.to_thread(_spellings, targets, cwd, home))
+            return await asyncio.to_thread(_resolved, targets, cwd, home)
     except (TimeoutError, OSError, ValueError):  # a link that leads to itself, a name that no file can have
         return Paths(is_resolved=False)
 
@@ -107,19 +109,21 @@ def _targets(tool: str, extension: str | None, args: Mapping[str, object]) -> Se
     return path, os.path.join(path, pattern)  # noqa: PTH118  (text, not yet a path: `~` is to be replaced first)
 
 
-def _spellings(targets: Sequence[str], cwd: str, home: str | None) -> Sequence[str]:
+def _resolved(targets: Sequence[str], cwd: str, home: str | None) -> Paths:
     """Blocks."""
     bases = list(dict.fromkeys([cwd, os.path.realpath(cwd)]))
     homes = list(dict.fromkeys([home, os.path.realpath(home)])) if home else []
     found: dict[str, None] = {}
+    real: list[str] = []
     for target in targets:
         located = os.fspath(locate(target, cwd=cwd, home=home))
-        for path in (os.path.normpath(located), os.path.realpath(located)):
+        real.append(os.path.realpath(located))
+        for path in (os.path.normpath(located), real[-1]):
             whole = "/" + path.lstrip("/")  # POSIX lets a path begin with two slashes
             found[whole] = None
             found.update((os.path.relpath(whole, base), None) for base in bases)
             found.update((f"~{whole[len(one) :]}", None) for one in homes if whole.startswith(f"{one}/"))
-    return list(found)
+    return Paths(list(found), real=real)
 
 
 # --- previews ---------------------------------------------------------------------------------------------------------
@@ -187,8 +191,13 @@ def _as_json(args: Mapping[str, object]) -> str:
 def _shown(text: str) -> str:
     """Return the part of the text that a preview shows, with invisible characters made visible."""
     rest = len(text) - PREVIEW_CHARS
-    shown = "".join(map(_visible, text[:PREVIEW_CHARS]))
+    shown = visible(text[:PREVIEW_CHARS])
     return f"{shown}\n[{rest:,} more characters are not shown]" if rest > 0 else shown
+
+
+def visible(text: str) -> str:
+    """Return the text with characters that show nothing, or steer a terminal, as their codes."""
+    return "".join(map(_visible, text))
 
 
 def _visible(character: str) -> str:

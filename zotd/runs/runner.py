@@ -18,8 +18,9 @@ from zotd.core import turn, turn_inputs
 from zotd.core.ports import ToolOutcome
 from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
-from zotd.exthost.guards import GuardRemark, GuardVerdict
+from zotd.exthost.guards import GuardRemark
 from zotd.ledger.ledger import Ledger, Shown
+from zotd.permissions.authorization import Clearance
 from zotd.runs import recovery
 from zotd.runs.compaction import Summary, compaction_record
 from zotd.runs.context import RunContext, RunStart
@@ -40,7 +41,6 @@ from zotd.wire.api import RunInfo
 from zotd.wire.content import Text, ToolCall
 
 log = logging.getLogger(__name__)
-
 
 Action = turn.Action | Launch
 Report = Callable[[], Sequence[Action]]
@@ -374,10 +374,10 @@ class Runner:
     def _call_ended(self, key: str, outcome: ToolOutcome) -> None:
         self._reports.put_nowait(partial(self._finished, key, outcome))
 
-    def _call_judged(self, key: str, verdict: GuardVerdict[dict[str, object]]) -> None:
+    def _call_judged(self, key: str, verdict: Clearance) -> None:
         self._reports.put_nowait(partial(self._decided, key, verdict))
 
-    def _decided(self, key: str, verdict: GuardVerdict[dict[str, object]]) -> Sequence[Action]:
+    def _decided(self, key: str, verdict: Clearance) -> Sequence[Action]:
         self._batch.add(*noted(verdict.notes))
         return [Launch([key])] if self._calls.decide(key, verdict) else ()
 

@@ -13,13 +13,12 @@ from msgspec.structs import replace
 
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
+from zotd.core.ports import CallJail, Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.transcript import NOT_RUN, Transcript
 from zotd.core.turn_inputs import RequestedCall
-from zotd.exthost.guards import GuardVerdict
 from zotd.ids import new as new_id
 from zotd.ledger.ledger import Ledger, Shown
-from zotd.permissions.authorization import Authorization
+from zotd.permissions.authorization import Authorization, Clearance
 from zotd.runs.context import RunContext
 from zotd.runs.repeat import repeat
 from zotd.wire import events
@@ -56,7 +55,7 @@ class ToolCalls:
         *,
         context: Callable[[str], ToolContext],
         ended: Callable[[str, ToolOutcome], None],
-        judged: Callable[[str, GuardVerdict[dict[str, object]]], None],
+        judged: Callable[[str, Clearance], None],
         absent: Callable[[str], str],
     ) -> None:
         """`context` makes a call's context from its id.
@@ -73,6 +72,8 @@ class ToolCalls:
         self._broken: frozenset[str] = frozenset()
         self._args: dict[str, dict[str, object]] = {}
         """Arguments of calls that a guard has changed, by call."""
+        self._jails: dict[str, CallJail] = {}
+        """What calls are confined to, by call; absent: to nothing."""
         self._operations: dict[str, str] = {}
         """The operation keys of calls that have one."""
         self._started: dict[str, records.CallStarted] = {}
@@ -85,7 +86,7 @@ class ToolCalls:
         """How long calls ran that have ended and are not recorded yet, in seconds."""
         self._cut: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._questions: dict[str, asyncio.Task[GuardVerdict[dict[str, object]]]] = {}
+        self._questions: dict[str, asyncio.Task[Clearance]] = {}
 
     def expect(
         self, calls: Sequence[ToolCall], broken: frozenset[str], tools: Mapping[str, Tool]
@@ -98,6 +99,7 @@ class ToolCalls:
         self._calls = {call.id: call for call in calls}
         self._broken = broken
         self._args = {}
+        self._jails = {}
         self._operations = {}
         self._started = {}
         self._dropped = frozenset()
@@ -134,7 +136,7 @@ class ToolCalls:
             task.add_done_callback(partial(self._answered, key))
         return settled
 
-    def decide(self, key: str, verdict: GuardVerdict[dict[str, object]]) -> bool:
+    def decide(self, key: str, verdict: Clearance) -> bool:
         """Whether the call may start, with the arguments as cleared; if not, it gets its outcome."""
         if key in self._cut:  # between the answer and now
             self._ended(key, ToolOutcome.error(NOT_STARTED))
@@ -142,6 +144,8 @@ class ToolCalls:
             self._ended(key, ToolOutcome.error(verdict.reason))
         else:
             self._args[key] = verdict.value
+            if verdict.jail is not None:
+                self._jails[key] = verdict.jail
             return True
         return False
 
@@ -255,6 +259,9 @@ class ToolCalls:
             raise
         self._tell(call.id, outcome)
 
+    def _context_of(self, key: str) -> ToolContext:
+        return replace(self._context(key), jail=self._jails.get(key), operation_key=self._operations.get(key))
+
     async def _run(self, call: ToolCall) -> ToolOutcome:
         if call.id in self._dropped:
             return ToolOutcome.error(NOT_RUN)
@@ -269,15 +276,14 @@ class ToolCalls:
             )
         try:
             if call.id in self._started:
-                return await repeat(tool, self._started[call.id], self._context(call.id))
+                return await repeat(tool, self._started[call.id], self._context_of(call.id))
             assert tool is not None
-            context = replace(self._context(call.id), operation_key=self._operations.get(call.id))
-            return await tool.run(self._args.get(call.id, call.args), context)
+            return await tool.run(self._args.get(call.id, call.args), self._context_of(call.id))
         except Exception as error:  # a tool's fault must cost this call only
             log.exception("tool %s failed", call.name)
             return ToolOutcome.error(f"{call.name} failed inside zot: {type(error).__name__}; see the daemon's log")
 
-    def _answered(self, key: str, task: asyncio.Task[GuardVerdict[dict[str, object]]]) -> None:
+    def _answered(self, key: str, task: asyncio.Task[Clearance]) -> None:
         if self._questions.pop(key, None) is not None and not task.cancelled() and task.exception() is None:
             self._judged(key, task.result())
 

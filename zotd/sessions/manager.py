@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from msgspec import structs
+
 from zotd import ids
 from zotd.clock import rfc3339
 from zotd.config.current import CurrentConfig
@@ -161,7 +163,7 @@ class Manager:
     def info(self, session: Session) -> SessionInfo:
         """A session in memory, as lists and snapshots show it."""
         row, followers, writing = session.ledger.row, session.ledger.followers, session.work.written
-        return describe(
+        found = describe(
             row,
             session.state,
             followers,
@@ -170,6 +172,7 @@ class Manager:
             waiting=session.work.waiting,
             fallback=session.ledger.transcript.fallback.label,
         )
+        return structs.replace(found, jail=session.jail.status)
 
     async def find(self, text: str) -> list[SessionInfo]:
         """Sessions with this id or name, or with an id that begins so."""
@@ -262,6 +265,8 @@ class Manager:
                     await session.stopped()
         except TimeoutError:
             pass  # what is left is cancelled with its task; the journal repairs it at the next start
+        for session in self.loaded:
+            session.jail.close()
         for timer in self._unloads.values():
             timer.cancel()
         await self.extension_pool.stop()
@@ -334,6 +339,7 @@ class Manager:
         self._discarding.discard(session.id)
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
+        session.jail.close()
         session.ledger.let_go()
 
     def _row_info(self, row: SessionRow) -> SessionInfo:

@@ -120,7 +120,9 @@ class NestedCalls:
         if verdict.is_blocked:
             return ToolOutcome.error(verdict.reason)
         make = await self._planner.tool_context(session)
-        context = replace(make(key, request.progress), lineage=request.lineage, operation_key=operation)
+        context = replace(
+            make(key, request.progress), jail=verdict.jail, lineage=request.lineage, operation_key=operation
+        )
         return await _watched(session.watch, tool, verdict.value, context, extension=request.extension)
 
     def _find(self, request: ToolRequest) -> tuple[Session, Extensions]:

@@ -7,7 +7,7 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
+from zotd.permissions.session_jail import JailSite
 from zotd.runs.context import RunContext
 from zotd.runs.model_ladder import ModelSource, OnlyModel, OpenedModel
 from zotd.sessions.extension_pool import ExtensionPool
@@ -73,6 +74,8 @@ class Machine:
     """The time that sessions go by, in seconds since the epoch."""
     tools: Sequence[Tool] = ()
     """Tools of the program that embeds sessions; each session has them beside its own."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """`ZOT_HOME` and `ZOTD_SOCKET` of this process, which jails have to hide whatever a client's environment says."""
 
 
 class Planner:
@@ -281,8 +284,22 @@ class Planner:
             way=approval.unattended,
             notify=self._machine.notify,
             ttl_s=approval.ttl_s,
+            jail=lambda: session.jail.at(self._site(session)),
         )
         return Authorization(context, hooks, unattended=unattended)
+
+    def _site(self, session: Session) -> JailSite:
+        home, row = self._machine.home, session.ledger.row
+        shown = [home / "skills", home / "out" / row.id]
+        if session.extensions is not None:
+            # Only what is installed there: a directory of the workspace could be a link that a command has made.
+            shown += [path for path in map(Path, session.extensions.skills()) if path.is_relative_to(home)]
+        return JailSite(
+            cwd=row.cwd,
+            env={**session.environment.variables, **self._machine.places},
+            network=self._config.value.sandbox.network == "open",
+            shown=tuple(map(os.fspath, shown)),
+        )
 
     def _paths(self, session: Session, is_trusted: bool) -> ContextPaths:
         extensions = session.extensions

@@ -22,6 +22,7 @@ from zotd.core.ports import SessionRow
 from zotd.core.run_watch import RunWatch
 from zotd.ledger.ledger import Ledger, LetGoError, Shown
 from zotd.permissions.approvals import SessionApprovals
+from zotd.permissions.session_jail import SessionJail
 from zotd.runs import recovery
 from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
@@ -96,6 +97,8 @@ class Session:
             hurry=self._hurry,
         )
         """What it does; ask, and change it through the session."""
+        self.jail = SessionJail(self._warn)
+        """What its calls are confined to in the mode `workspace`; its manager closes it."""
         self.extensions: Extensions | None = None
         """Its extensions while the session is needed; `sessions.extension_pool` attaches them."""
         self.is_quieted = False
@@ -353,6 +356,9 @@ class Session:
         )
         self.work.wake()
         await future
+
+    def _warn(self, text: str) -> None:
+        self.ledger.live([events.Notice("warn", text, session=self.ledger.label)])
 
     def _hurry(self) -> None:
         if self.extensions is not None:

@@ -18,10 +18,10 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from zotd.core.ports import Replay, ToolContext, ToolOutcome
+from zotd.core.ports import CallJail, Replay, ToolContext, ToolOutcome
 from zotd.paths import make_private_dir
 from zotd.process import Child, ChildLedger, descent, spawn
-from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, BuiltinTool, ToolError, text_outcome
+from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, BuiltinTool, ToolError, in_thread, text_outcome
 
 PROGRESS_EVERY_S = 0.05
 """Shortest time between two progress texts; twenty a second look continuous."""
@@ -31,6 +31,12 @@ PROGRESS_BYTES = 16 * 1024
 
 BEHIND_BYTES = 1024 * 1024
 """Unwritten output at which the child is paused."""
+
+REFUSED = (
+    "\n\n[The jail of this session has refused something to this command. It may not: {}. Another command cannot do it"
+    " either. Do it within the working directory or the temporary directory, or tell the user what is needed: the user"
+    " can run the command with ! in zot, or choose another mode with /mode.]"
+)
 
 ECHO_CHARS = 2_000
 """Longest excerpt of the command in the result."""
@@ -65,7 +71,15 @@ async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
     finished = await run(args.command, context, asyncio.timeout(None if args.timeout is UNSET else args.timeout))
     ended = f"timed out after {args.timeout} s, and ended with all that it had started"
     text = finished.told(args.command, ended if finished.code is None else "")
+    if context.jail is not None:
+        text += await _border(finished, context.jail)
     return text_outcome(text, is_error=finished.code != 0)
+
+
+async def _border(finished: CommandFinished, jail: CallJail) -> str:
+    """Return what the model is told of what the jail has refused; empty if nothing is known to be refused."""
+    refused = await in_thread(lambda _: jail.refused(finished.output))
+    return REFUSED.format("; ".join(refused)) if refused else ""
 
 
 async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> CommandFinished:
@@ -133,8 +147,8 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
     try:
         # Recorded, so that the next daemon can end the command if this one is killed.
         ledger = ChildLedger.of(context.ledger) if context.ledger else None
-        argv = [shell, "-c", command]
-        child = spawn(argv, cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger)
+        argv = [str(Path(context.cwd, shell)), "-c", command]
+        child = spawn(argv, cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger, jail=context.jail)
     except OSError as error:
         where = f" in {context.cwd}" if error.filename == context.cwd else ""
         raise ToolError(f"the command could not be started{where}: {(error.strerror or '').lower()}") from error

@@ -18,7 +18,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from zotd.core.ports import Replay, ToolContext, ToolOutcome
+from zotd.core.ports import CallJail, Replay, ToolContext, ToolOutcome
 from zotd.tools.shared import (
     TEXT_BYTES,
     BuiltinTool,
@@ -64,7 +64,7 @@ class Change:
 
 async def _edit(args: EditArgs, context: ToolContext) -> ToolOutcome:
     path = resolve(args.path, context)
-    return text_outcome(await in_thread(lambda _: _apply(path, args)))
+    return text_outcome(await in_thread(lambda _: _apply(path, args, context.jail)))
 
 
 TOOL = BuiltinTool(
@@ -92,21 +92,21 @@ def diff_of(path: Path, args: Mapping[str, object]) -> str:
     return unified_diff(data, _changes(data, wanted), wanted.path)
 
 
-def _apply(path: Path, args: EditArgs) -> str:
-    data = _content(path, args)
+def _apply(path: Path, args: EditArgs, jail: CallJail | None) -> str:
+    data = _content(path, args, jail)
     changes = _changes(data, args)
     pieces: list[bytes] = []
     position = 0
     for change in changes:
         pieces += [data[position : change.start], change.new]
         position = change.end
-    replace_file(path, b"".join([*pieces, data[position:]]))
+    replace_file(path, b"".join([*pieces, data[position:]]), jail)
     count = "1 replacement" if len(changes) == 1 else f"{len(changes)} replacements"
     return f"Edited {args.path}: {count}\n\n{unified_diff(data, changes, args.path)}"
 
 
-def _content(path: Path, args: EditArgs) -> bytes:
-    with open_regular(path) as file:
+def _content(path: Path, args: EditArgs, jail: CallJail | None = None) -> bytes:
+    with open_regular(path, jail=jail) as file:
         if os.fstat(file.fileno()).st_size > FILE_BYTES:
             raise ToolError(f"{args.path} has more than {FILE_BYTES:,} bytes; change it with a program in bash")
         return file.read()

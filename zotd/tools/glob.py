@@ -14,8 +14,10 @@ from zotd.tools.shared import (
     BuiltinTool,
     DirectoryWalk,
     ToolError,
+    check_root,
     glob_matcher,
     in_thread,
+    is_hidden,
     resolve,
     shown_path,
     text_outcome,
@@ -46,10 +48,11 @@ async def _glob(args: GlobArgs, context: ToolContext) -> ToolOutcome:
     def find(abandoned: threading.Event) -> tuple[list[Path], bool]:
         if not root.is_dir():
             raise ToolError(f"{root} is not a directory; give the path of one")
+        check_root(root, context.jail)
         tree = DirectoryWalk(root, hidden=hidden, abandoned=abandoned)
         found: list[Path] = []
         for path in tree:
-            if matches(path):
+            if matches(path) and not is_hidden(root / path, context.jail):
                 found.append(root / path)
             # One more than is shown, to know whether there are more.
             if len(found) > MATCHES:

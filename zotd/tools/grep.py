@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated
@@ -27,8 +27,10 @@ from zotd.tools.shared import (
     BuiltinTool,
     DirectoryWalk,
     ToolError,
+    check_root,
     glob_matcher,
     in_thread,
+    is_hidden,
     is_secret,
     open_regular,
     repository_of,
@@ -49,6 +51,9 @@ OUTPUT_LINE_BYTES = 64 * 1024
 
 SEARCH_S = 60
 """Time limit. A longer search is in the wrong place, or its regular expression backtracks without end."""
+
+_FROM_FOLDER = 'cd -- "$1" || exit 3; shift; exec "$@"'
+"""A jail may start its commands in the session's directory, whatever directory they are given."""
 
 SEARCH_PROGRAM = Path(__file__).with_name("search.py")
 
@@ -119,22 +124,22 @@ class Matches:
 
 
 async def _grep(args: GrepArgs, context: ToolContext) -> ToolOutcome:
-    place = await in_thread(lambda _: _place(resolve(args.path, context), context.home))
+    place = await in_thread(lambda _: _place(resolve(args.path, context), context))
     is_wanted = _filter(args.glob, place)
     matches = Matches(
-        lambda path: is_wanted(path) and not _is_secret(place.folder / path, context.home),
+        lambda path: is_wanted(path) and not _is_secret(place.folder / path, context),
         lambda path: shown_path(place.folder / path, context),
     )
     ripgrep = shutil.which("rg", path=context.env.get("PATH"))
     is_cut = False
     if ripgrep:
         command = _ripgrep(ripgrep, args, place)
-        code = await _run(command, place.folder, context.env, stdin=subprocess.DEVNULL, matches=matches)
+        code = await _run(command, place.folder, context, stdin=subprocess.DEVNULL, matches=matches)
     else:
         # A file rather than a pipe: a full pipe would block the thread that lists the tree.
         with tempfile.TemporaryFile() as names:
             is_cut = await in_thread(lambda abandoned: _list(place, names, abandoned))
-            code = await _run(_search(args), place.folder, context.env, stdin=names.fileno(), matches=matches)
+            code = await _run(_search(args), place.folder, context, stdin=names.fileno(), matches=matches)
     # Exit code 1 means no match. 2 without a message means that ripgrep could not read some file, which is no error here.
     if matches.lines or code in {0, 1} or (code == 2 and not matches.message):
         return text_outcome(matches.text(is_cut=is_cut))
@@ -154,23 +159,24 @@ TOOL = BuiltinTool(
 )
 
 
-def _place(path: Path, home: str) -> SearchRoot:
+def _place(path: Path, context: ToolContext) -> SearchRoot:
     if path.is_dir():
+        check_root(path, context.jail)
         return SearchRoot(path, in_repository=repository_of(path) is not None)
     # Only for its checks; the child opens the file itself.
-    open_regular(path, home).close()
+    open_regular(path, context.home, context.jail).close()
     # `search.py` does not follow links, so a link that the model named is resolved here.
     real = path.resolve(strict=True)
     return SearchRoot(real.parent, False, real.name)
 
 
-def _is_secret(path: Path, home: str) -> bool:
+def _is_secret(path: Path, context: ToolContext) -> bool:
     """Return True if lines of this file must not be shown, whatever name or link leads to it."""
     try:
         found = path.stat()
     except OSError:
         return False
-    return is_secret(found, home)
+    return is_secret(found, context.home) or is_hidden(path, context.jail)
 
 
 def _filter(glob: str, place: SearchRoot) -> Callable[[str], bool]:
@@ -197,7 +203,15 @@ def _ripgrep(program: str, args: GrepArgs, place: SearchRoot) -> list[str]:
     case = "--ignore-case" if args.ignore_case else "--case-sensitive"
     # Independent of the user's ripgrep configuration, so that results do not differ between machines.
     options = ["--no-config", "--no-messages", f"--max-columns={LINE_CHARS * 4}", "--max-columns-preview", case]
-    return [program, *options, *ignoring, *shape, f"--regexp={args.pattern}", "--", f"./{place.name}"]
+    return [
+        str(Path(program).absolute()),
+        *options,
+        *ignoring,
+        *shape,
+        f"--regexp={args.pattern}",
+        "--",
+        f"./{place.name}",
+    ]
 
 
 def _search(args: GrepArgs) -> list[str]:
@@ -219,7 +233,7 @@ def _list(place: SearchRoot, names: IO[bytes], abandoned: threading.Event) -> bo
     return is_cut
 
 
-async def _run(command: list[str], folder: Path, env: Mapping[str, str], *, stdin: int, matches: Matches) -> int:
+async def _run(command: list[str], folder: Path, context: ToolContext, *, stdin: int, matches: Matches) -> int:
     def on_output(data: bytes) -> None:
         matches.feed(data)
         if matches.is_full:
@@ -227,7 +241,9 @@ async def _run(command: list[str], folder: Path, env: Mapping[str, str], *, stdi
             child.signal_group(signal.SIGKILL)
 
     try:
-        child = spawn(command, cwd=str(folder), env=env, on_output=on_output, stdin=stdin)
+        # In the jail, too: a file that is read is opened long after any check of ours.
+        argv = command if context.jail is None else ["/bin/sh", "-c", _FROM_FOLDER, "sh", str(folder), *command]
+        child = spawn(argv, cwd=str(folder), env=context.env, on_output=on_output, stdin=stdin, jail=context.jail)
         async with asyncio.timeout(SEARCH_S), child:
             return await child.wait()
     except TimeoutError as error:

@@ -43,7 +43,7 @@ class ReadArgs(msgspec.Struct, frozen=True):
 
 async def _read(args: ReadArgs, context: ToolContext) -> ToolOutcome:
     path = resolve(args.path, context)
-    return await in_thread(lambda abandoned: _outcome(path, args, abandoned, context.home))
+    return await in_thread(lambda abandoned: _outcome(path, args, abandoned, context))
 
 
 TOOL = BuiltinTool(
@@ -59,8 +59,8 @@ TOOL = BuiltinTool(
 )
 
 
-def _outcome(path: Path, args: ReadArgs, abandoned: threading.Event, home: str) -> ToolOutcome:
-    with open_regular(path, home) as file:
+def _outcome(path: Path, args: ReadArgs, abandoned: threading.Event, context: ToolContext) -> ToolOutcome:
+    with open_regular(path, context.home, context.jail) as file:
         start: bytes | None = file.read(SNIFF_BYTES)
         if start is None:  # such as /proc/kmsg, which claims to be a regular file
             raise ToolError(f"{args.path} has no data at the moment and no end; use a program in bash")

@@ -19,7 +19,7 @@ class WriteArgs(msgspec.Struct, frozen=True):
 async def _write(args: WriteArgs, context: ToolContext) -> ToolOutcome:
     path = resolve(args.path, context)
     data = args.content.encode()
-    existed = await in_thread(lambda _: replace_file(path, data))
+    existed = await in_thread(lambda _: replace_file(path, data, context.jail))
     return text_outcome(f"{'Replaced' if existed else 'Created'} {args.path} ({len(data):,} bytes)")
 
 

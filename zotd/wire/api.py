@@ -207,7 +207,7 @@ class SetReasoning(Mutation, frozen=True, kw_only=True):
 
 
 class SetMode(Mutation, frozen=True, kw_only=True):
-    """`yolo`, `ask` or `read-only`."""
+    """`yolo`, `workspace`, `ask` or `read-only`."""
 
     mode: str
 
@@ -432,6 +432,9 @@ class SessionInfo(Frozen, frozen=True):
     fallback: str = ""
     """The model that is asked instead of `model`, which has failed, as `provider/model`; empty: none. Not known while the
     session is not in memory."""
+    jail: str | None = None
+    """What confines its calls in the mode `workspace`: `bubblewrap`, `landlock`, or `none: ` and the reason; null: no call
+    has needed a jail since the session was loaded."""
 
 
 class Cursor(Frozen, frozen=True):

@@ -46,6 +46,8 @@ async def status(ui: UiContext, _: str) -> None:
         "messages": f"{session.message_count:,}",
         "theme": ui.theme.name,
     }
+    if session.mode == "workspace":
+        rows["jail"] = session.jail or "made when a call needs it"
     if session.fallback:
         rows["fallback"] = f"{session.fallback} answers until the model is back"
     ui.say("\n".join(f"{what:10} {value}" for what, value in rows.items()))

@@ -21,9 +21,13 @@ ALL = "--all"
 
 MODES = {
     "yolo": "run every call without asking",
+    "workspace": "run calls in a jail, ask before what leads out of it",
     "ask": "ask before calls that may change something",
     "read-only": "deny calls that may change something",
 }
+
+SAFE = "workspace"
+"""The mode for those who do not want `yolo`."""
 
 
 async def model(ui: UiContext, name: str) -> None:
@@ -87,16 +91,16 @@ async def _set_mode(ui: UiContext, name: str) -> None:
 
 
 async def next_mode(ui: UiContext) -> None:
-    """Switch to the next mode of `MODES`. Before `yolo`, ask for confirmation; without it switch to `ask`."""
+    """Switch to the next mode of `MODES`. Before `yolo`, ask for confirmation; without it switch to the one after it."""
     session = ui.state.session
     if session is None:
         return
     names = list(MODES)
-    name = names[(names.index(session.mode) + 1) % len(names)] if session.mode in names else "ask"
+    name = names[(names.index(session.mode) + 1) % len(names)] if session.mode in names else SAFE
     if name == "yolo" and not await confirm.ask(
-        ui, "run every call without asking from now on (yolo)?\nno switches to ask"
+        ui, f"run every call without asking from now on (yolo)?\nno switches to {SAFE}"
     ):
-        name = "ask"
+        name = SAFE
     await _set_mode(ui, name)
 
 

@@ -393,7 +393,7 @@ COMMANDS: dict[str, tuple[str, Callable[[PlainChat, str], None]]] = {
     "/compact": ("summarise the conversation for the model", PlainChat.compact),
     "/clear": ("empty the model's context", PlainChat.clear),
     "/model": ("show or switch the model: /model NAME", PlainChat.model),
-    "/mode": ("show or set which calls need your approval: /mode yolo, ask or read-only", PlainChat.mode),
+    "/mode": ("show or set which calls need your approval: /mode yolo, workspace, ask or read-only", PlainChat.mode),
     "/reload-ext": ("restart the extensions, or one: /reload-ext NAME", PlainChat.reload),
     "/exit": ("leave; the session is kept", PlainChat.leave),
 }

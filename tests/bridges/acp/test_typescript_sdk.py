@@ -38,7 +38,7 @@ async def test_a_visit(world, sdk):
     }
     assert facts.pop("options")[1] == "high"
     assert facts == {
-        "modes": ["yolo", "ask", "read-only"],
+        "modes": ["yolo", "workspace", "ask", "read-only"],
         "first": ["end_turn", "Hello there."],
         "rejected": ["end_turn", "failed"],
         "allowed": ["end_turn", "completed"],

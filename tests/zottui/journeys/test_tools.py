@@ -239,6 +239,8 @@ def test_shift_tab_changes_the_mode_and_asks_before_it_is_yolo(world):
     zot.key("BTab")
     zot.wait("without asking from now on")
     zot.key("n")
+    zot.wait("· workspace ·")
+    zot.key("BTab")
     zot.wait("· ask ·")
     zot.key("BTab")
     zot.wait("· read-only ·")

@@ -12,6 +12,7 @@ REASONING = "reasoning"
 
 _MODES = [
     Mode("yolo", "Yolo", "Run every call that no rule is about."),
+    Mode("workspace", "Workspace", "Run calls in a jail of the working directory; ask before what leads out of it."),
     Mode("ask", "Ask", "Ask before write, edit, bash and the tools of extensions."),
     Mode("read-only", "Read only", "Deny write, edit, bash and the tools of extensions."),
 ]

@@ -8,7 +8,16 @@ from zotd.tools.shared.builtin import (
     in_thread,
     text_outcome,
 )
-from zotd.tools.shared.files import is_secret, locate, open_regular, replace_file, resolve, shown_path
+from zotd.tools.shared.files import (
+    check_root,
+    is_hidden,
+    is_secret,
+    locate,
+    open_regular,
+    replace_file,
+    resolve,
+    shown_path,
+)
 from zotd.tools.shared.globs import BadGlobError, glob_matcher
 from zotd.tools.shared.tree import DirectoryWalk, repository_of
 
@@ -19,8 +28,10 @@ __all__ = [
     "BuiltinTool",
     "DirectoryWalk",
     "ToolError",
+    "check_root",
     "glob_matcher",
     "in_thread",
+    "is_hidden",
     "is_secret",
     "locate",
     "open_regular",

@@ -9,6 +9,7 @@ import msgspec
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.decodable import decodable
+from zotd.jail.errors import JailError
 from zotd.wire.base import sentence
 from zotd.wire.content import Text
 
@@ -33,7 +34,7 @@ class ToolError(Exception):
 class BuiltinTool(Generic[A]):
     """A built-in tool; satisfies `core.ports.Tool`.
 
-    `work` gets decoded arguments. Its ToolError, OSError and UnicodeEncodeError become outcomes; any other exception is a
+    `work` gets decoded arguments. Its ToolError, JailError, OSError and UnicodeEncodeError become outcomes; any other exception is a
     bug and propagates.
     """
 
@@ -71,6 +72,9 @@ class BuiltinTool(Generic[A]):
         # JSON can carry half of a surrogate pair, but neither UTF-8 files nor paths can.
         except UnicodeEncodeError:
             return text_outcome(f"bad arguments of {name}: half of a surrogate pair is not a character", is_error=True)
+        except JailError as error:
+            text = f"{name} was not run, because it could not be confined ({error}); tell the user"
+            return text_outcome(text, is_error=True)
         except OSError as error:
             return text_outcome(f"cannot {name} {_reason(error)}", is_error=True)
 

@@ -1,14 +1,19 @@
-"""Resolves paths of models, and opens and replaces files safely. All functions may block: call them in a thread."""
+"""Resolves paths of models, and opens and replaces files safely. All functions may block: call them in a thread.
+
+A call that is confined is checked by what was opened, not by what was named: a command of the model may replace a directory
+by a link between a check and an opening.
+"""
 
 import errno
 import os
 import secrets
 import stat
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from zotd.core.ports import ToolContext
+from zotd.core.ports import CallJail, ToolContext
 from zotd.tools.shared.builtin import ToolError
 
 
@@ -50,11 +55,16 @@ def is_secret(found: os.stat_result, home: str) -> bool:
     return False
 
 
-def open_regular(path: Path, home: str = "") -> BinaryIO:
+_NAME_ONLY = os.O_PATH if sys.platform == "linux" else os.O_RDONLY
+"""Opens a directory that may be entered but not listed, too."""
+
+
+def open_regular(path: Path, home: str = "", jail: CallJail | None = None) -> BinaryIO:
     """Open a regular file for reading; the caller closes it.
 
     Raises:
-        ToolError: it is a directory, a FIFO or device (whose reading might never end), or a secret of this home.
+        ToolError: it is a directory, a FIFO or device (whose reading might never end), a secret of this home, or hidden
+            by the jail.
     """
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
@@ -63,48 +73,122 @@ def open_regular(path: Path, home: str = "") -> BinaryIO:
         raise ToolError(f"{path} is not a regular file; only regular files can be read or changed")
     # O_NONBLOCK: in the meantime the name may have become a FIFO, and opening one waits for a writer.
     file = os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb")
-    if is_secret(os.fstat(file.fileno()), home):
+    try:
+        _check_opened(file.fileno(), path, home, jail)
+    except BaseException:
         file.close()
-        raise ToolError(f"{path} contains keys or transcripts of zot, which tools cannot read; work without it")
+        raise
     return file
 
 
-def replace_file(path: Path, data: bytes) -> bool:
+def _check_opened(fd: int, path: Path, home: str, jail: CallJail | None) -> None:
+    found = os.fstat(fd)
+    if is_secret(found, home):
+        raise ToolError(f"{path} contains keys or transcripts of zot, which tools cannot read; work without it")
+    # A file without a name has no place that could be checked.
+    if jail is not None and (not found.st_nlink or not jail.may_read(os.fspath(_place_of(fd)))):
+        raise ToolError(f"{path} is hidden by the jail of this session; only the user can allow that it is read")
+
+
+def is_hidden(path: Path, jail: CallJail | None) -> bool:
+    """Return True if the jail hides what this path leads to now."""
+    return jail is not None and not jail.may_read(os.path.realpath(path))
+
+
+def check_root(root: Path, jail: CallJail | None) -> None:
+    """Raise ToolError if the jail hides the directory that is to be searched."""
+    if is_hidden(root, jail):
+        raise ToolError(f"{root} is hidden by the jail of this session; only the user can allow that it is searched")
+
+
+def _place_of(fd: int) -> Path:
+    """Return the real path of what is open. Linux only, as jails are."""
+    return Path(f"/proc/self/fd/{fd}").readlink()
+
+
+def replace_file(path: Path, data: bytes, jail: CallJail | None = None) -> bool:
     """Replace the content of `path` atomically; return True if the file existed.
 
     Creates parent directories. Keeps the mode and, if permitted, the owner. A symbolic link stays and its target is
     replaced. Hard links keep the old content.
 
     Raises:
-        ToolError: the path names something other than a regular file.
+        ToolError: the path names something other than a regular file, or one that the jail does not let calls change.
         PermissionError: the file is read-only, even if its directory would permit replacing it.
     """
     target = Path(os.path.realpath(path))  # for a loop of links, `Path.resolve` raises another error than OSError
+    folder = _open_folder(target, jail)
     try:
-        old = target.stat()
+        return _replace_in(folder, target.name, data, path)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        # The name in the directory, or that of the draft, would tell the model nothing.
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+    finally:
+        os.close(folder)
+
+
+def _open_folder(target: Path, jail: CallJail | None) -> int:
+    """Open the directory of a file that is about to be written, and make what is missing of it."""
+    fd, missing = _nearest(target.parent)
+    try:
+        _check_target(Path(_place_of(fd), *missing, target.name) if jail else target, jail)
+        for name in missing:
+            with suppress(FileExistsError):
+                os.mkdir(name, dir_fd=fd)
+            below = os.open(name, _NAME_ONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=fd)
+            os.close(fd)
+            fd = below
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _nearest(folder: Path) -> tuple[int, list[str]]:
+    """Open a directory, or the nearest one above it that exists; with the names that are missing below that one."""
+    missing: list[str] = []
+    while True:
+        try:
+            return os.open(folder, _NAME_ONLY | os.O_DIRECTORY | os.O_CLOEXEC), missing
+        except FileNotFoundError:
+            missing.insert(0, folder.name)
+            folder = folder.parent
+
+
+def _check_target(place: Path, jail: CallJail | None) -> None:
+    if jail is not None and not jail.may_write(os.fspath(place)):
+        raise ToolError(f"{place} is outside of what the jail of this session lets calls change; write elsewhere")
+
+
+def _replace_in(folder: int, name: str, data: bytes, path: Path) -> bool:
+    """Replace the file `name` of an open directory; `path` is what errors name."""
+    try:
+        old = os.stat(name, dir_fd=folder)
     except FileNotFoundError:
         old = None
     if old and not stat.S_ISREG(old.st_mode):
         raise ToolError(f"{path} is not a regular file; give the path of a file")
-    if old and not os.access(target, os.W_OK):
+    if old and not os.access(name, os.W_OK, dir_fd=folder):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
-    target.parent.mkdir(parents=True, exist_ok=True)
     # In the same directory, because a rename cannot cross file systems. A short name, because that of the target may already
     # have the maximum length.
-    draft = target.with_name(f".zot-{secrets.token_hex(8)}.tmp")
+    draft = f".zot-{secrets.token_hex(8)}.tmp"
     try:
-        _write_new(draft, data, old)
-        draft.replace(target)
+        _write_new(draft, data, old, folder=folder)
+        os.replace(draft, name, src_dir_fd=folder, dst_dir_fd=folder)
     except BaseException:
         with suppress(OSError):
-            draft.unlink()
+            os.unlink(draft, dir_fd=folder)
         raise
     return old is not None
 
 
-def _write_new(path: Path, data: bytes, old: os.stat_result | None) -> None:
+def _write_new(name: str, data: bytes, old: os.stat_result | None, *, folder: int) -> None:
     """Create a file with the owner and mode of `old`; without `old`, the umask determines the mode."""
-    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    with os.fdopen(os.open(name, flags, 0o666, dir_fd=folder), "wb") as file:
         if old:
             with suppress(PermissionError):
                 os.fchown(file.fileno(), old.st_uid, old.st_gid)

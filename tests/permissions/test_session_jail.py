@@ -1,0 +1,62 @@
+"""The jail of one session: made once, made again for another place, and said to be impossible once."""
+
+import pytest
+
+from tests.jail.conftest import person as person  # noqa: PLC0414  (a fixture)
+from zotd.permissions.session_jail import JailSite, SessionJail
+
+
+@pytest.fixture
+def told():
+    return []
+
+
+@pytest.fixture
+def session(told):
+    jail = SessionJail(told.append)
+    yield jail
+    jail.close()
+
+
+def site(person, cwd="work", *, network=True):
+    return JailSite(str(person.home / cwd), person.env, network, ())
+
+
+async def test_it_is_made_once_for_the_same_place(session, person, told):
+    first = await session.at(site(person))
+    assert first is not None
+    assert await session.at(site(person)) is first
+    assert session.status == first.mechanism
+    assert told == []
+
+
+async def test_another_configuration_has_another_jail(session, person):
+    first = await session.at(site(person))
+    other = await session.at(site(person, network=False))
+    assert (first.policy.network, other.policy.network) == (True, False)
+
+
+async def test_what_became_possible_between_two_calls_is_in_the_policy(session, person):
+    jail = await session.at(site(person))
+    assert jail.policy.protected == ()
+    (person.work / ".git" / "hooks").mkdir(parents=True)
+    for name in ("HEAD", "config"):
+        (person.work / ".git" / name).touch()
+    policy = (await session.at(site(person))).policy
+    assert not policy.may_write(str(person.work / ".git/hooks/pre-commit"))
+
+
+async def test_each_reason_is_told_once(session, person, told):
+    for cwd in (".", ".", ".ssh", ".ssh"):
+        assert await session.at(site(person, cwd)) is None
+    assert ["is your home directory" in text for text in told] == [True, False]
+    assert "has to be hidden" in told[1]
+    assert session.status.startswith("none: ")
+
+
+async def test_a_jail_that_becomes_impossible_is_told(session, person, told):
+    assert await session.at(site(person)) is not None
+    (person.home / ".netrc").unlink()
+    (person.home / ".netrc").symlink_to(person.work / "netrc")
+    assert await session.at(site(person)) is None
+    assert ["has to be hidden" in text for text in told] == [True]

@@ -1,0 +1,65 @@
+"""What a jail has refused a command, read from the command's output: there is no other sign of it.
+
+A program reports a refusal in its own words, with the text of the system's error. A line counts only if it names a path
+that the policy refuses and the user could reach without a jail; what the system would refuse anyway is not the jail's.
+"""
+
+import os
+import re
+
+from zotd.jail.policy import JailPolicy, is_in
+
+NAMED_MAX = 3
+"""Most refusals that are named; the others follow from the same cause."""
+
+LOOKED_AT_LINES = 200
+"""Lines at the end of the output that are looked at. An error that ends a command is in the last ones."""
+
+_DENIED = re.compile(
+    r"permission denied|operation not permitted|read-only file system|EACCES|EPERM|EROFS", re.IGNORECASE
+)
+
+_MISSING = re.compile(r"no such file or directory|ENOENT", re.IGNORECASE)
+"""What bubblewrap lets programs say about a hidden file."""
+
+_PROGRAM = re.compile(r"^/[^\s:]+: (?!permission denied|read-only|no such|operation not)", re.IGNORECASE)
+"""The program that reports the error, at the beginning of the line."""
+
+_KERNEL = ("/proc", "/sys", "/dev")
+"""Their files refuse root, too."""
+
+_NETWORK = re.compile(
+    r"network is unreachable|temporary failure in name resolution|could not resolve host|name or service not known"
+    r"|getaddrinfo EAI_AGAIN",
+    re.IGNORECASE,
+)
+
+_PATH = re.compile(r"(?:^|(?<=[\s'\"`\u2018\u2019\u201c(\[=:]))(/[^\s'\"`\u2018\u2019\u201c\u201d:;,()\[\]]*)")
+
+
+def refused(output: str, policy: JailPolicy) -> list[str]:
+    """Return what the policy has refused, as clauses that follow "it may not", without duplicates. Blocks for a few `stat`."""
+    found: dict[str, None] = {}
+    for line in output.splitlines()[-LOOKED_AT_LINES:]:
+        said = _PROGRAM.sub("", line)
+        is_missing = bool(_MISSING.search(said))
+        if is_missing or _DENIED.search(said):
+            clauses = (_clause(path, policy, is_missing=is_missing) for path in _PATH.findall(said))
+            found.update((clause, None) for clause in clauses if clause)
+        if not policy.network and _NETWORK.search(said):
+            found["use the network"] = None
+    return list(found)[:NAMED_MAX]
+
+
+def _clause(path: str, policy: JailPolicy, *, is_missing: bool) -> str:
+    # Whether a hidden file exists is not looked at: the model could ask about any by printing such a line.
+    real = os.path.realpath(path)
+    if not policy.may_read(real):
+        return f"read {path}"
+    if is_in(real, policy.sockets):
+        return f"connect to {path}"
+    if is_missing or policy.may_write(real) or is_in(real, _KERNEL):
+        return ""
+    exists = os.path.lexists(real)
+    could = os.access(real if exists else os.path.dirname(real), os.W_OK)
+    return f"change {path}" if could else ""

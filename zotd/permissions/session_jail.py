@@ -1,0 +1,157 @@
+"""The jail of a session in the mode `workspace`: made when a call first needs it, kept, and closed with the session.
+
+SessionJail ──at(site)──> Jail ──for one call──> JailedCall ──> the tool, which opens files and starts commands by it
+     └──> none is possible: users are told why, once, and calls are asked about as in the mode `ask`
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, TypeVar
+
+from zotd.core.permissions import SHELL
+from zotd.jail import Jail, JailError, JailPolicy, find_jail
+from zotd.jail.policy import is_in
+from zotd.jail.refusals import refused
+
+FIND_S = 10.0
+"""Longest wait for a jail to be made, which takes 15 ms: directories may be on a file system that does not answer."""
+
+READING = frozenset({"read", "grep", "glob"})
+"""Built-in tools that keep to what the jail allows to be read."""
+
+WRITING = frozenset({"write", "edit"})
+"""Built-in tools that keep to what the jail allows to be changed."""
+
+Started = TypeVar("Started")
+
+
+class JailSite(NamedTuple):
+    """What a jail is made for."""
+
+    cwd: str
+    """The session's working directory."""
+    env: Mapping[str, str]
+    """The environment of the user, with the daemon's own `ZOT_HOME` and `ZOTD_SOCKET`."""
+    network: bool
+    """Whether commands may use the network."""
+    shown: tuple[str, ...]
+    """What may be read although it lies in `$ZOT_HOME`: skills, and long outputs of this session."""
+
+
+class FoundJail(NamedTuple):
+    """What was found for a site."""
+
+    site: JailSite
+    jail: Jail | None
+    reason: str
+    """Why there is no jail."""
+
+
+@dataclass(frozen=True, slots=True)
+class JailedCall:
+    """What one call is confined to; satisfies `core.ports.CallJail`."""
+
+    jail: Jail
+    policy: JailPolicy
+    """As it was when the call was allowed."""
+    allowed: tuple[str, ...] = ()
+    """Real paths beyond the jail that a person, or a rule, has allowed for this call."""
+
+    def may_read(self, path: str) -> bool:
+        """See `CallJail`."""
+        return self.policy.may_read(path) or is_in(path, self.allowed)
+
+    def may_write(self, path: str) -> bool:
+        """See `CallJail`."""
+        return self.policy.may_write(path) or is_in(path, self.allowed)
+
+    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+        """See `CallJail`. A search of what the jail hides, which a person has allowed, runs outside of it."""
+        return start(argv) if self.allowed else self.jail.start(argv, start)
+
+    def refused(self, output: str) -> Sequence[str]:
+        """See `CallJail`."""
+        return refused(output, self.jail.policy)
+
+
+class SessionJail:
+    """The jail of one session. Used on one event loop."""
+
+    def __init__(self, told: Callable[[str], None]) -> None:
+        """`told` shows users a sentence about the session."""
+        self._told = told
+        self._found: FoundJail | None = None
+        self._finding = asyncio.Lock()
+
+    @property
+    def status(self) -> str | None:
+        """The name of the mechanism in use, or `none: ` and the reason; None: no call has needed one yet."""
+        if self._found is None:
+            return None
+        return f"none: {self._found.reason}" if self._found.jail is None else self._found.jail.mechanism.value
+
+    async def at(self, site: JailSite) -> Jail | None:
+        """Return the jail of commands at `site`, with its policy as it is now.
+
+        None: none is possible. Users are told why, once for each reason.
+        """
+        async with self._finding:
+            found = self._found
+            if found is None or found.site != site:
+                found = self._keep(await _found(site))
+        if found.jail is not None:
+            try:
+                found.jail.refresh()
+            except JailError as error:
+                found = self._keep(FoundJail(site, None, str(error)))
+        return found.jail
+
+    def close(self) -> None:
+        """Free the jail. Commands that run in it stay confined."""
+        if self._found is not None and self._found.jail is not None:
+            self._found.jail.close()
+        self._found = None
+
+    def _keep(self, found: FoundJail) -> FoundJail:
+        last = self._found
+        self.close()
+        self._found = found
+        if found.jail is None and (last is None or last.reason != found.reason):
+            self._told(f"nothing can be confined here, so calls are asked about as in the mode ask: {found.reason}")
+        return found
+
+
+def border_of(tool: str, policy: JailPolicy, paths: Sequence[str]) -> str:
+    """Return what a call of a built-in tool would do beyond the jail, as a clause after "it would"; empty: nothing.
+
+    `paths`: the real paths that it leads to.
+    """
+    if tool in READING:
+        hidden = [path for path in paths if not policy.may_read(path)]
+        return f"read {hidden[0]}, which the jail of this session hides" if hidden else ""
+    if tool in WRITING:
+        outside = [path for path in paths if not policy.may_write(path)]
+        return f"change {outside[0]}, outside of what the jail of this session lets calls change" if outside else ""
+    return ""
+
+
+def keeps_to_jail(tool: str) -> bool:
+    """Return whether this built-in tool runs in the jail, or asks it about each path."""
+    return tool == SHELL or tool in READING or tool in WRITING
+
+
+async def no_jail() -> Jail | None:
+    """Return the jail of a session that can have none."""
+    return None
+
+
+async def _found(site: JailSite) -> FoundJail:
+    try:
+        async with asyncio.timeout(FIND_S):
+            jail = await asyncio.to_thread(find_jail, site.cwd, site.env, network=site.network, shown=site.shown)
+    except JailError as error:
+        return FoundJail(site, None, str(error))
+    except TimeoutError:
+        return FoundJail(site, None, f"no jail could be made within {FIND_S:g} s; a file system does not answer")
+    return FoundJail(site, jail, "")
