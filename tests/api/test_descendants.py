@@ -261,6 +261,14 @@ async def test_a_nested_session_is_no_more_permissive_than_its_origin(nesting):
     assert "never decide" in await sentence(program, "session.configure", session=nested["id"], mode="ask")
 
 
+async def test_a_program_in_a_jail_cannot_have_another_session_do_what_the_jail_refuses(nesting):
+    family, person, place = nesting
+    program = await family.descendant(await made(person, place, mode="workspace"))
+    for mode in ("workspace", "read-only"):
+        said = await sentence(program, "session.create", cwd="/", ephemeral=True, mode=mode)
+        assert "(rule: what a jail refuses, no other session does)" in said
+
+
 async def test_a_nested_session_cannot_trust_a_workspace(nesting):
     family, person, place = nesting
     mine = place.cwd / ".zot" / "extensions" / "mine"

@@ -17,7 +17,7 @@ import msgspec
 
 from zotd.api.confinement import ABOUT_NONE, Confinement
 from zotd.api.context import DaemonContext
-from zotd.core.permissions import MODES, narrowest
+from zotd.core.permissions import MODES, WORKSPACE, narrowest
 from zotd.wire.api import Attach, CommandSpec, Fork, Role, SessionConfigure, SessionCreate
 from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
@@ -91,6 +91,9 @@ class Descendant(Confinement):
         if any(session.ephemeral and session not in self._context.opened_by_people for session in own):
             sentence = "a program of a nested session cannot create sessions (rule: one level deep)"
             raise _forbidden(f"{sentence}; use the existing session")
+        if WORKSPACE in self._modes():
+            sentence = "a program of a session in the mode workspace cannot create sessions"
+            raise _forbidden(f"{sentence} (rule: what a jail refuses, no other session does); use your own terminal")
         if not params.ephemeral:
             sentence = "a program started by zotd can only create ephemeral sessions"
             raise _forbidden(f"{sentence} (rule: nested sessions are not stored); set `ephemeral`: zot --no-session")
