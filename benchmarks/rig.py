@@ -160,7 +160,15 @@ class World:
     model: str
     client: Client
 
-    async def session(self, vendor: str, plan: str, *, stored: bool = False, client: Client | None = None) -> Session:
+    async def session(
+        self,
+        vendor: str,
+        plan: str,
+        *,
+        stored: bool = False,
+        client: Client | None = None,
+        mode: str = "yolo",
+    ) -> Session:
         """A new session whose model follows `plan`."""
         return await (client or self.client).create(
             str(self.place.cwd),
@@ -168,6 +176,7 @@ class World:
             base_url=base_url(self.model, vendor, plan),
             api_key="none",
             ephemeral=not stored,
+            mode=mode,
         )
 
 
