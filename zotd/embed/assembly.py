@@ -153,7 +153,9 @@ def _machine(
     home: Path, notifier: Notifier, watch: Watch, instruments: Instruments, *, env: Mapping[str, str]
 ) -> Machine:
     places = {"ZOT_HOME": str(home), "ZOTD_SOCKET": paths.socket_path(env)}
-    return Machine(home, Path.home(), notifier.tell, instruments.probe, watch, instruments.clock, instruments.tools, places)
+    return Machine(
+        home, Path.home(), notifier.tell, instruments.probe, watch, instruments.clock, instruments.tools, places
+    )
 
 
 def _watch(telemetry: Telemetry, *, addressed: bool) -> Watch:
