@@ -284,7 +284,8 @@ class Manager:
             stored_queue=self._addressed,
             ephemeral=ephemeral,
         )
-        ledger.watchers.append(SharedDirectoryWarning(session, self._sessions.values).committed)
+        if self.journal is not None:  # without one, this process has no other sessions
+            ledger.watchers.append(SharedDirectoryWarning(session, self._sessions.values).committed)
         if self.is_stopping:
             session.work.refuse_jobs()
         self._sessions[row.id] = session
