@@ -54,6 +54,18 @@ async def test_what_is_shown_of_something_hidden_can_be_run_and_not_changed(pers
     jail.close()
 
 
+@pytest.mark.parametrize("mechanism", Mechanism)
+async def test_what_is_shown_and_made_later_can_be_read_by_the_next_command(person, mechanism):
+    (person.home / ".zot" / "out").mkdir()
+    shown = person.home / ".zot" / "out" / "s_1"
+    jail = person.jail(mechanism, shown=[shown])
+    assert (await person.run(jail, f"cat {shown}/text"))[1] == 1
+    shown.mkdir()
+    (shown / "text").write_text("x")
+    assert await person.run(jail, f"cat {shown}/text") == ("x", 0)
+    jail.close()
+
+
 async def test_git_commits_in_a_repository(person, jail):
     repository(person.work)
     said, code = await person.run(jail, f"echo x > f; git add f && {IDENTITY} commit -qm second && git log --format=%s")

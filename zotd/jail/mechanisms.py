@@ -100,7 +100,8 @@ class _CurrentPolicy:
         return True
 
     def _look(self) -> list[tuple[int, int] | None]:
-        return [_stamp(path) for path in self._above]
+        # Of what is shown only whether it exists: what is made in it later is covered by the same rule.
+        return [*map(_stamp, self._above), *((0, 0) if os.path.lexists(path) else None for path in self.policy.shown)]
 
 
 class BubblewrapJail:
