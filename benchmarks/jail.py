@@ -1,42 +1,35 @@
-"""A command in a jail: what each mechanism adds to starting `bash -c true` and waiting for it."""
+"""A command in a jail: what each mechanism, and the proxy, adds to starting `bash -c true` and waiting for it."""
 
 import os
 import sys
 import time
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import rig
 from benchmarks.rig import Row
+from zotd import paths
 from zotd.jail import Jail, JailError, Mechanism, find_jail
 from zotd.process import spawn
+from zotd.proxy import AllowList, Outlet, running_proxy
 
 ROUNDS = 100
 
 TARGETS_MS = {Mechanism.LANDLOCK: 0.5, Mechanism.BUBBLEWRAP: 8.0}
 
 
+PROXIED = "proxied"
+
+
 async def measure() -> list[Row]:
-    """One row for each mechanism that works here."""
+    """One row for each mechanism that works here, and one for the proxy."""
     with TemporaryDirectory(dir="/var/tmp") as folder:
         env = furnished(Path(folder))
-        work = str(Path(env["HOME"], "work"))
-        jails: dict[str, Jail | None] = {"none": None}
-        for mechanism in Mechanism:
-            try:
-                jails[mechanism] = find_jail(work, env, network=False, among=[mechanism])
-            except JailError as error:
-                sys.stderr.write(f"{mechanism} is not measured: {error}\n")
-
-        async def command(jail: Jail | None) -> float:
-            since = time.perf_counter()
-            argv = ["/bin/bash", "-c", "true"]
-            async with spawn(argv, cwd=work, env=env, on_output=lambda _: None, jail=jail) as child:
-                await child.wait()
-            return time.perf_counter() - since
-
-        probes = {name: lambda jail=jail: command(jail) for name, jail in jails.items()}
-        taken = await rig.in_turns(ROUNDS, probes)
+        async with running_proxy(paths.outlet_dir(env), lambda _: None) as proxy:
+            jails = found(env, proxy.outlet("benchmark", AllowList(())))
+            taken = await rig.in_turns(ROUNDS, {name: partial(command, jail, env) for name, jail in jails.items()})
     ms = {name: rig.median(samples) * 1000 for name, samples in taken.items()}
     rows = []
     for mechanism, target in TARGETS_MS.items():
@@ -44,15 +37,50 @@ async def measure() -> list[Row]:
             more = ms[mechanism] - ms["none"]
             what = f"what {mechanism} adds to `bash -c true`"
             rows.append(Row(what, more, "ms", ms["none"], "spawn and wait", f"<= {target:g} ms", more <= target))
+    if PROXIED in ms:
+        without = ms[Mechanism.BUBBLEWRAP]
+        rows.append(
+            Row("what the proxy adds to that", ms[PROXIED] - without, "ms", without, "bubblewrap", "-", met=None)
+        )
     return rows
+
+
+def found(env: Mapping[str, str], outlet: Outlet) -> dict[str, Jail | None]:
+    """The jails that work here, by name; None runs without one."""
+    jails: dict[str, Jail | None] = {"none": None}
+    for name, mechanism, network in (
+        (Mechanism.LANDLOCK, Mechanism.LANDLOCK, False),
+        (Mechanism.BUBBLEWRAP, Mechanism.BUBBLEWRAP, False),
+        (PROXIED, Mechanism.BUBBLEWRAP, outlet),
+    ):
+        try:
+            jails[name] = find_jail(work_of(env), env, network=network, among=[mechanism])
+        except JailError as error:
+            sys.stderr.write(f"{name} is not measured: {error}\n")
+    return jails
+
+
+async def command(jail: Jail | None, env: Mapping[str, str]) -> float:
+    """Run one, and return how many seconds it took."""
+    since = time.perf_counter()
+    argv = ["/bin/bash", "-c", "true"]
+    async with spawn(argv, cwd=work_of(env), env=env, on_output=lambda _: None, jail=jail) as child:
+        await child.wait()
+    return time.perf_counter() - since
+
+
+def work_of(env: Mapping[str, str]) -> str:
+    """The working directory."""
+    return str(Path(env["HOME"], "work"))
 
 
 def furnished(root: Path) -> dict[str, str]:
     """The environment of a user with a home below `root`."""
     root = root.resolve()
-    for name in ("home/.ssh", "home/.config", "home/work", "tmp"):
+    for name in ("home/.ssh", "home/.config", "home/work", "tmp", "runtime"):
         (root / name).mkdir(parents=True)
-    return {"HOME": str(root / "home"), "TMPDIR": str(root / "tmp"), "PATH": os.environ["PATH"]}
+    places = {"HOME": "home", "TMPDIR": "tmp", "XDG_RUNTIME_DIR": "runtime"}
+    return {name: str(root / place) for name, place in places.items()} | {"PATH": os.environ["PATH"]}
 
 
 if __name__ == "__main__":

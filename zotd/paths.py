@@ -63,6 +63,15 @@ def runtime_dir(env: "Mapping[str, str]") -> str:
     return _runtime_dirs(env)[0]
 
 
+def outlet_dir(env: "Mapping[str, str]") -> str:
+    """The user's own directory for the sockets of outlets (`zotd.proxy`); it may not exist yet.
+
+    `runtime_dir`, or the next one in which the path of a socket is short enough.
+    """
+    folders = [os.path.join(folder, "outlets") for folder in _runtime_dirs(env)]
+    return next((folder for folder in folders if _fits(os.path.join(folder, _HASH_DIGITS * "0"))), folders[-1])
+
+
 def start_lock(socket: str) -> str:
     """The file that a client locks while it starts the daemon of `socket`."""
     return os.path.join(os.path.dirname(socket), "start.lock")

@@ -2,15 +2,19 @@
 
 import os
 import subprocess
+import threading
 from collections.abc import Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
 from tests.needs import needs
-from zotd.jail import Mechanism, find_jail, policy_for
+from zotd.jail import Mechanism, Network, find_jail, policy_for
 from zotd.process import spawn
 
 KEY = "the key that nobody may have"
@@ -40,7 +44,7 @@ class Person:
             "PATH": os.environ["PATH"],
         }
 
-    def policy(self, cwd=None, *, network=False, shown=(), **env):
+    def policy(self, cwd=None, *, network=Network.OFF, shown=(), **env):
         return policy_for(str(cwd or self.work), {**self.env, **env}, network=network, shown=list(map(str, shown)))
 
     def jail(self, mechanism, cwd=None, *, network=False, shown=()):
@@ -92,3 +96,22 @@ def repository(folder):
     git(folder, "init", "-q", "-b", "main")
     git(folder, "commit", "-q", "--allow-empty", "-m", "first")
     return folder
+
+
+@contextmanager
+def files(folder):
+    """The port of a server at 127.0.0.3 that has these files."""
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.3", 0), partial(Quiet, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

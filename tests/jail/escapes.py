@@ -9,6 +9,9 @@ Each command leaves a trace when it succeeds: it prints `ESCAPED` or the content
 | `VICTIM` | a process of the user outside, whose working directory is the home and whose environment has a secret |
 | `SOCKET`, `ABSTRACT` | a socket that is a file in `XDG_RUNTIME_DIR`, and an abstract one, in which a program listens |
 | `TCP`, `UDP` | ports of this machine where a program answers `ESCAPED` |
+| `WEB`, `TLS` | ports of 127.0.0.3, which commands with a proxy may reach. `/away` leads to `WEB` of 127.0.0.1 and ::1, which \
+may not be reached and answer `ESCAPED`; so does 127.0.0.3 itself when it is asked for `evil.example` |
+| `OUTLET` | the socket of the proxy for a command of another jail |
 | `TERMINAL` | a terminal of the user in `/dev/pts` |
 | `PYTHON` | an interpreter |
 """
@@ -31,6 +34,11 @@ class Escape:
     stopped_by: frozenset[Mechanism] = BOTH
     as_root: bool = False
     """Only root can do it even without a jail."""
+
+
+def via(host, port="$WEB", name=""):
+    """A command that connects to a host, through the proxy if there is one, by TLS if a name is given."""
+    return f"$PYTHON -I -S -c '{_VIA}' {host} {port} {name} 2>/dev/null"
 
 
 def python(code):
@@ -60,6 +68,34 @@ _RACE = (
 
 _TALK = (
     "import os, socket; s = socket.socket(socket.AF_UNIX); s.settimeout(5); s.connect({}); print(s.recv(99).decode())"
+)
+
+_VIA = """
+import os, socket, ssl, sys
+host, port, *name = sys.argv[1:]
+if "HTTP_PROXY" in os.environ:
+    way = socket.create_connection(("127.0.0.1", 3128), 5)
+    way.sendall(f"CONNECT {host}:{port} HTTP/1.1\\r\\n\\r\\n".encode())
+    assert b" 200 " in way.recv(4096)
+else:
+    way = socket.create_connection((host.strip("[]"), int(port)), 5)
+if name:
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    way = context.wrap_socket(way, server_hostname=name[0])
+way.sendall(b"GET / HTTP/1.0\\r\\n\\r\\n")
+print(way.recv(4096).decode())
+"""
+
+_URL = (
+    'import os, urllib.request as r; u = "http://127.0.0.3:" + os.environ["WEB"]; '
+    'print(r.urlopen(r.Request(u + "{path}", headers={headers}), timeout=9).read().decode())'
+)
+
+_HAND_OVER = (
+    "import os, re, socket; s = socket.socket(socket.AF_UNIX); "
+    'own = re.findall(r" (/\\S+/outlets/\\S+) ", open("/proc/self/mounts").read()); '
+    's.connect((own or [os.environ["OUTLET"]])[0]); print("ESCAPED")'
 )
 
 _UDP = (
@@ -157,6 +193,26 @@ ESCAPES = (
     Escape("connect by TCP", "cat < /dev/tcp/127.0.0.1/$TCP"),
     Escape("connect by TCP to an IPv6 address", "cat < /dev/tcp/::1/$TCP"),
     Escape("send a datagram by UDP", python(_UDP), BUBBLEWRAP),
+    Escape("open a raw socket", python('import socket; socket.socket(17, 3, 768); print("ESCAPED")'), as_root=True),
+    # The proxy
+    Escape("reach another host", via("127.0.0.1")),
+    Escape("spell an address as a number", via("2130706433")),
+    Escape("spell an address in hexadecimal", via("0x7f.0.0.1")),
+    Escape("spell an address in octal", via("0177.0.0.1")),
+    Escape("leave out a part of an address", via("127.1")),
+    Escape("name the unspecified address", via("0.0.0.0")),
+    Escape("name a host of this machine", via("LocalHost")),
+    Escape("reach another host by IPv6", via("[::1]")),
+    Escape("write an IPv4 address as IPv6", via("[::ffff:127.0.0.1]")),
+    Escape("follow a redirect to another host", python(_URL.format(path="/away", headers="{}"))),
+    Escape("name another host in the header", python(_URL.format(path="/", headers='{"Host": "evil.example"}'))),
+    Escape("name another host in TLS", via("127.0.0.3", "$TLS", "evil.example")),
+    Escape(
+        "use the proxy of another jail",
+        python(_TALK.replace("print(s.recv(99).decode())", 'print("ESCAPED")').format('os.environ["OUTLET"]')),
+        BUBBLEWRAP,
+    ),
+    Escape("hand over a second listener", python(_HAND_OVER), BUBBLEWRAP),
     # Git
     Escape("write a hook", "echo x > .git/hooks/pre-commit && echo ESCAPED", BUBBLEWRAP),
     Escape("replace the hooks", "mv .git/hooks old && mkdir .git/hooks && echo ESCAPED", BUBBLEWRAP),

@@ -8,8 +8,11 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 import pytest
 
 from tests.jail.conftest import KEY, repository
-from tests.jail.escapes import ESCAPES
+from tests.jail.escapes import ESCAPES, via
+from tests.jail.web import ALLOWED, web
+from zotd import paths
 from zotd.jail import Mechanism
+from zotd.proxy import AllowList, parse_rule, running_proxy
 
 ABSTRACT = "zot-test-{}"
 
@@ -41,6 +44,8 @@ async def world(person):
         stack.callback(server.close)
         udp, _ = await asyncio.get_running_loop().create_datagram_endpoint(Answers, ("127.0.0.1", 0))
         stack.callback(udp.close)
+        http, tls = await stack.enter_async_context(web())
+        proxy = await stack.enter_async_context(running_proxy(paths.outlet_dir(person.env), lambda _: None))
         secret = {"SECRET": KEY, "PATH": os.environ["PATH"]}
         victim = await asyncio.create_subprocess_exec("sleep", "1000", cwd=person.home, env=secret)
         stack.push_async_callback(victim.wait)
@@ -52,11 +57,15 @@ async def world(person):
                 "ABSTRACT": abstract,
                 "TCP": str(tcp),
                 "UDP": str(udp.get_extra_info("sockname")[1]),
+                "WEB": str(http),
+                "TLS": str(tls),
+                "OUTLET": proxy.outlet("another jail", AllowList([parse_rule("*:*")])).admit(),
                 "VICTIM": str(victim.pid),
                 "TERMINAL": os.ttyname(slave),
                 "PYTHON": sys.executable,
             },
             master,
+            proxy.outlet("this jail", AllowList([parse_rule(f"{ALLOWED}:{http}"), parse_rule(f"{ALLOWED}:{tls}")])),
         )
 
 
@@ -69,11 +78,14 @@ class Answers(asyncio.DatagramProtocol):
         self.transport.sendto(b"ESCAPED", addr)
 
 
-async def escapes(person, escape, jail=None):
+async def escapes(person, escape, mechanism=None, *, is_proxied=False):
     """Whether the command has left a trace of success."""
-    async with world(person) as (variables, master):
+    async with world(person) as (variables, master, outlet):
         person.extra = variables
+        jail = person.jail(mechanism, network=outlet if is_proxied else False) if mechanism else None
         output, _ = await person.run(jail, escape.command)
+        if jail:
+            jail.close()
         os.set_blocking(master, False)
         with suppress(BlockingIOError):
             output += os.read(master, 100).decode()
@@ -95,8 +107,19 @@ async def test_without_a_jail_it_succeeds(person, escape):
 @pytest.mark.parametrize("mechanism", list(Mechanism))
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)
 async def test_in_a_jail_it_fails_if_the_table_says_so(person, escape, mechanism):
-    jail = person.jail(mechanism)
-    try:
-        assert await escapes(person, escape, jail) == (mechanism not in escape.stopped_by)
-    finally:
-        jail.close()
+    assert await escapes(person, escape, mechanism) == (mechanism not in escape.stopped_by)
+
+
+@pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)
+async def test_with_a_proxy_bubblewrap_stops_the_same(person, escape):
+    stopped = Mechanism.BUBBLEWRAP in escape.stopped_by
+    assert await escapes(person, escape, Mechanism.BUBBLEWRAP, is_proxied=True) == (not stopped)
+
+
+async def test_with_a_proxy_the_allowed_host_is_reached(person):
+    async with world(person) as (variables, _, outlet):
+        person.extra = variables
+        jail = person.jail(Mechanism.BUBBLEWRAP, network=outlet)
+        for command in (via(ALLOWED), via(ALLOWED, "$TLS", "other.example") + "; echo", via(ALLOWED, "$TLS", ALLOWED)):
+            said, _ = await person.run(jail, command)
+            assert ("allowed" in said) == ("other" not in command)

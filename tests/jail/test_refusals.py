@@ -2,6 +2,7 @@
 
 import pytest
 
+from zotd.jail import Network
 from zotd.jail.refusals import refused
 
 
@@ -40,7 +41,7 @@ def test_what_the_system_would_say_anyway_is_no_refusal(person, line):
 
 
 def test_with_the_network_a_host_that_cannot_be_resolved_is_no_refusal(person):
-    assert refused("curl: (6) Could not resolve host: x", person.policy(network=True)) == []
+    assert refused("curl: (6) Could not resolve host: x", person.policy(network=Network.OPEN)) == []
 
 
 def test_only_the_last_lines_count_and_few_refusals_are_named(person):

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.jail.conftest import person as person  # noqa: PLC0414  (a fixture)
+from zotd.jail import Network
 from zotd.permissions.session_jail import JailSite, SessionJail
 
 
@@ -33,7 +34,7 @@ async def test_it_is_made_once_for_the_same_place(session, person, told):
 async def test_another_configuration_has_another_jail(session, person):
     first = await session.at(site(person))
     other = await session.at(site(person, network=False))
-    assert (first.policy.network, other.policy.network) == (True, False)
+    assert (first.policy.network, other.policy.network) == (Network.OPEN, Network.OFF)
 
 
 async def test_what_became_possible_between_two_calls_is_in_the_policy(session, person):

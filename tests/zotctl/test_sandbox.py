@@ -7,10 +7,11 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
+from tests.jail.conftest import files
 from tests.needs import needs
 from tests.zotctl.conftest import Shell
-from zotctl.sandbox import MECHANISMS
-from zotd.jail import Mechanism
+from zotctl.sandbox import MECHANISMS, NETWORKS
+from zotd.jail import Mechanism, Network
 
 
 @pytest.fixture
@@ -40,12 +41,74 @@ def test_a_command_is_run_in_the_jail_of_this_directory(here, mechanism):
     assert not (here.home / "user" / "outside").exists()
 
 
-def test_the_network_is_refused_unless_it_is_asked_for(here):
+def test_every_network_can_be_chosen():
+    assert set(NETWORKS) == {each.value for each in Network}
+
+
+@pytest.mark.parametrize(("network", "reached"), [("proxied", False), ("off", False), ("open", True)])
+def test_another_program_is_reached_directly_only_with_an_open_network(here, network, reached):
     needs("bwrap")
     with socket.create_server(("127.0.0.1", 0)) as server:
         script = f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]}"
-        assert here.zotctl("sandbox", "try", "--", "bash", "-c", script)[0] != 0
-        assert here.zotctl("sandbox", "try", "--network", "--", "bash", "-c", script)[0] == 0
+        code, _, _ = here.zotctl("sandbox", "try", "--network", network, "--", "bash", "-c", script)
+    assert (code == 0) == reached
+
+
+@pytest.fixture
+def site(here):
+    """The port of a server of this machine that answers with the text `hello`."""
+    (here.home / "hello").write_text("hello")
+    with files(here.home) as port:
+        yield port
+
+
+def test_an_allowed_host_is_reached_and_others_are_named_at_the_end(here, site):
+    needs("bwrap", "curl")
+    script = f"for i in 3 4; do curl -sS http://127.0.0.$i:{site}/hello; echo; done"
+    code, out, err = here.zotctl("sandbox", "try", "--allow", f"127.0.0.3:{site}", "--", "sh", "-c", script)
+    reason = f"127.0.0.4:{site} is a loopback address, and not on the list of allowed hosts"
+    assert (code, out.splitlines()) == (0, ["hello", f"zot: {reason}", ""])
+    assert f"zotctl: 127.0.0.4:{site} was refused: {reason}\n" in err
+    assert "`zotctl sandbox try --allow HOST:PORT` allows a host" in err
+
+
+def test_the_log_says_what_was_reached_and_refused(here, site):
+    needs("bwrap", "curl")
+    assert here.zotctl("sandbox", "log", "--json") == (0, "", "")
+    script = f"curl -sS http://127.0.0.3:{site}/hello http://127.0.0.4:{site}/hello"
+    here.zotctl("sandbox", "try", "--allow", f"127.0.0.3:{site}", "--", "sh", "-c", script)
+    _, out, _ = here.zotctl("sandbox", "log", "--json")
+    reached, refused = map(json.loads, out.splitlines())
+    assert (reached["who"], reached["host"], reached["port"]) == ("zotctl", "127.0.0.3", site)
+    assert (reached["outcome"], refused["outcome"]) == ("allowed", "refused")
+    assert reached["received"] > 0
+    _, text, _ = here.zotctl("sandbox", "log", "--refused")
+    assert f"127.0.0.4:{site}" in text
+    assert "127.0.0.3" not in text
+
+
+def test_hosts_of_the_configuration_are_allowed(here, site):
+    needs("bwrap", "curl")
+    config = here.home / "user" / "zot" / "config.toml"
+    config.parent.mkdir(mode=0o700)
+    config.write_text(f'[sandbox]\nhosts = ["127.0.0.0/8:{site}"]\ndefault_hosts = false\n')
+    assert here.zotctl("sandbox", "try", "--", "curl", "-sS", f"http://127.0.0.3:{site}/hello")[:2] == (0, "hello")
+    _, out, _ = here.zotctl("sandbox", "show", "--json")
+    assert json.loads(out)["hosts"] == [f"127.0.0.0/8:{site}"]
+
+
+def test_a_malformed_host_is_named_before_anything_is_started(here):
+    needs("bwrap")
+    code, out, err = here.zotctl("sandbox", "try", "--allow", "https://example.org", "--", "touch", "started")
+    assert (code, out) == (1, "")
+    assert "'https://example.org': write only the host of a URL, such as example.org" in err
+    assert not (here.cwd / "started").exists()
+
+
+def test_a_host_for_an_open_network_is_an_error(here):
+    code, _, err = here.zotctl("sandbox", "try", "--network", "open", "--allow", "example.org", "--", "true")
+    assert code == 1
+    assert "--allow has no effect with --network open" in err
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)

@@ -72,11 +72,20 @@ class ApprovalSection(Struct, frozen=True, kw_only=True):
 
 
 class SandboxSection(Struct, frozen=True, kw_only=True):
-    """`[sandbox]`: the jail of commands in the mode `workspace`. See security.md."""
+    """`[sandbox]`: the jail of commands in the mode `workspace` and of `zotctl sandbox`. See security.md."""
 
     network: Literal["open", "off"] = "open"
     """Whether commands in the jail may use the network. With `off`, they have only their own loopback, or, where Landlock is
-    the jail, no TCP."""
+    the jail, no TCP. `zotctl sandbox` has a flag of its own."""
+
+    hosts: Names = ()
+    """Hosts that commands of `zotctl sandbox try` may reach through the proxy, besides those of `default_hosts`:
+    `example.org`, `*.example.org`, `10.1.2.3`, `10.0.0.0/8`, `localhost:8000`. Without a port, 80 and 443; `:*` means all
+    ports. Loopback, private and other special addresses, also those that a name leads to, must be listed themselves."""
+
+    default_hosts: Flag = True
+    """Allow them also the registries of packages and the hosts of repositories that ordinary work needs: the list in
+    `zotd/proxy/default_hosts.py`, which `zotctl sandbox show` prints."""
 
 
 class TerminalSection(Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ Decisions about calls, and questions to persons, are made elsewhere; here a proc
 """
 
 from zotd.jail.errors import JailError
-from zotd.jail.mechanisms import Jail, Mechanism, find_jail
-from zotd.jail.policy import JailPolicy, policy_for
+from zotd.jail.mechanisms import Jail, Mechanism, NetworkOutlet, find_jail
+from zotd.jail.policy import JailPolicy, Network, policy_for
 
-__all__ = ["Jail", "JailError", "JailPolicy", "Mechanism", "find_jail", "policy_for"]
+__all__ = ["Jail", "JailError", "JailPolicy", "Mechanism", "Network", "NetworkOutlet", "find_jail", "policy_for"]

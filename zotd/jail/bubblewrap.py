@@ -10,13 +10,17 @@ the command with it before it could clean up. `--new-session` is not needed: `zo
 terminal.
 """
 
+import functools
 import os
 import subprocess
+import sys
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+from zotd.jail import handover
 from zotd.jail.errors import JailError
 from zotd.jail.places import PROGRAMS_IN_RUN, RESOLVER
-from zotd.jail.policy import JailPolicy, is_in
+from zotd.jail.policy import JailPolicy, Network, is_in
 
 PROGRAM = "bwrap"
 
@@ -42,14 +46,17 @@ _FOR_ROOT = (
 works on the files that it sees."""
 
 
-def command_prefix(policy: JailPolicy, program: str) -> list[str]:
+def command_prefix(policy: JailPolicy, program: str, outlet: str | None = None) -> list[str]:
     """Return the words in front of a command that run it under `policy`. Blocks for 100 system calls.
 
     Args:
         policy: what the command may do.
         program: absolute path of `bwrap`.
+        outlet: absolute path of a socket of the proxy, if the command is to have the network through it.
     """
     views = dict(_views(policy))
+    if outlet is not None:
+        views[outlet] = ("--ro-bind", outlet, outlet)
     # Parents first: a mount covers everything that was mounted below it before.
     mounts = [word for path in sorted(views, key=lambda path: path.count("/")) for word in views[path]]
     empty = [path for path, words in views.items() if words[0] == "--tmpfs"]
@@ -57,8 +64,9 @@ def command_prefix(policy: JailPolicy, program: str) -> list[str]:
     return [
         *(program, *_BASE),
         *(_FOR_ROOT if os.geteuid() == 0 else ()),
-        *(() if policy.network else ("--unshare-net",)),
+        *(() if policy.network is Network.OPEN else ("--unshare-net",)),
         *(*mounts, *sealed, "--chdir", policy.cwd, "--"),
+        *(() if outlet is None else (*_handover(), outlet)),
     ]
 
 
@@ -68,8 +76,9 @@ def check(policy: JailPolicy, program: str) -> None:
     Raises:
         JailError: it did not run, for example because users may not create namespaces here.
     """
-    if is_in(os.path.realpath(program), (*policy.writable, *policy.carved)):
-        raise JailError(f"{program} is in a directory that commands may change")
+    for each in (program, sys.executable) if policy.network is Network.PROXIED else (program,):
+        if is_in(os.path.realpath(each), (*policy.writable, *policy.carved)):
+            raise JailError(f"{os.path.realpath(each)} is in a directory that commands may change")
     try:
         command = [*command_prefix(policy, program), "true"]
         told = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=PROBE_S)  # noqa: S603
@@ -83,7 +92,7 @@ def check(policy: JailPolicy, program: str) -> None:
 def limits(policy: JailPolicy) -> list[str]:
     """Return what commands can do under this policy though it should not let them, as clauses."""
     found = ["read a hidden file that is made while they run"]
-    if policy.network:
+    if policy.network is Network.OPEN:
         found.append("connect to abstract sockets of your other programs")
     if policy.carved:
         found.append("lead git to another configuration with a file .git/commondir")
@@ -93,9 +102,15 @@ def limits(policy: JailPolicy) -> list[str]:
 def lacks(policy: JailPolicy) -> list[str]:
     """Return what commands cannot do under this policy though it should let them, as clauses."""
     found = ["see processes of other commands"]
-    if not policy.network:
+    if policy.network is not Network.OPEN:
         found.append("connect to servers that other commands have started")
     return found
+
+
+@functools.cache
+def _handover() -> tuple[str, ...]:
+    """The words that run `handover.py`. The real path of the interpreter: a virtual environment may be writable."""
+    return os.path.realpath(sys.executable), "-I", "-S", "-c", Path(handover.__file__).read_text(encoding="utf-8")
 
 
 def _views(policy: JailPolicy) -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -106,7 +121,7 @@ def _views(policy: JailPolicy) -> Iterator[tuple[str, tuple[str, ...]]]:
     for path in policy.sockets:
         if path not in policy.writable:
             yield from _emptied(path)
-    yield from _seen((*PROGRAMS_IN_RUN, *(RESOLVER if policy.network else ())))
+    yield from _seen((*PROGRAMS_IN_RUN, *(RESOLVER if policy.network is Network.OPEN else ())))
     for path in policy.carved:
         yield path, ("--bind", path, path)  # on itself: a mount point cannot be renamed
     for path in policy.protected:

@@ -24,7 +24,7 @@ import sys
 from collections.abc import Collection, Iterator
 
 from zotd.jail.errors import JailError
-from zotd.jail.policy import JailPolicy, is_in
+from zotd.jail.policy import JailPolicy, Network, is_in
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
 """System calls; the same numbers on every architecture."""
@@ -104,7 +104,7 @@ class LandlockRuleset:
         self._files = _handled(abi)
         # Older kernels do not know the later fields of the structure, and accept it only without them.
         size = 8 if abi < 4 else 16 if abi < 6 else 24
-        attr = _RulesetAttr(self._files, 0 if policy.network else _TCP, _SCOPES)
+        attr = _RulesetAttr(self._files, 0 if policy.network is Network.OPEN else _TCP, _SCOPES)
         self._fd = _call(_CREATE_RULESET, ctypes.byref(attr), size, 0)
         try:
             self._fill(policy)
@@ -182,7 +182,7 @@ def landlock_abi() -> int:
 def limits(policy: JailPolicy, abi: int) -> list[str]:
     """Return what commands can do under this policy though it should not let them, as clauses, worst first."""
     found = ["connect to sockets that are files, such as those of Docker, D-Bus, tmux and ssh-agent"]
-    if not policy.network:
+    if policy.network is not Network.OPEN:
         found.append("use the network, except for TCP" if abi >= 4 else "use the network")
     if (policy.carved and is_in(policy.carved[0], policy.writable)) or _own_repository(policy):
         found.append("change the hooks and the configuration of the repository")
@@ -198,8 +198,10 @@ def limits(policy: JailPolicy, abi: int) -> list[str]:
 def lacks(policy: JailPolicy, abi: int) -> list[str]:
     """Return what commands cannot do under this policy though it should let them, as clauses."""
     found = ["use terminals (pty)", "read what is made beside a hidden path while they run"]
-    if not policy.network:
+    if policy.network is not Network.OPEN:
         found.append("listen on ports of this machine, or connect to them, by TCP")
+    if policy.network is Network.PROXIED:
+        found.append("reach any host, because a port of the proxy would be open at every address: install bubblewrap")
     if policy.carved and not is_in(policy.carved[0], policy.writable) and not _own_repository(policy):
         found.append("write to the git directory above the working directory")
     if abi < 2:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from zotd.jail import bubblewrap, landlock
 from zotd.jail.errors import JailError
-from zotd.jail.policy import JailPolicy, policy_for
+from zotd.jail.policy import JailPolicy, Network, policy_for
 from zotd.jail.repository import git_places
 
 Started = TypeVar("Started")
@@ -28,6 +28,14 @@ class Mechanism(StrEnum):
 
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
+
+
+class NetworkOutlet(Protocol):
+    """Connects the commands of one jail to hosts; `zotd.proxy` has one."""
+
+    def admit(self) -> str:
+        """Return the path of a socket to which the next command hands over its listener. Raises OSError."""
+        ...
 
 
 class Jail(Protocol):
@@ -79,7 +87,7 @@ class Jail(Protocol):
 class _CurrentPolicy:
     """The policy for a working directory, as it is now."""
 
-    def __init__(self, cwd: str, env: Mapping[str, str], *, network: bool, shown: Sequence[str]) -> None:
+    def __init__(self, cwd: str, env: Mapping[str, str], network: Network, shown: Sequence[str]) -> None:
         self._compute = partial(policy_for, cwd, env, network=network, shown=shown)
         self.policy: JailPolicy = self._compute()
         self._above = self.policy.above_hidden
@@ -109,13 +117,22 @@ class BubblewrapJail:
 
     mechanism = Mechanism.BUBBLEWRAP
 
-    def __init__(self, cwd: str, env: Mapping[str, str], *, network: bool, shown: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        cwd: str,
+        env: Mapping[str, str],
+        network: Network,
+        *,
+        outlet: NetworkOutlet | None = None,
+        shown: Sequence[str] = (),
+    ) -> None:
         """Find `bwrap` on the PATH of this process, and try it. Blocks for 15 ms. Raises JailError."""
+        self._outlet = outlet
         program = shutil.which(bubblewrap.PROGRAM)
         if program is None:
             raise JailError("bubblewrap (bwrap) is not installed")
         self._program = os.path.abspath(program)
-        self._current = _CurrentPolicy(cwd, env, network=network, shown=shown)
+        self._current = _CurrentPolicy(cwd, env, network, shown)
         bubblewrap.check(self.policy, self._program)
 
     @property
@@ -140,7 +157,8 @@ class BubblewrapJail:
     def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
         """See `Jail`."""
         self.refresh()
-        return start([*bubblewrap.command_prefix(self.policy, self._program), *argv])
+        outlet = None if self._outlet is None else self._outlet.admit()
+        return start([*bubblewrap.command_prefix(self.policy, self._program, outlet), *argv])
 
     def close(self) -> None:
         """See `Jail`."""
@@ -155,12 +173,12 @@ class LandlockJail:
 
     mechanism = Mechanism.LANDLOCK
 
-    def __init__(self, cwd: str, env: Mapping[str, str], *, network: bool, shown: Sequence[str] = ()) -> None:
+    def __init__(self, cwd: str, env: Mapping[str, str], network: Network, *, shown: Sequence[str] = ()) -> None:
         """Build the rules. Blocks for 3 ms. Raises JailError."""
         self._abi = landlock.landlock_abi()
         if not self._abi:
             raise JailError("the kernel has no Landlock")
-        self._current = _CurrentPolicy(cwd, env, network=network, shown=shown)
+        self._current = _CurrentPolicy(cwd, env, network, shown)
         self._ruleset = landlock.LandlockRuleset(self.policy, self._abi)
 
     @property
@@ -198,7 +216,7 @@ def find_jail(
     cwd: str,
     env: Mapping[str, str],
     *,
-    network: bool,
+    network: bool | NetworkOutlet,
     shown: Sequence[str] = (),
     among: Sequence[Mechanism] = tuple(Mechanism),
 ) -> Jail:
@@ -207,19 +225,23 @@ def find_jail(
     Args:
         cwd: the working directory, which commands may change.
         env: the environment of the user, which names the home directory and others.
-        network: whether commands may use the network.
+        network: whether commands may use the network; or the outlet through which they reach hosts, for bubblewrap.
+            With Landlock they have no network then, as `Jail.lacks` says.
         shown: what may be read although it lies in something hidden; only the user can have made it.
         among: the mechanisms to try, in this order.
 
     Raises:
         JailError: none works, with the reason of each.
     """
-    policy_for(cwd, env, network=network)  # raises for a directory that no mechanism can confine
+    outlet = None if isinstance(network, bool) else network
+    permitted = Network.PROXIED if outlet is not None else Network.OPEN if network else Network.OFF
+    policy_for(cwd, env, network=permitted)  # raises for a directory that no mechanism can confine
     reasons = []
     for mechanism in among:
-        kind = BubblewrapJail if mechanism is Mechanism.BUBBLEWRAP else LandlockJail
         try:
-            return kind(cwd, env, network=network, shown=shown)
+            if mechanism is Mechanism.BUBBLEWRAP:
+                return BubblewrapJail(cwd, env, permitted, outlet=outlet, shown=shown)
+            return LandlockJail(cwd, env, permitted, shown=shown)
         except JailError as error:
             reasons.append(str(error))
     raise JailError("; ".join(reasons))

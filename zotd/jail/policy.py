@@ -7,6 +7,8 @@ kernel keeps for them.
 import os
 import pwd
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from enum import Enum
 
 from msgspec import Struct
 
@@ -14,6 +16,17 @@ from zotd import paths
 from zotd.jail.errors import JailError
 from zotd.jail.places import CACHES, SECRETS, SOCKETS, located
 from zotd.jail.repository import git_places
+
+
+class Network(Enum):
+    """What commands may connect to."""
+
+    OPEN = "open"
+    """Everything that the machine can reach."""
+    PROXIED = "proxied"
+    """The hosts that a proxy connects them to."""
+    OFF = "off"
+    """Nothing but their own loopback."""
 
 
 class JailPolicy(Struct, frozen=True):
@@ -33,8 +46,7 @@ class JailPolicy(Struct, frozen=True):
     """Files and directories in `hidden`, which may not exist, whose content may be read all the same."""
     sockets: tuple[str, ...]
     """Directories, which may not exist, in which programs of the user or of the system listen."""
-    network: bool
-    """Whether the network may be used."""
+    network: Network
 
     @property
     def above_hidden(self) -> tuple[str, ...]:
@@ -57,13 +69,13 @@ class JailPolicy(Struct, frozen=True):
         return not is_in(path, self.hidden) or is_in(path, self.shown)
 
 
-def policy_for(cwd: str, env: Mapping[str, str], *, network: bool, shown: Sequence[str] = ()) -> JailPolicy:
+def policy_for(cwd: str, env: Mapping[str, str], *, network: Network, shown: Sequence[str] = ()) -> JailPolicy:
     """Return the policy for commands in `cwd`. Blocks for a hundred system calls.
 
     Args:
         cwd: the working directory, a real path: a link could be changed by the commands.
         env: the environment of the user, not one that a command in the jail has set.
-        network: whether commands may use the network.
+        network: what commands may connect to.
         shown: what may be read although it lies in something hidden; only the user can have made it.
 
     Raises:
@@ -77,7 +89,7 @@ def policy_for(cwd: str, env: Mapping[str, str], *, network: bool, shown: Sequen
     hidden = _outermost(map(os.path.realpath, secrets))
     _check(cwd, os.path.realpath(home), hidden)
     git = git_places(cwd)
-    sockets = [*located(SOCKETS, env, home), os.path.dirname(paths.socket_path(env))]
+    sockets = [*located(SOCKETS, env, home), os.path.dirname(paths.socket_path(env)), _made(paths.outlet_dir(env))]
     if agent := env.get("SSH_AUTH_SOCK"):
         sockets.append(agent)
     shared = [_temporary(env), "/dev/shm", *located(CACHES, env, home)]  # noqa: S108  (POSIX semaphores are there)
@@ -101,6 +113,13 @@ def _home(env: Mapping[str, str]) -> str:
         return pwd.getpwuid(os.getuid()).pw_dir
     except KeyError:
         raise JailError("the home directory is unknown, so what has to be hidden is unknown too") from None
+
+
+def _made(folder: str) -> str:
+    """Return the directory after making it: while it is absent, it cannot be hidden from commands that then run on."""
+    with suppress(OSError):
+        paths.make_private_dir(folder)
+    return folder
 
 
 def _temporary(env: Mapping[str, str]) -> str:

@@ -7,7 +7,7 @@ that the policy refuses and the user could reach without a jail; what the system
 import os
 import re
 
-from zotd.jail.policy import JailPolicy, is_in
+from zotd.jail.policy import JailPolicy, Network, is_in
 
 NAMED_MAX = 3
 """Most refusals that are named; the others follow from the same cause."""
@@ -46,7 +46,7 @@ def refused(output: str, policy: JailPolicy) -> list[str]:
         if is_missing or _DENIED.search(said):
             clauses = (_clause(path, policy, is_missing=is_missing) for path in _PATH.findall(said))
             found.update((clause, None) for clause in clauses if clause)
-        if not policy.network and _NETWORK.search(said):
+        if policy.network is not Network.OPEN and _NETWORK.search(said):
             found["use the network"] = None
     return list(found)[:NAMED_MAX]
 
