@@ -78,7 +78,8 @@ def test_the_log_says_what_was_reached_and_refused(here, site):
     script = f"curl -sS http://127.0.0.3:{site}/hello http://127.0.0.4:{site}/hello"
     here.zotctl("sandbox", "try", "--allow", f"127.0.0.3:{site}", "--", "sh", "-c", script)
     _, out, _ = here.zotctl("sandbox", "log", "--json")
-    reached, refused = map(json.loads, out.splitlines())
+    # A request is in the log when it has ended, so the refused one may come first.
+    reached, refused = sorted(map(json.loads, out.splitlines()), key=lambda line: str(line["host"]))
     assert (reached["who"], reached["host"], reached["port"]) == ("zotctl", "127.0.0.3", site)
     assert (reached["outcome"], refused["outcome"]) == ("allowed", "refused")
     assert reached["received"] > 0
