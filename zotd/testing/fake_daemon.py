@@ -325,9 +325,15 @@ async def serve(path: str, started: Callable[[FakeDaemon], None]) -> None:
     with closing(socket.socket(socket.AF_UNIX)) as listener:
         listener.bind(path)
         listener.listen()
-        server = await asyncio.get_running_loop().create_unix_server(lambda: FakeClient(daemon), sock=listener)
+        loop = asyncio.get_running_loop()
+        server = await loop.create_unix_server(lambda: FakeClient(daemon), sock=listener)
         started(daemon)
         await daemon.stopped.wait()
+        # asyncio accepts in tasks of its own, the only others here. One that goes on after the server was closed, or is
+        # cancelled before its first step, leaves its connection open.
+        loop.remove_reader(listener)
+        if accepting := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(accepting, timeout=READY_S)
         server.close()
         daemon.cut_all()
         await server.wait_closed()
