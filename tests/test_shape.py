@@ -10,6 +10,9 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 
+pytestmark = pytest.mark.timeout(300)
+"""Each test parses 1,500 files: 5 s of computing, of which a loaded machine makes a minute."""
+
 MODULE_LINES = 400
 FUNCTION_LINES = 60
 FILE_BYTES = 500_000

@@ -24,5 +24,5 @@ class Conversation(Protocol):
         ...
 
     async def close(self) -> None:
-        """Leave the session, or end it if nothing else has it."""
+        """Leave the session; end it if no other client uses it."""
         ...

@@ -85,7 +85,7 @@ class CollectedRun:
 
     @property
     def is_aborted(self) -> bool:
-        """Whether somebody stopped it."""
+        """Whether the run was aborted."""
         return self._stop == "aborted"
 
     @property

@@ -14,7 +14,7 @@ from zotd.jail import Mechanism
 from zotd.testing.live_daemon import serving
 from zotd.testing.script import CallPart, calls, text
 
-KEY = "the key that nobody may have"
+KEY = "a key that no command may read"
 
 
 class Yard:
@@ -32,7 +32,7 @@ class Yard:
         return {"PATH": os.defpath, "HOME": str(self.home), "TMPDIR": tmp}
 
     async def open(self, *answers, **options):
-        """A session in the mode `workspace` that somebody follows who can decide, and its model."""
+        """A session in the mode `workspace`, followed by a client that can decide, and its model."""
         server = await self._model(*answers)
         client = await self.house.connect(client={"name": "ann"}, can_approve=True)
         options = {"mode": "workspace", "env": self.env} | options

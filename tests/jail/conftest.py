@@ -17,7 +17,7 @@ from tests.needs import needs
 from zotd.jail import Mechanism, Network, find_jail, policy_for
 from zotd.process import spawn
 
-KEY = "the key that nobody may have"
+KEY = "a key that no command may read"
 
 
 @dataclass

@@ -121,7 +121,7 @@ async def test_without_the_network_bubblewrap_leaves_a_loopback(person):
     assert await person.run(person.jail(Mechanism.BUBBLEWRAP), f"python3 -c '{code}'") == ("1\n", 0)
 
 
-async def test_the_thread_that_starts_commands_restricts_nobody_else(person):
+async def test_the_thread_that_starts_commands_restricts_no_other_thread(person):
     jail = person.jail(Mechanism.LANDLOCK)
     await person.run(jail, "true")
     jail.close()

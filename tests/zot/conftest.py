@@ -1,33 +1,13 @@
 """A scripted model, and agents that ask it."""
 
-from contextlib import AsyncExitStack
-
 import pytest
 
+from tests.embed.conftest import model, place  # noqa: F401  (fixtures)
 from zot import Agent
-from zotd.testing.live_daemon import place as place_in
-from zotd.testing.model_server import ModelServer
 
 
 @pytest.fixture
-def place(tmp_path):
-    """A home and a working directory."""
-    return place_in(tmp_path)
-
-
-@pytest.fixture
-async def model():
-    """`await model(answer, ...)`: a scripted model that is served until the end of the test."""
-    async with AsyncExitStack() as stack:
-
-        async def model(*answers):
-            return await stack.enter_async_context(ModelServer(answers))
-
-        yield model
-
-
-@pytest.fixture
-def agent(place):
+def agent(place):  # noqa: F811
     """`agent(server, **options)`: an agent that asks this server."""
 
     def agent(server, **options):

@@ -17,12 +17,11 @@ from zotctl.worktree.made_up_names import made_up
 from zotctl.worktree.repository import PREFIX, Worktrees
 from zotctl.worktree.set_up import set_up
 from zotctl.worktree.trusting import pass_on
+from zotd.cli import WORKTREE_FLAGS
 from zotd.client import place
 from zotd.client.errors import ClientError
 from zotd.client.options import parser
 from zotd.sanitize import harmless, one_line
-
-FLAGS = ("-w", "--worktree")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +91,12 @@ def _enter(args: argparse.Namespace, env: Mapping[str, str]) -> EnteredWorktree:
 
 
 def _without_flag(argv: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return the arguments without `FLAGS` and their value: those before `--`, and those from it on."""
+    """Return the arguments without `WORKTREE_FLAGS` and their value: those before `--`, and those from it on."""
     rest: list[str] = []
     words = list(argv)
     while words and words[0] != "--":
         word = words.pop(0)
-        if word in FLAGS:
+        if word in WORKTREE_FLAGS:
             if words and not words[0].startswith("-"):
                 words.pop(0)
         elif not word.startswith(("-w", "--worktree=")):

@@ -199,7 +199,7 @@ class ShadowRepository:
             raise CheckpointError(f"git cannot be run in {self.workspace}: {error.strerror}") from error
 
     def end(self, process: "subprocess.Popen[bytes]") -> bytes:
-        """Wait for a command that was begun, and return what it prints; raises as `run` does."""
+        """Wait for the end of a command, and return its output; raises as `run` does."""
         printed, complaints = self._communicate(process)
         if process.returncode:
             lines = complaints.decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]

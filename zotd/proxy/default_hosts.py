@@ -1,7 +1,7 @@
 """The hosts that ordinary work needs: registries of packages, and what their programs fetch from.
 
-They are those of the public. Each of them may carry data out of a jail: whoever may publish a package or push a branch
-there can write to it.
+These are public services. Each of them can carry data out of a jail, to an account that may publish a package or push a
+branch there.
 """
 
 DEFAULT_HOSTS: tuple[str, ...] = (

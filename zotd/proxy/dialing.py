@@ -48,7 +48,7 @@ async def dial(remote: HostPort, decider: HostDecider, resolve: Resolve) -> Dial
     """Connect to `remote`. The caller closes the writer.
 
     Raises:
-        RefusedHostError: it may not be reached, or nobody has decided within `DECIDE_S`.
+        RefusedHostError: it may not be reached, or there was no decision within `DECIDE_S`.
         UnreachableError: it has no address, or none answers.
     """
     await ask(HostQuestion(remote), decider)
@@ -81,7 +81,7 @@ async def _addresses(remote: HostPort, decider: HostDecider, resolve: Resolve) -
     found = await _resolved(remote.host, resolve)
     ordinary = [address for address in found if special_kind(address) is None]
     if ordinary:
-        return ordinary  # the others are not asked about: a name that has both was made for a trick
+        return ordinary  # the others are not asked about: a name that has both is a trick
     for address in found:
         await ask(HostQuestion(HostPort(str(address), remote.port), name=remote.host), decider)
     return found
@@ -101,11 +101,11 @@ async def _resolved(name: str, resolve: Resolve) -> Sequence[Address]:
 
 
 async def ask(question: HostQuestion, decider: HostDecider) -> None:
-    """Return if the host may be reached. Raises RefusedHostError if not, or if nobody has decided within `DECIDE_S`."""
+    """Return if the host may be reached. Raises RefusedHostError if not, or without a decision within `DECIDE_S`."""
     try:
         async with asyncio.timeout(DECIDE_S):
             decision = await decider.decide(question)
     except TimeoutError as error:
-        raise RefusedHostError(f"nobody has decided about {question.remote} within {DECIDE_S:g} s") from error
+        raise RefusedHostError(f"there was no decision about {question.remote} within {DECIDE_S:g} s") from error
     if not decision.allowed:
         raise RefusedHostError(decision.reason)

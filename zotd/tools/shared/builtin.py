@@ -34,8 +34,8 @@ class ToolError(Exception):
 class BuiltinTool(Generic[A]):
     """A built-in tool; satisfies `core.ports.Tool`.
 
-    `work` gets decoded arguments. Its ToolError, JailError, OSError and UnicodeEncodeError become outcomes; any other exception is a
-    bug and propagates.
+    `work` gets decoded arguments. Its ToolError, JailError, OSError and UnicodeEncodeError become outcomes; any other
+    exception is a bug and propagates.
     """
 
     extension = None
