@@ -70,7 +70,7 @@ async def test_a_host_that_is_not_allowed_is_refused_with_the_reason(person):
             "echo $HTTP_PROXY $https_proxy $ALL_PROXY",
             "http://127.0.0.1:3128 http://127.0.0.1:3128 http://127.0.0.1:3128\n",
         ),
-        ("grep -o 'SigIgn.*' /proc/self/status", "SigIgn:\t0000000000000000\n"),
+        ("grep -o 'SigIgn.*' /proc/self/status", None),  # signals that the tests were started with may be ignored
         ("echo [$LC_CTYPE]", "[]\n"),
         ("ls /proc/self/fd | wc -l", "4\n"),
         ("ps -e -o comm= | sort | uniq -c | wc -l", None),

@@ -15,9 +15,14 @@ def git(cwd, *args):
 def make_repository(folder):
     needs("git")
     git(folder, "init", "-q", "-b", "main")
+    set_author(folder)
+    commit(folder, "a", "one\n")
+
+
+def set_author(folder):
+    """Name an author in the repository: where the tests run, there may be none for all repositories."""
     git(folder, "config", "user.name", "t")
     git(folder, "config", "user.email", "t@example.org")
-    commit(folder, "a", "one\n")
 
 
 def commit(folder, name, content):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs
-from tests.zotctl.worktree.conftest import add, commit, git, hook
+from tests.zotctl.worktree.conftest import add, commit, git, hook, set_author
 from zotd import paths
 from zotd.client.fields import child, text
 
@@ -187,6 +187,7 @@ def test_a_repository_behind_a_symbolic_link_is_the_same_one(here):
 def test_a_submodule_has_worktrees_of_its_own(here):
     git(here.cwd, "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(here.cwd), "sub")
     outer, here.cwd = here.cwd, here.cwd / "sub"
+    set_author(here.cwd)
     path = add(here)
     assert path.parent.name.startswith("sub-")
     commit(path, "b", "two\n")
