@@ -74,6 +74,9 @@ LENGTH = "!I"
 START_S = 0.7
 """Longest wait for an acceptance, which takes 5 ms. A cold start follows; without `GO` the fork runs nothing."""
 
+ASK_S = 20.0
+"""Longest wait for the answer to `refusal`, which has no cold start to turn to: a loaded machine is no reason to refuse."""
+
 MAX_DESCRIPTORS = 253
 """The kernel passes no more in one message (SCM_MAX_FD)."""
 
@@ -107,7 +110,7 @@ def run(path: str, command: "list[str]") -> int:
     ignored = _ignored_signals()
     interrupt = _signal.signal(_signal.SIGINT, _signal.SIG_DFL)  # no traceback before there is a program to pass it to
     try:
-        connection, pid = _offer(path, command, ignored)
+        connection, pid = _offer(path, command, ignored, START_S)
     finally:
         _signal.signal(_signal.SIGINT, interrupt)
     handlers = _forward_signals(pid)
@@ -129,7 +132,7 @@ def refusal(path: str) -> str:
         NoServerError: there is none.
     """
     try:
-        connection, _ = _offer(path, [""], 0)
+        connection, _ = _offer(path, [""], 0, ASK_S)
     except NoServerError:
         raise
     except NotStartedError as error:
@@ -147,14 +150,17 @@ def main(argv: "list[str]") -> int:
         os.execv(sys.executable, [sys.executable, "-m", *command])  # noqa: S606  (the program that was asked for)
 
 
-def _offer(path: str, command: "list[str]", ignored: int) -> "tuple[_socket.socket, int]":
-    """Send a request; return the connection to the fork that has accepted it, and its pid. Raises NotStartedError."""
+def _offer(path: str, command: "list[str]", ignored: int, patience_s: float) -> "tuple[_socket.socket, int]":
+    """Send a request; return the connection to the fork that has accepted it, and its pid. Raises NotStartedError.
+
+    `patience_s`: longest wait for each message of the template process.
+    """
     try:
         connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     except OSError as error:
         raise NotStartedError(f"no connection to the template process can be made: {error}") from error
     try:
-        connection.settimeout(START_S)
+        connection.settimeout(patience_s)
         return connection, _accepted(connection, path, command, ignored)
     except OSError as error:  # also a timeout
         connection.close()
