@@ -6,7 +6,6 @@ in `auth.json`, and a file that contains one is refused.
 """
 
 import ast
-import difflib
 import inspect
 import re
 import shlex
@@ -230,6 +229,8 @@ def _pattern(name: str) -> str:
 
 
 def _unknown(name: str, path: Path) -> str:
+    import difflib  # noqa: PLC0415  (a third of a MiB, for an error)
+
     close = difflib.get_close_matches(_pattern(name), keys(), n=1)
     return f"{path}: unknown setting {name} is ignored" + (f"; did you mean {close[0]}?" if close else "")
 

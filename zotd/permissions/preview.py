@@ -4,7 +4,6 @@ Both look at files, in a thread and not for long, and neither ever fails.
 """
 
 import asyncio
-import difflib
 import json
 import os
 import unicodedata
@@ -171,6 +170,8 @@ def _changes(old: bytes, new: bytes) -> list[edit.Change]:
     offsets = list(accumulate(map(len, ours), initial=start))
     if max(len(ours), len(theirs)) > COMPARED_LINES:
         return [edit.Change(start, offsets[-1], b"".join(theirs), number=1)]
+    import difflib  # noqa: PLC0415  (a third of a MiB, when the first change of a file is shown)
+
     compared = difflib.SequenceMatcher(None, ours, theirs).get_opcodes()
     return [
         edit.Change(offsets[a], offsets[b], b"".join(theirs[c:d]), number)

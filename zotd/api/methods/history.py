@@ -2,10 +2,8 @@
 
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import checked_name, place_of, session_of, wait_for_room
-from zotd.history import importing
 from zotd.history.export import page as export_page
 from zotd.history.fork import fork as fork_at
-from zotd.history.importing import ImportSource
 from zotd.history.rewind import rewind as rewind_to
 from zotd.store.archive import Archive
 from zotd.store.journal import SqliteJournal
@@ -73,7 +71,9 @@ async def import_file(call: Invocation, params: api.Import) -> api.Imported:
     journal = call.manager.journal
     if journal is None:
         raise CommandError(Code.UNSUPPORTED, "this daemon stores no sessions, so nothing can be imported")
-    source = ImportSource(params.path, params.cwd, call.manager.config.value.approval.mode)
+    from zotd.history import importing  # noqa: PLC0415  (170 KiB, for what few people do once)
+
+    source = importing.ImportSource(params.path, params.cwd, call.manager.config.value.approval.mode)
     session_id, known = await importing.import_file(journal, source)
     session = await (call.manager.get(session_id) if known else call.manager.welcome(session_id))
     return api.Imported(call.manager.info(session), session.ledger.shown_seq, journal.epoch, known)

@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
 
-import psutil
-
 from zotd.config import EXPOSED, ConfigError, WebsocketSection
 
 RESOLVE_S = 10.0
@@ -136,6 +134,8 @@ def _bound(host: str, port: int) -> socket.socket | None:
 
 def _owner(port: int) -> str:
     """Return which process listens there, as in `python3 (pid 4711)`; empty if unknown. Blocks."""
+    import psutil  # noqa: PLC0415  (as much memory as 30 modules of ours, for an error that is rare)
+
     try:
         found = psutil.net_connections("tcp")
         pids = [one.pid for one in found if one.status == psutil.CONN_LISTEN and one.laddr and one.laddr.port == port]

@@ -6,7 +6,6 @@ Which exception of an SDK brings the answer is the API module's business; the re
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from typing import NamedTuple
 
 import msgspec
@@ -212,6 +211,8 @@ def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
     asked = headers.get("retry-after")
     seconds = _number(asked)
     if seconds is None and asked is not None:
+        from email.utils import parsedate_to_datetime  # noqa: PLC0415  (five modules; most vendors send a number)
+
         try:
             date = parsedate_to_datetime(asked[:DATE_CHARS])
         except (ValueError, OverflowError):
