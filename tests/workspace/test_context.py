@@ -65,6 +65,32 @@ def test_instructions_are_read_from_the_global_ones_down_to_the_working_director
     assert found.context_files[1].path == str(desk / "src/AGENTS.md")
 
 
+def test_the_other_name_is_read_beside_it(desk):
+    write(desk / "home/AGENTS.md", "global")
+    write(desk / "user/.claude/CLAUDE.md", "global, of the other agent")
+    write(desk / "src/CLAUDE.md", "here, of the other agent")
+    write(desk / "src/AGENTS.md", "here")
+    assert texts(read(places(desk))) == ["global", "global, of the other agent", "here", "here, of the other agent"]
+
+
+def test_one_text_under_two_names_counts_once(desk):
+    (desk / "src/.git").mkdir()
+    write(desk / "src/AGENTS.md", "repository")
+    (desk / "src/CLAUDE.md").symlink_to("AGENTS.md")
+    write(desk / "src/a/AGENTS.md", "folder")
+    write(desk / "src/a/CLAUDE.md", "folder")
+    write(desk / "src/a/b/AGENTS.md", "here")
+    write(desk / "src/a/b/CLAUDE.md", "@AGENTS.md\n")
+    found = read(places(desk, cwd="src/a/b"))
+    assert (texts(found), found.notes) == (["repository", "folder", "here"], [])
+
+
+def test_the_home_directory_as_working_directory_has_its_instructions_once(desk):
+    write(desk / "user/.claude/CLAUDE.md", "mine")
+    write(desk / "user/.claude/AGENTS.md", "of this directory")
+    assert texts(read(places(desk, cwd="user/.claude"))) == ["mine", "of this directory"]
+
+
 def test_nothing_above_the_repository_counts(desk):
     write(desk / "AGENTS.md", "above")
     (desk / "src/.git").mkdir()
@@ -189,7 +215,7 @@ def test_instructions_that_lead_out_of_the_project_are_not_sent_and_noted(desk):
     write(desk / "src/docs/shared.md", "inside")
     (desk / "src/AGENTS.md").symlink_to("docs/shared.md")
     (desk / "src/a").mkdir()
-    (desk / "src/a/AGENTS.md").symlink_to(secret)
+    (desk / "src/a/CLAUDE.md").symlink_to(secret)
     found = read(places(desk, cwd="src/a"))
     assert texts(found) == ["inside"]
     (note,) = found.notes

@@ -23,7 +23,7 @@ You are zot, a coding agent at work on the user's own machine, with tools that r
 
 
 class ContextFile(Struct, frozen=True):
-    """An `AGENTS.md`; `path` is shown to the model."""
+    """An `AGENTS.md` or `CLAUDE.md`; `path` is shown to the model."""
 
     path: str
     text: str

@@ -13,11 +13,19 @@ from msgspec import Struct, field
 
 from zotd.core.prompts import ContextFile
 
-CONTEXT_FILE = "AGENTS.md"
+CONTEXT_FILES = ("AGENTS.md", "CLAUDE.md")
+"""Files with instructions that a directory may have; both count, in this order."""
+
+USER_CONTEXT_FILE = ".claude/CLAUDE.md"
+"""The user's own instructions for all projects, as another agent keeps them, in the home directory."""
+
+REFERENCE = "@AGENTS.md"
+"""A `CLAUDE.md` with nothing else has only this to say: the instructions are in the other file."""
+
 SYSTEM_FILE = "SYSTEM.md"
 
 MAX_CONTEXT_BYTES = 64 * 1024
-"""Longest AGENTS.md. A longer one is a document rather than instructions; it is cut, and the text says so."""
+"""Longest file with instructions. A longer one is a document rather than instructions; it is cut, and the text says so."""
 
 
 class ContextPaths(Struct, frozen=True, kw_only=True):
@@ -53,22 +61,30 @@ class WorkspaceContext(Struct, frozen=True):
 
 
 def read(places: ContextPaths) -> WorkspaceContext:
-    """Read `SYSTEM.md` and every `AGENTS.md` from the global one down to the working directory. Blocks."""
+    """Read `SYSTEM.md`, and each `AGENTS.md` and `CLAUDE.md` from the user's own down to the working directory. Blocks.
+
+    A text that was read already, as through a link from one name to the other, is left out.
+    """
     notes: list[str] = []
     system = _read_text(places.home / SYSTEM_FILE, places.uid, notes)
-    files = [places.home / CONTEXT_FILE, *(folder / CONTEXT_FILE for folder in _folders(places.cwd))]
-    texts = ((path, _read_context(path, places, notes)) for path in files)
-    found = [ContextFile(str(path), text) for path, text in texts if text is not None]
-    return WorkspaceContext(system, found, notes)
+    own = (places.home / CONTEXT_FILES[0], places.user / USER_CONTEXT_FILE)
+    texts = {path: _read_text(path, places.uid, notes) for path in own}
+    for folder in _folders(places.cwd):
+        for name in CONTEXT_FILES:
+            path = folder / name
+            texts.setdefault(path, _read_context(path, places, notes))
+    found: dict[str, ContextFile] = {}
+    for path, text in texts.items():
+        if text is not None and text.strip() != REFERENCE:
+            found.setdefault(text, ContextFile(str(path), text))
+    return WorkspaceContext(system, list(found.values()), notes)
 
 
 def _read_context(path: Path, places: ContextPaths, notes: list[str]) -> str | None:
-    """An AGENTS.md; one of the project that leads out of it is left out and noted.
+    """Return the text of a file of the project; one that leads out of it is left out and noted.
 
     It goes to the vendor with the first prompt, and a repository could link it to a private key.
     """
-    if path.parent == places.home:
-        return _read_text(path, places.uid, notes)
     top, real = _folders(places.cwd)[0], Path(os.path.realpath(path))
     if real.is_relative_to(os.path.realpath(top)):
         return _read_text(real if real != path else path, places.uid, notes)
