@@ -12,6 +12,7 @@ from zot.agent import Agent
 from zot.errors import AgentBusyError, AgentError, OptionError, RunError, RunStoppedError
 from zot.function_tools import Call, Image, tool
 from zot.options import AgentOptions
+from zot.permissions import Allow, CallContext, CanUseTool, Deny
 from zot.results import FinishedCall, RunResult
 from zot.run_stream import RunStream
 from zotd.wire import events
@@ -21,7 +22,11 @@ __all__ = [
     "AgentBusyError",
     "AgentError",
     "AgentOptions",
+    "Allow",
     "Call",
+    "CallContext",
+    "CanUseTool",
+    "Deny",
     "FinishedCall",
     "Image",
     "OptionError",

@@ -1,16 +1,17 @@
 """The session of an agent in this process, while it is open."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Self
 
 from zot.errors import AgentError, OptionError
 from zot.options import CheckedOptions
+from zot.permissions import Approver
 from zotd.config import ConfigError
 from zotd.embed.runtime import Runtime
 from zotd.wire import events
-from zotd.wire.api import PromptImage
+from zotd.wire.api import Approve, PromptImage
 from zotd.wire.content import Message
 from zotd.wire.errors import Code, CommandError
 
@@ -71,13 +72,34 @@ async def _own(
     options: CheckedOptions, messages: Sequence[Message], opened: asyncio.Future[Runtime], closing: asyncio.Event
 ) -> None:
     try:
-        async with Runtime.open(options.session, env=options.env, tools=options.tools, messages=messages) as runtime:
+        async with (
+            Runtime.open(options.session, env=options.env, tools=options.tools, messages=messages) as runtime,
+            _decided(runtime, options.approver),
+        ):
             opened.set_result(runtime)
             await closing.wait()
     except Exception as error:
         if opened.done():
             raise
         opened.set_exception(error)
+
+
+@asynccontextmanager
+async def _decided(runtime: Runtime, approver: Approver | None) -> AsyncIterator[None]:
+    """Have the approver decide about the calls of the session, for the block."""
+    if approver is None:
+        yield
+        return
+
+    async def decide(decision: Approve) -> None:
+        with _told():
+            await runtime.decide(decision, "the program")
+
+    async with asyncio.TaskGroup() as tasks:
+        with runtime.attended() as asked:
+            serving = tasks.create_task(approver.serve(asked, decide), name="zot approver")
+            yield
+            serving.cancel()
 
 
 @contextmanager

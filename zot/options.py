@@ -9,6 +9,7 @@ from typing import Literal, TypedDict, get_args
 
 from zot.errors import OptionError
 from zot.function_tools import as_tools
+from zot.permissions import Approver, CanUseTool
 from zotd.embed.function_tool import AnyFunctionTool
 from zotd.sdk.shapes import Function
 from zotd.wire.api import SessionCreate
@@ -20,6 +21,10 @@ BuiltinTool = Literal["bash", "edit", "glob", "grep", "read", "skill", "write"]
 Mode = Literal["yolo", "ask", "read-only"]
 
 Reasoning = Literal["off", "minimum", "low", "medium", "high", "xhigh", "max"]
+
+
+DECIDE_WITHIN_S = 300.0
+"""Time limit of `can_use_tool` in seconds: long enough for a person who is asked."""
 
 
 class AgentOptions(TypedDict, total=False):
@@ -45,6 +50,11 @@ class AgentOptions(TypedDict, total=False):
     """Default: all. Empty: none."""
     mode: Mode
     """`yolo` runs every tool; `ask` asks `can_use_tool` about those that change something; `read-only` denies them."""
+    can_use_tool: CanUseTool
+    """Decides about the calls that a person would be asked about; the mode is then `ask` unless another one is given.
+    A coroutine function runs on the agent's event loop, another one in a thread. An exception denies the call."""
+    decide_within_s: float
+    """Time limit of `can_use_tool` in seconds, after which the call is denied. Default: 300."""
     reasoning: Reasoning
     max_steps: int
     """Most model requests of a run."""
@@ -59,6 +69,12 @@ class AgentOptions(TypedDict, total=False):
     """Start the extensions and MCP servers of the user and of a trusted `cwd`. Default: False."""
 
 
+OF_THE_PROGRAM = frozenset(
+    {"tools", "builtin_tools", "can_use_tool", "cwd", "decide_within_s", "env", "extensions", "resume"}
+)
+"""Options that a session does not have, or not in this form."""
+
+
 @dataclass(frozen=True, slots=True)
 class CheckedOptions:
     """The keyword arguments, after their check."""
@@ -69,6 +85,8 @@ class CheckedOptions:
     env: Mapping[str, str] | None
     tools: Sequence[AnyFunctionTool]
     resume: Sequence[Message]
+    approver: Approver | None
+    """Decides about tool calls in place of a person; None: calls that need an approval are denied."""
 
 
 def checked(options: AgentOptions) -> CheckedOptions:
@@ -83,8 +101,9 @@ def checked(options: AgentOptions) -> CheckedOptions:
     _check_word(options, "reasoning", get_args(Reasoning))
     builtin = options.get("builtin_tools")
     _known("built-in tool", builtin or (), get_args(BuiltinTool))
-    own = {"tools", "builtin_tools", "env", "resume", "extensions", "cwd"}
-    session: dict[str, object] = {name: value for name, value in options.items() if name not in own}
+    session: dict[str, object] = {name: value for name, value in options.items() if name not in OF_THE_PROGRAM}
+    if "can_use_tool" in options:
+        session.setdefault("mode", "ask")
     session.update(
         cwd=str(Path(options.get("cwd", ".")).resolve()),
         tools=None if builtin is None else list(builtin),
@@ -104,7 +123,25 @@ def checked(options: AgentOptions) -> CheckedOptions:
         env=options.get("env"),
         tools=as_tools(options.get("tools", ()), there),
         resume=_messages(options.get("resume", ())),
+        approver=_approver(options),
     )
+
+
+def _approver(options: AgentOptions) -> Approver | None:
+    given = options.get("can_use_tool")
+    within_s: object = options.get("decide_within_s", DECIDE_WITHIN_S)
+    if not isinstance(within_s, int | float) or not within_s > 0:
+        raise OptionError(f"decide_within_s must be a number of seconds above 0, not {within_s!r:.80}")
+    if given is None:
+        return None
+    if not callable(given):
+        raise OptionError(f"can_use_tool must be a function, not {given!r:.80}")
+    mode = options.get("mode", "ask")
+    if mode in {"yolo", "read-only"}:
+        raise OptionError(
+            f'can_use_tool would not be called in the mode "{mode}", which asks about nothing; leave mode out'
+        )
+    return Approver(given, within_s=within_s)
 
 
 def _known(kind: str, names: Collection[str], known: Collection[str]) -> None:

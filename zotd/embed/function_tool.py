@@ -5,16 +5,13 @@ function runs on the event loop of the run, another function in a thread of its 
 """
 
 import asyncio
-import contextvars
 import logging
-import threading
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
-from functools import partial
 from typing import Generic, ParamSpec, TypeVar
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.registry import full_schema, tool_fault
+from zotd.embed.in_thread import in_thread
 from zotd.exthost.content import outcome_of
 from zotd.sdk.answers import tool_error, tool_result
 from zotd.sdk.calls import Call
@@ -90,7 +87,7 @@ class FunctionTool(Generic[P, R]):
         try:
             work = self._registered.bind(dict(args), call)
             # Only creates the coroutine, so it needs no thread.
-            value = work() if is_coroutine_function(self.function) else await _in_thread(work)
+            value = work() if is_coroutine_function(self.function) else await in_thread(work)
             if isinstance(value, Awaitable):
                 value = await value
             answer = tool_result(call.id, value)
@@ -118,31 +115,3 @@ def _checked(tool: RegisteredTool) -> ext.RegisterTool:
 
 
 AnyFunctionTool = FunctionTool[..., object]  # type: ignore[explicit-any]  # the parameters are the author's business
-
-
-async def _in_thread(work: Callable[[], object]) -> object:
-    """Call `work` in a daemon thread, so that one that hangs neither occupies a pool nor prevents the exit."""
-    loop = asyncio.get_running_loop()
-    future: asyncio.Future[object] = loop.create_future()
-
-    def settle(value: object, error: BaseException | None) -> None:
-        if future.done():  # cancelled meanwhile
-            return
-        if error is None:
-            future.set_result(value)
-        else:
-            future.set_exception(error)
-
-    def run() -> None:
-        try:
-            outcome = partial(settle, work(), None)
-        except BaseException as error:  # noqa: BLE001  (sys.exit() in a tool must not leave its call without a result)
-            # A future takes no StopIteration, and the others would end the loop.
-            is_plain = isinstance(error, Exception) and not isinstance(error, StopIteration)
-            told = error if is_plain else RuntimeError(f"it raised {type(error).__name__} {error}".rstrip())
-            outcome = partial(settle, None, told)
-        with suppress(RuntimeError):  # the loop was closed: the program has stopped waiting
-            loop.call_soon_threadsafe(outcome)
-
-    threading.Thread(target=contextvars.copy_context().run, args=[run], name="zot tool", daemon=True).start()
-    return await future

@@ -21,12 +21,13 @@ import msgspec
 from zotd import config, paths
 from zotd.core.ports import Tool
 from zotd.embed.assembly import Instruments, assemble
+from zotd.embed.attending import ApprovalEvent, ApprovalInbox
 from zotd.embed.earlier_messages import continue_after
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.tasks import contained
 from zotd.wire import events
-from zotd.wire.api import ModelInfo, PromptImage, Secrets, SessionCreate, Started
+from zotd.wire.api import Approve, ModelInfo, PromptImage, Secrets, SessionCreate, Started
 from zotd.wire.base import convert
 from zotd.wire.content import Message, Tokens
 from zotd.wire.errors import Code, CommandError
@@ -128,6 +129,29 @@ class Runtime:
         settings = msgspec.structs.replace(old, model=model)
         changes = events.SessionChanged(self.session.state, model=model)
         await self.session.configure(settings, self.session.ledger.row.name, accepted=_nothing, changes=changes)
+
+    @contextmanager
+    def attended(self) -> Iterator[AsyncIterator[ApprovalEvent]]:
+        """Decide about tool calls in place of a person, for the block: yields what is asked, and what is over.
+
+        Without it, a call that needs an approval is denied.
+        """
+        inbox = ApprovalInbox()
+        self.session.ledger.subscribe(inbox)
+        self.session.approvals.followers.add(inbox)
+        try:
+            yield inbox
+        finally:
+            self.session.approvals.followers.discard(inbox)
+            self.session.ledger.unsubscribe(inbox)
+
+    async def decide(self, decision: Approve, by: str) -> None:
+        """Decide about a call that was asked about; `by` is told to clients.
+
+        Raises:
+            CommandError: the call is not pending any more, or has other arguments now.
+        """
+        await self.session.approvals.decide(decision, by, _nothing)
 
     # --- state --------------------------------------------------------------------------------------------------------
 
