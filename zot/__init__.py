@@ -9,7 +9,7 @@ These names are the public interface; they change as `docs/python.md` says. All 
 """
 
 from zot.agent import Agent
-from zot.errors import AgentBusyError, AgentError, OptionError, RunError, RunStoppedError
+from zot.errors import AgentBusyError, AgentError, OptionError, OutputError, RunError, RunStoppedError
 from zot.function_tools import Call, Image, tool
 from zot.options import AgentOptions
 from zot.permissions import Allow, CallContext, CanUseTool, Deny
@@ -30,6 +30,7 @@ __all__ = [
     "FinishedCall",
     "Image",
     "OptionError",
+    "OutputError",
     "RunError",
     "RunResult",
     "RunStoppedError",

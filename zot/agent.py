@@ -5,18 +5,25 @@ from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Self, TypeVar, Unpack, overload
 
 from zot.conversation import Conversation
-from zot.errors import AgentError, RunError, RunStoppedError
+from zot.errors import AgentError, OptionError, RunError, RunStoppedError
 from zot.options import AgentOptions, checked
+from zot.output_types import OutputType
 from zot.results import CollectedRun, RunResult
 from zot.run_stream import RunStream
 from zot.turns import AgentPlace, AgentTurn, AgentTurns
+from zot.typed_runs import typed_run
 from zotd.sdk.values import Image
 from zotd.wire import events
 from zotd.wire.api import PromptImage
 from zotd.wire.content import Message
+
+T = TypeVar("T")
+
+TRIES = 3
+"""Most replies that are asked for until one matches an output type."""
 
 
 class Agent:
@@ -61,28 +68,73 @@ class Agent:
 
     # --- prompts ------------------------------------------------------------------------------------------------------
 
-    async def run(self, prompt: str, *, images: Sequence[Image] = ()) -> RunResult[str]:
+    @overload
+    async def run(
+        self, prompt: str, *, images: Sequence[Image] = (), output_type: None = None, tries: int = TRIES
+    ) -> RunResult[str]: ...
+
+    @overload
+    async def run(
+        self, prompt: str, *, images: Sequence[Image] = (), output_type: type[T], tries: int = TRIES
+    ) -> RunResult[T]: ...
+
+    async def run(
+        self, prompt: str, *, images: Sequence[Image] = (), output_type: type[T] | None = None, tries: int = TRIES
+    ) -> RunResult[str] | RunResult[T]:
         """Send a prompt, wait for the end of its run, and return the result. Cancelled, it aborts the run.
 
+        Args:
+            prompt: what the model is to do.
+            images: sent along.
+            output_type: what `output` of the result will be, instead of text: a dataclass, a TypedDict, a NamedTuple, a
+                msgspec Struct, a model of pydantic, or what is made of these, such as `list[Invoice]`.
+            tries: most replies that are asked for until one matches `output_type`.
+
         Raises:
-            RunError: the run ended without an answer.
+            RunError: the run ended without an answer; `OutputError` if none of its replies matched.
             AgentBusyError: the agent is answering another prompt.
             AgentError: the agent cannot be opened.
+            OptionError: `output_type` cannot be expressed as JSON.
         """
-        collected = CollectedRun()
-        async with self._stream(prompt, images, collected) as stream:
-            async for _ in stream:
-                pass
-        return collected.result(self._messages)
+        if output_type is None or output_type is str:
+            async with self._opened(AgentTurn()) as conversation:
+                return await self._answer(conversation, prompt, images)
+        if tries < 1:
+            raise OptionError(f"tries must be at least 1, not {tries}")
+        expected = OutputType(output_type)
+        async with self._opened(AgentTurn()) as conversation:
+            unsent = [images]
+
+            async def ask(text: str) -> RunResult[str]:
+                return await self._answer(conversation, text, unsent.pop() if unsent else ())
+
+            return await typed_run(ask, prompt, expected, tries=tries)
 
     def stream(self, prompt: str, *, images: Sequence[Image] = ()) -> RunStream:
         """Send a prompt and iterate over the events of its run (`zot.events`). Raises like `run`, in the loop."""
-        return self._stream(prompt, images, CollectedRun())
+        turn = AgentTurn()
+        stream = RunStream(self._streamed(prompt, images, turn))
+        turn.watch(stream)
+        return stream
 
-    def run_sync(self, prompt: str, *, images: Sequence[Image] = ()) -> RunResult[str]:
+    @overload
+    def run_sync(
+        self, prompt: str, *, images: Sequence[Image] = (), output_type: None = None, tries: int = TRIES
+    ) -> RunResult[str]: ...
+
+    @overload
+    def run_sync(
+        self, prompt: str, *, images: Sequence[Image] = (), output_type: type[T], tries: int = TRIES
+    ) -> RunResult[T]: ...
+
+    def run_sync(
+        self, prompt: str, *, images: Sequence[Image] = (), output_type: type[T] | None = None, tries: int = TRIES
+    ) -> RunResult[str] | RunResult[T]:
         """`run` for programs without asyncio."""
         with _runner() as runner:
-            return runner.run(self.run(prompt, images=images))
+            if output_type is None:
+                return runner.run(self.run(prompt, images=images))
+            return runner.run(self.run(prompt, images=images, output_type=output_type, tries=tries))
 
     def stream_sync(self, prompt: str, *, images: Sequence[Image] = ()) -> Iterator[events.Event]:
         """`stream` for programs without asyncio. The run goes on only while the next event is waited for."""
@@ -109,44 +161,54 @@ class Agent:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
-    def _stream(self, prompt: str, images: Sequence[Image], collected: CollectedRun) -> RunStream:
-        encoded = [PromptImage(image.mime_type, b64encode(image.data).decode()) for image in images]
-        turn = AgentTurn()
-        stream = RunStream(self._events(prompt, encoded, turn, collected))
-        turn.watch(stream)
-        return stream
-
-    async def _events(
-        self, prompt: str, images: Sequence[PromptImage], turn: AgentTurn, collected: CollectedRun
+    async def _streamed(
+        self, prompt: str, images: Sequence[Image], turn: AgentTurn
     ) -> AsyncGenerator[events.Event, None]:
         async with (
-            self._turns.take(turn),
-            self._opened() as conversation,
-            aclosing(conversation.prompt(prompt, images)) as source,
+            self._opened(turn) as conversation,
+            aclosing(self._events(conversation, prompt, images, CollectedRun())) as source,
         ):
             async for event in source:
-                collected.see(event)
                 yield event
+
+    async def _answer(self, conversation: Conversation, prompt: str, images: Sequence[Image]) -> RunResult[str]:
+        collected = CollectedRun()
+        async with aclosing(self._events(conversation, prompt, images, collected)) as source:
+            async for _ in source:
+                pass
+        return collected.result(self._messages)
+
+    async def _events(
+        self, conversation: Conversation, prompt: str, images: Sequence[Image], collected: CollectedRun
+    ) -> AsyncGenerator[events.Event, None]:
+        encoded = [PromptImage(image.mime_type, b64encode(image.data).decode()) for image in images]
+        try:
+            async with aclosing(conversation.prompt(prompt, encoded)) as source:
+                async for event in source:
+                    collected.see(event)
+                    yield event
+        finally:
+            self._messages = await conversation.messages()
         if collected.failure is not None:
             kind = RunStoppedError if collected.is_aborted else RunError
             raise kind(collected.failure, collected.result(self._messages))
 
     @asynccontextmanager
-    async def _opened(self) -> AsyncIterator[Conversation]:
-        """The session of the `async with` block, or one for this run."""
-        if self._kept is not None:
-            conversation, place = self._kept
-            place.check()
-        else:
-            conversation = await self._open()
-        self._running = conversation, asyncio.get_running_loop()
-        try:
-            yield conversation
-        finally:
-            self._running = None
-            self._messages = await conversation.messages()
-            if self._kept is None:
-                await conversation.close()
+    async def _opened(self, turn: AgentTurn) -> AsyncIterator[Conversation]:
+        """Take the turn in the session of the `async with` block, or in one for this turn."""
+        async with self._turns.take(turn):
+            if self._kept is not None:
+                conversation, place = self._kept
+                place.check()
+            else:
+                conversation = await self._open()
+            self._running = conversation, asyncio.get_running_loop()
+            try:
+                yield conversation
+            finally:
+                self._running = None
+                if self._kept is None:
+                    await conversation.close()
 
     async def _open(self) -> Conversation:
         # 0.3 s and all of zot, which a program that only makes an agent does not need.

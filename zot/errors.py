@@ -4,6 +4,7 @@ AgentError
 ├── OptionError            a keyword argument of `Agent` is unknown or wrong; also a `ValueError`
 ├── AgentBusyError         the agent is answering another prompt
 └── RunError               a run failed; `result` has what there is
+    ├── OutputError           its replies do not match the output type
     └── RunStoppedError       it was aborted
 
 Mistakes in a tool, such as a parameter without a name, are `TypeError` where the tool is made.
@@ -35,3 +36,12 @@ class RunError(AgentError):
 
 class RunStoppedError(RunError):
     """The run was aborted."""
+
+
+class OutputError(RunError):
+    """No reply matched the output type, after all tries."""
+
+    @property
+    def text(self) -> str:
+        """The last reply."""
+        return self.result.text
