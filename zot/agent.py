@@ -2,15 +2,18 @@
 
 import asyncio
 from base64 import b64encode
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Self, TypeVar, Unpack, overload
 
+from zot.call_guards import CallGuards
 from zot.conversation import Conversation
 from zot.errors import AgentError, OptionError, RunError, RunStoppedError
+from zot.handlers import EventHandlers, Handler, Heard, check_kind
 from zot.options import AgentOptions, checked
 from zot.output_types import OutputType
+from zot.permissions import GuardFunction
 from zot.results import CollectedRun, RunResult
 from zot.run_stream import RunStream
 from zot.turns import AgentPlace, AgentTurn, AgentTurns
@@ -20,6 +23,8 @@ from zotd.wire import events
 from zotd.wire.api import PromptImage
 from zotd.wire.content import Message
 
+E = TypeVar("E", bound=Heard)
+Guarding = TypeVar("Guarding", bound=GuardFunction)
 T = TypeVar("T")
 
 TRIES = 3
@@ -46,6 +51,8 @@ class Agent:
         """
         self._options = checked(options)
         self._messages: Sequence[Message] = self._options.resume
+        self._guards = CallGuards(self._options.decide_within_s)
+        self._handlers = EventHandlers()
         self._turns = AgentTurns()
         self._kept: tuple[Conversation, AgentPlace] | None = None
         """The session of an `async with` block, and where it was opened."""
@@ -152,6 +159,54 @@ class Agent:
             conversation, loop = self._running
             loop.call_soon_threadsafe(lambda: loop.create_task(conversation.abort()))
 
+    # --- hooks --------------------------------------------------------------------------------------------------------
+
+    def on(self, kind: type[E]) -> Callable[[Handler[E]], Handler[E]]:
+        """Tell the decorated function of finished calls, or of events of a kind (`zot.events`), before the stream has them.
+
+            @agent.on(FinishedCall)
+            def log(call: FinishedCall) -> None: ...
+
+        It runs on the agent's event loop, and the run's next event waits for it. What it raises is logged.
+
+        Raises:
+            OptionError: `kind` is none of these.
+        """
+        check_kind(kind)
+
+        def add(handler: Handler[E]) -> Handler[E]:
+            self._handlers.add(kind, handler)
+            return handler
+
+        return add
+
+    def guard(self, function: Guarding) -> Guarding:
+        """Ask the decorated function about every tool call, in every mode, before rules and `can_use_tool`.
+
+            @agent.guard
+            async def check(name: str, args: dict[str, object], context: CallContext) -> Allow | Deny | None: ...
+
+        None has nothing against the call; `Allow(args)` changes its arguments. A coroutine function runs on the agent's
+        event loop, another one in a thread. An exception denies the call.
+        """
+        self._guards.add(function)
+        return function
+
+    def fork(self, **changes: Unpack[AgentOptions]) -> Self:
+        """Return an agent that goes on from the end of this one's last run, with the same options, guards and handlers.
+
+        Neither agent sees what the other one is asked from then on. `changes` replace options.
+        """
+        options = self._options.given.copy()
+        options["resume"] = self._messages
+        options.update(changes)
+        fork = type(self)(**options)
+        for guard in self._guards.functions:
+            fork.guard(guard)
+        for kind, handler in self._handlers:
+            fork.on(kind)(handler)
+        return fork
+
     # --- state --------------------------------------------------------------------------------------------------------
 
     @property
@@ -185,7 +240,7 @@ class Agent:
         try:
             async with aclosing(conversation.prompt(prompt, encoded)) as source:
                 async for event in source:
-                    collected.see(event)
+                    await self._handlers.tell(event, collected.see(event))
                     yield event
         finally:
             self._messages = await conversation.messages()
@@ -214,7 +269,7 @@ class Agent:
         # 0.3 s and all of zot, which a program that only makes an agent does not need.
         from zot.embedded import EmbeddedConversation  # noqa: PLC0415
 
-        return await EmbeddedConversation.open(self._options, self._messages)
+        return await EmbeddedConversation.open(self._options, self._messages, self._guards)
 
 
 @contextmanager

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
 from typing import Self
 
+from zot.approver import Approver
+from zot.call_guards import CallGuards
 from zot.errors import AgentError, OptionError
 from zot.options import CheckedOptions
-from zot.permissions import Approver
 from zotd.config import ConfigError
 from zotd.embed.runtime import Runtime
 from zotd.wire import events
@@ -26,8 +27,8 @@ class EmbeddedConversation:
         self._closing = closing
 
     @classmethod
-    async def open(cls, options: CheckedOptions, messages: Sequence[Message]) -> Self:
-        """Begin a session that continues after `messages`.
+    async def open(cls, options: CheckedOptions, messages: Sequence[Message], guards: CallGuards) -> Self:
+        """Begin a session that continues after `messages`, and whose calls `guards` are asked about.
 
         Raises:
             OptionError: an option cannot be used, such as a model that does not exist.
@@ -37,7 +38,9 @@ class EmbeddedConversation:
         opened: asyncio.Future[Runtime] = loop.create_future()
         closing = asyncio.Event()
         # A task group has to be left by the task that entered it, and a stream may be closed by another one than began it.
-        owner = loop.create_task(_own(options, messages, opened, closing), name="zot agent")
+        owner = loop.create_task(
+            _own(_runtime(options, messages, guards), options.approver, opened, closing), name="zot agent"
+        )
         try:
             with _told():
                 return cls(await asyncio.shield(opened), owner, closing)
@@ -68,14 +71,20 @@ class EmbeddedConversation:
         await asyncio.shield(self._owner)
 
 
+def _runtime(
+    options: CheckedOptions, messages: Sequence[Message], guards: CallGuards
+) -> AbstractAsyncContextManager[Runtime]:
+    return Runtime.open(options.session, env=options.env, tools=options.tools, messages=messages, guard=guards)
+
+
 async def _own(
-    options: CheckedOptions, messages: Sequence[Message], opened: asyncio.Future[Runtime], closing: asyncio.Event
+    opening: AbstractAsyncContextManager[Runtime],
+    approver: Approver | None,
+    opened: asyncio.Future[Runtime],
+    closing: asyncio.Event,
 ) -> None:
     try:
-        async with (
-            Runtime.open(options.session, env=options.env, tools=options.tools, messages=messages) as runtime,
-            _decided(runtime, options.approver),
-        ):
+        async with opening as runtime, _decided(runtime, approver):
             opened.set_result(runtime)
             await closing.wait()
     except Exception as error:

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, get_args
 
+from zot.approver import Approver
 from zot.errors import OptionError
 from zot.function_tools import as_tools
-from zot.permissions import Approver, CanUseTool
+from zot.permissions import CanUseTool
 from zotd.embed.function_tool import AnyFunctionTool
 from zotd.sdk.shapes import Function
 from zotd.wire.api import SessionCreate
@@ -54,7 +55,7 @@ class AgentOptions(TypedDict, total=False):
     """Decides about the calls that a person would be asked about; the mode is then `ask` unless another one is given.
     A coroutine function runs on the agent's event loop, another one in a thread. An exception denies the call."""
     decide_within_s: float
-    """Time limit of `can_use_tool` in seconds, after which the call is denied. Default: 300."""
+    """Time limit of `can_use_tool` and of each guard in seconds, after which the call is denied. Default: 300."""
     reasoning: Reasoning
     max_steps: int
     """Most model requests of a run."""
@@ -85,6 +86,7 @@ class CheckedOptions:
     env: Mapping[str, str] | None
     tools: Sequence[AnyFunctionTool]
     resume: Sequence[Message]
+    decide_within_s: float
     approver: Approver | None
     """Decides about tool calls in place of a person; None: calls that need an approval are denied."""
 
@@ -123,15 +125,20 @@ def checked(options: AgentOptions) -> CheckedOptions:
         env=options.get("env"),
         tools=as_tools(options.get("tools", ()), there),
         resume=_messages(options.get("resume", ())),
+        decide_within_s=_decide_within_s(options),
         approver=_approver(options),
     )
 
 
-def _approver(options: AgentOptions) -> Approver | None:
-    given = options.get("can_use_tool")
+def _decide_within_s(options: AgentOptions) -> float:
     within_s: object = options.get("decide_within_s", DECIDE_WITHIN_S)
     if not isinstance(within_s, int | float) or not within_s > 0:
         raise OptionError(f"decide_within_s must be a number of seconds above 0, not {within_s!r:.80}")
+    return within_s
+
+
+def _approver(options: AgentOptions) -> Approver | None:
+    given = options.get("can_use_tool")
     if given is None:
         return None
     if not callable(given):
@@ -141,7 +148,7 @@ def _approver(options: AgentOptions) -> Approver | None:
         raise OptionError(
             f'can_use_tool would not be called in the mode "{mode}", which asks about nothing; leave mode out'
         )
-    return Approver(given, within_s=within_s)
+    return Approver(given, within_s=_decide_within_s(options))
 
 
 def _known(kind: str, names: Collection[str], known: Collection[str]) -> None:

@@ -1,19 +1,16 @@
-"""Decisions of a program about tool calls: `Agent(can_use_tool=…)`."""
+"""What a program says about tool calls, and the functions that say it."""
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import partial
 
 import msgspec
 
-from zot.errors import AgentError
 from zotd.embed.in_thread import in_thread
 from zotd.sdk.hints import is_coroutine_function
-from zotd.wire import events
-from zotd.wire.api import Approve
 
 log = logging.getLogger(__name__)
 
@@ -47,78 +44,42 @@ CanUseTool = Callable[[str, dict[str, object], CallContext], Allow | Deny | Awai
 """Gets the tool's name, its arguments and the context."""
 
 
-class Approver:
-    """Answers a session's questions about tool calls with a function of the program."""
+GuardFunction = Callable[[str, dict[str, object], CallContext], Allow | Deny | Awaitable[Allow | Deny | None] | None]
+"""The same; None: nothing against it."""
 
-    def __init__(self, can_use_tool: CanUseTool, *, within_s: float) -> None:
-        """A decision that takes longer than `within_s` seconds is a denial."""
-        self._can_use_tool = can_use_tool
-        self._within_s = within_s
 
-    async def serve(self, asked: AsyncIterator[events.Event], send: Callable[[Approve], Awaitable[None]]) -> None:
-        """Decide about each question in `asked`, several at once, until this is cancelled.
+@dataclass(frozen=True, slots=True)
+class CallCheck:
+    """A function that decides about calls, and its time limit."""
 
-        A question that is over cancels the function that decides about it. `send` raises AgentError if the call is not
-        pending any more.
-        """
-        deciding: dict[str, asyncio.Task[None]] = {}
-        async with asyncio.TaskGroup() as tasks:
-            async for event in asked:
-                if isinstance(event, events.ApprovalRequested):
-                    task = tasks.create_task(
-                        self._answer(event, send, deciding), name=f"decision about {event.tool_id}"
-                    )
-                    deciding[event.approval] = task
-                elif isinstance(event, events.ApprovalResolved) and event.approval in deciding:
-                    deciding.pop(event.approval).cancel()
+    function: GuardFunction
+    name: str
+    """What the model is told when it fails."""
+    within_s: float
 
-    async def _answer(
-        self,
-        asked: events.ApprovalRequested,
-        send: Callable[[Approve], Awaitable[None]],
-        deciding: dict[str, asyncio.Task[None]],
-    ) -> None:
-        decision = await self._decision(asked)
-        args = decision.args if isinstance(decision, Allow) else None
-        deciding.pop(asked.approval, None)  # what is decided is not cancelled by its own end
-        approve = Approve(
-            session=asked.session or "",
-            approval=asked.approval,
-            args_digest=asked.args_digest,
-            decision="allow" if isinstance(decision, Allow) else "deny",
-            reason=decision.reason if isinstance(decision, Deny) else None,
-            args=None if args is None else dict(args),
-        )
-        try:
-            await send(approve)
-        except AgentError as error:
-            log.info("the decision about %s came too late: %s", asked.tool, error)
-
-    async def _decision(self, asked: events.ApprovalRequested) -> Allow | Deny:
-        context = CallContext(asked.tool_id, asked.preview or "")
+    async def decision(self, tool: str, args: Mapping[str, object], context: CallContext) -> Allow | Deny | None:
+        """Return what the function decides; a denial that says so if it fails or takes too long."""
         # A copy: what the function does to the arguments must not change the call.
-        work = partial(self._can_use_tool, asked.tool, deepcopy(asked.args), context)
-        limit = asyncio.timeout(self._within_s)
+        work = partial(self.function, tool, deepcopy(dict(args)), context)
+        limit = asyncio.timeout(self.within_s)
         try:
             async with limit:
-                found: object = work() if is_coroutine_function(self._can_use_tool) else await in_thread(work)
+                found: object = work() if is_coroutine_function(self.function) else await in_thread(work)
                 if isinstance(found, Awaitable):
                     found = await found
-            return _checked(found)
+            return self._checked(found)
         except Exception as error:  # a check that fails must not let the call run
             if limit.expired():
-                return Deny(f"the program has not decided within {self._within_s:g} s")
-            log.warning("can_use_tool failed for a call of %s", asked.tool, exc_info=True)
-            return Deny(f"the program's check of this call failed: {type(error).__name__}: {error}")
+                return Deny(f"{self.name} has not decided within {self.within_s:g} s")
+            log.warning("%s failed for a call of %s", self.name, tool, exc_info=True)
+            return Deny(f"the check of this call by {self.name} failed: {type(error).__name__}: {error}")
 
-
-def _checked(found: object) -> Allow | Deny:
-    """Raise TypeError for what is no decision, or has arguments that JSON cannot express."""
-    if isinstance(found, Allow):
-        args = (
-            None if found.args is None else msgspec.json.decode(msgspec.json.encode(found.args), type=dict[str, object])
-        )
-        return Allow(args)
-    if isinstance(found, Deny):
-        return found
-    raise TypeError(f"can_use_tool returned {found!r:.80}; it must return Allow() or Deny(reason)")
+    def _checked(self, found: object) -> Allow | Deny | None:
+        """Raise TypeError for what is no decision, or has arguments that JSON cannot express."""
+        if found is None or isinstance(found, Deny):
+            return found
+        if not isinstance(found, Allow):
+            raise TypeError(f"it returned {found!r:.80}, which is neither Allow() nor Deny(reason)")
+        if found.args is None:
+            return found
+        return Allow(msgspec.json.decode(msgspec.json.encode(found.args), type=dict[str, object]))

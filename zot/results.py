@@ -57,8 +57,8 @@ class CollectedRun:
         self._calls: list[FinishedCall] = []
         self._error = ""
 
-    def see(self, event: events.Event) -> None:
-        """Process the next event."""
+    def see(self, event: events.Event) -> FinishedCall | None:
+        """Process the next event; return the call that ended with it."""
         match event:
             case events.AssistantMessage():
                 self._text = text_of(event.content)
@@ -74,10 +74,12 @@ class CollectedRun:
                 call = self._requested.pop(event.id)
                 finished = FinishedCall(call.id, call.name, call.args, text_of(event.content), event.is_error)
                 self._calls.append(finished)
+                return finished
             case events.Error() | events.Blocked():
                 self._error = event.message
             case _:
                 pass  # for people who watch
+        return None
 
     def result(self, messages: Sequence[Message]) -> RunResult[str]:
         """Return what there is; `messages` is the conversation now."""

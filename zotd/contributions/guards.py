@@ -2,7 +2,8 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 from zotd.clock import rfc3339
 from zotd.contributions.events import say
@@ -15,6 +16,19 @@ from zotd.wire import events, ext
 from zotd.wire.content import Block, Text
 
 
+class CallGuard(Protocol):
+    """A guard of the program that embeds sessions; asked before those of extensions. Bounds its own time."""
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it wants to be asked at the moment."""
+        ...
+
+    async def call(self, key: str, tool: str, args: Mapping[str, object]) -> ext.EventInterceptResponse:
+        """May this tool run, and with which arguments? Answers as a guard of an extension does. Safe to cancel."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Hooks:
     """The guards of one session. Waits are bounded by the guards' time limit, and safe to cancel."""
@@ -24,10 +38,12 @@ class Hooks:
     emit: Callable[[ext.Event], None]
     streams: bool = False
     """Text is shown while it arrives, also when a guard may rewrite it afterwards (`guard.stream`)."""
+    own: CallGuard | None = None
+    """The guard of the program, if there is one."""
 
     def concerns(self, event: str) -> bool:
-        """Whether anybody has to be asked."""
-        return bool(self.guards.of(event))
+        """Whether a guard has to be asked."""
+        return bool(self.guards.of(event)) or (event == "tool_call" and self.own is not None and self.own.is_needed)
 
     @property
     def holds_text(self) -> bool:
@@ -44,6 +60,11 @@ class Hooks:
 
     async def call(self, key: str, tool: str, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
         """May this tool run, and with which arguments?"""
+        if self.own is not None and self.own.is_needed:
+            answer = await self.own.call(key, tool, args)
+            if answer.block:
+                return GuardVerdict(dict(args), is_blocked=True, reason=answer.reason)
+            args = answer.modified_args if isinstance(answer.modified_args, dict) else args
         return await self.guards.tool_call(self.about, key, tool, args)
 
     async def message(self, text: str) -> GuardVerdict[str]:
@@ -71,6 +92,20 @@ class Hooks:
             raise
         finally:
             self.emit(say("post_compact", self.about, **about, status=status, error=error))
+
+
+def with_own_guard(
+    hooks: Callable[[], Hooks | None], own: CallGuard | None, about: About
+) -> Callable[[], Hooks | None]:
+    """Return what finds the hooks, with the guard of the program, if there is one; `hooks` finds those of extensions."""
+    if own is None:
+        return hooks
+
+    def both() -> Hooks:
+        found = hooks()
+        return Hooks(Guards(tuple, 0), about, lambda _: None, own=own) if found is None else replace(found, own=own)
+
+    return both
 
 
 def noted(notes: Sequence[GuardRemark]) -> list[Shown]:

@@ -12,6 +12,7 @@ from zotd import paths
 from zotd.config import Config
 from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources, programs
+from zotd.contributions.guards import CallGuard
 from zotd.core.ports import Probe, Tool
 from zotd.core.retry import ATTENDED_S
 from zotd.core.run_watch import unwatched
@@ -54,6 +55,8 @@ class Instruments:
     """The time that requests to models are dated with, in seconds since the epoch."""
     tools: Sequence[Tool] = ()
     """Offered to every session beside the built-in ones; their names differ from those."""
+    guard: CallGuard | None = None
+    """Asked about every tool call, before the guards of extensions."""
 
 
 REAL = Instruments()
@@ -154,7 +157,15 @@ def _machine(
 ) -> Machine:
     places = {"ZOT_HOME": str(home), "ZOTD_SOCKET": paths.socket_path(env)}
     return Machine(
-        home, Path.home(), notifier.tell, instruments.probe, watch, instruments.clock, instruments.tools, places
+        home,
+        Path.home(),
+        notifier.tell,
+        instruments.probe,
+        watch,
+        instruments.clock,
+        instruments.tools,
+        instruments.guard,
+        places,
     )
 
 

@@ -19,6 +19,7 @@ from typing import Self
 import msgspec
 
 from zotd import config, paths
+from zotd.contributions.guards import CallGuard
 from zotd.core.ports import Tool
 from zotd.embed.assembly import Instruments, assemble
 from zotd.embed.attending import ApprovalEvent, ApprovalInbox
@@ -57,6 +58,7 @@ class Runtime:
         env: Mapping[str, str] | None = None,
         tools: Sequence[Tool] = (),
         messages: Sequence[Message] = (),
+        guard: CallGuard | None = None,
     ) -> AsyncIterator[Self]:
         """Open a session for the duration of the block; a run that is active at its end is aborted.
 
@@ -67,6 +69,7 @@ class Runtime:
             env: environment of tools and a source of API keys; default: that of this process.
             tools: further tools, which run in this process; `FunctionTool` makes one of a function.
             messages: what was said before, as `Runtime.messages` has it; the session continues there.
+            guard: asked about every tool call, before the guards of extensions.
 
         Raises:
             CommandError: an option is wrong, e.g. an unknown model, a missing key or directory.
@@ -83,7 +86,7 @@ class Runtime:
                 journal=None,
                 spawn=spawn,
                 addressed=False,
-                instruments=Instruments(tools=tools),
+                instruments=Instruments(tools=tools, guard=guard),
             )
             try:
                 session = await parts.manager.create(_create(options or {}))

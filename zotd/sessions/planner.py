@@ -14,7 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from zotd.config.current import CurrentConfig
-from zotd.contributions.guards import Hooks
+from zotd.contributions.guards import CallGuard, Hooks, with_own_guard
 from zotd.contributions.toolbox import Toolbox, choose, joined, missing
 from zotd.contributions.view import Extensions
 from zotd.core import prompts, records
@@ -22,6 +22,7 @@ from zotd.core.permissions import Policy
 from zotd.core.ports import Probe, Tool, ToolContext
 from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import RunWatch, unwatched
+from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
@@ -74,6 +75,8 @@ class Machine:
     """The time that sessions go by, in seconds since the epoch."""
     tools: Sequence[Tool] = ()
     """Tools of the program that embeds sessions; each session has them beside its own."""
+    guard: CallGuard | None = None
+    """A guard of that program; asked about the calls of each session."""
     places: Mapping[str, str] = field(default_factory=dict)
     """`ZOT_HOME` and `ZOTD_SOCKET` of this process, which jails have to hide whatever a client's environment says."""
 
@@ -286,6 +289,7 @@ class Planner:
             ttl_s=approval.ttl_s,
             jail=lambda: session.jail.at(self._site(session)),
         )
+        hooks = with_own_guard(hooks, self._machine.guard, About(session.id, session.ledger.row.cwd))
         return Authorization(context, hooks, unattended=unattended)
 
     def _site(self, session: Session) -> JailSite:

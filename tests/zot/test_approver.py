@@ -75,12 +75,12 @@ async def test_several_calls_are_decided_about_at_once(agent, model, place):
 @pytest.mark.parametrize(
     ("outcome", "reason"),
     [
-        (ValueError("no such customer"), "the program's check of this call failed: ValueError: no such customer"),
-        (TimeoutError("slow"), "the program's check of this call failed: TimeoutError: slow"),
-        (SystemExit("bye"), "the program's check of this call failed: RuntimeError: it raised SystemExit bye"),
-        (True, "can_use_tool returned True; it must return Allow() or Deny(reason)"),
+        (ValueError("no such customer"), "the check of this call by can_use_tool failed: ValueError: no such customer"),
+        (TimeoutError("slow"), "the check of this call by can_use_tool failed: TimeoutError: slow"),
+        (SystemExit("bye"), "the check of this call by can_use_tool failed: RuntimeError: it raised SystemExit bye"),
+        (True, "it returned True, which is neither Allow() nor Deny(reason)"),
         (None, "can_use_tool returned None; it must return Allow() or Deny(reason)"),
-        (Allow({"path": Path}), "the program's check of this call failed: TypeError: "),
+        (Allow({"path": Path}), "the check of this call by can_use_tool failed: TypeError: "),
     ],
 )
 async def test_what_is_no_decision_denies_with_a_sentence(agent, model, place, outcome, reason):
@@ -101,7 +101,7 @@ async def test_a_decision_that_takes_too_long_is_a_denial(agent, model, place):
 
     server = await model(write("a"), text("done"))
     result = await agent(server, can_use_tool=decide, decide_within_s=0.01).run("go")
-    assert "the program has not decided within 0.01 s" in result.calls[0].text
+    assert "can_use_tool has not decided within 0.01 s" in result.calls[0].text
     assert list(place.cwd.iterdir()) == []
 
 
