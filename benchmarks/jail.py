@@ -3,15 +3,17 @@
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TypeVar
 
 from benchmarks import rig
 from benchmarks.rig import Row
 from zotd import paths
-from zotd.jail import Jail, JailError, Mechanism, find_jail
+from zotd.jail import Jail, JailError, Mechanism, Network, find_jail
 from zotd.process import spawn
 from zotd.proxy import AllowList, Outlet, running_proxy
 
@@ -19,8 +21,9 @@ ROUNDS = 100
 
 TARGETS_MS = {Mechanism.LANDLOCK: 0.5, Mechanism.BUBBLEWRAP: 8.0}
 
-
 PROXIED = "proxied"
+
+Started = TypeVar("Started")
 
 
 async def measure() -> list[Row]:
@@ -45,22 +48,34 @@ async def measure() -> list[Row]:
     return rows
 
 
-def found(env: Mapping[str, str], outlet: Outlet) -> dict[str, Jail | None]:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A jail, and the outlet of its commands."""
+
+    jail: Jail
+    outlet: Outlet | None
+
+    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+        """Start a command in it."""
+        return self.jail.start(argv, start, self.outlet)
+
+
+def found(env: Mapping[str, str], outlet: Outlet) -> dict[str, Measured | None]:
     """The jails that work here, by name; None runs without one."""
-    jails: dict[str, Jail | None] = {"none": None}
-    for name, mechanism, network in (
-        (Mechanism.LANDLOCK, Mechanism.LANDLOCK, False),
-        (Mechanism.BUBBLEWRAP, Mechanism.BUBBLEWRAP, False),
-        (PROXIED, Mechanism.BUBBLEWRAP, outlet),
+    jails: dict[str, Measured | None] = {"none": None}
+    for name, mechanism, network, way in (
+        (Mechanism.LANDLOCK, Mechanism.LANDLOCK, Network.OFF, None),
+        (Mechanism.BUBBLEWRAP, Mechanism.BUBBLEWRAP, Network.OFF, None),
+        (PROXIED, Mechanism.BUBBLEWRAP, Network.PROXIED, outlet),
     ):
         try:
-            jails[name] = find_jail(work_of(env), env, network=network, among=[mechanism])
+            jails[name] = Measured(find_jail(work_of(env), env, network=network, among=[mechanism]), way)
         except JailError as error:
             sys.stderr.write(f"{name} is not measured: {error}\n")
     return jails
 
 
-async def command(jail: Jail | None, env: Mapping[str, str]) -> float:
+async def command(jail: Measured | None, env: Mapping[str, str]) -> float:
     """Run one, and return how many seconds it took."""
     since = time.perf_counter()
     argv = ["/bin/bash", "-c", "true"]

@@ -66,8 +66,11 @@ def runtime_dir(env: "Mapping[str, str]") -> str:
 def outlet_dir(env: "Mapping[str, str]") -> str:
     """The user's own directory for the sockets of outlets (`zotd.proxy`); it may not exist yet.
 
-    `runtime_dir`, or the next one in which the path of a socket is short enough.
+    `$ZOTD_OUTLETS`, with which the daemon names its own to the jails of clients whose environment would lead elsewhere;
+    else `runtime_dir`, or the next one in which the path of a socket is short enough.
     """
+    if given := env.get("ZOTD_OUTLETS"):
+        return given
     folders = [os.path.join(folder, "outlets") for folder in _runtime_dirs(env)]
     return next((folder for folder in folders if _fits(os.path.join(folder, _HASH_DIGITS * "0"))), folders[-1])
 

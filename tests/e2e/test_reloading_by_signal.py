@@ -20,6 +20,8 @@ WIDER = {
     "nesting": BASE.replace('"off"', '"submit"'),
     "another server": BASE + '[providers.openai]\nbase_url = "http://127.0.0.1:9/v1"\n',
     "a program that is asked for keys": 'api_key_command = ["evil", "{provider}"]\n' + BASE,
+    "an open network": BASE + '[sandbox]\nnetwork = "open"\n',
+    "one more host": BASE + '[sandbox]\nhosts = ["example.org"]\n',
     "more to spend": BASE + "[budget]\nday_usd = 1000.0\n",
 }
 
@@ -69,6 +71,7 @@ async def test_a_row_of_a_vendor_or_model_waits_for_a_person_and_then_for_a_rest
 
 async def test_what_permits_less_and_what_permits_nothing_comes_with_it(process, admin):
     stricter = BASE.replace('"ask"', '"read-only"') + '[[rules]]\ntool = "write"\naction = "ask"\n'
+    stricter += '[sandbox]\nnetwork = "off"\ndefault_hosts = false\n'
     (process.place.home / "config.toml").write_text(f"compact_at = 0.5\n{stricter}")
     assert await hung_up(process, admin) == []
     assert (await admin.ask("daemon.reload"))["applied"] == []

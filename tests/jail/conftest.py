@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.needs import needs
-from zotd.jail import Mechanism, Network, find_jail, policy_for
+from zotd.jail import Jail, Mechanism, Network, NetworkOutlet, find_jail, policy_for
 from zotd.process import spawn
 
 KEY = "a key that no command may read"
@@ -47,20 +47,32 @@ class Person:
     def policy(self, cwd=None, *, network=Network.OFF, shown=(), **env):
         return policy_for(str(cwd or self.work), {**self.env, **env}, network=network, shown=list(map(str, shown)))
 
-    def jail(self, mechanism, cwd=None, *, network=False, shown=()):
+    def jail(self, mechanism, cwd=None, *, network=Network.OFF, shown=()):
         if mechanism is Mechanism.BUBBLEWRAP:
             needs("bwrap")
         shown = list(map(str, shown))
         return find_jail(str(cwd or self.work), self.env, network=network, shown=shown, among=[mechanism])
 
-    async def run(self, jail, command):
-        """The output and the exit code of a shell command in the jail."""
+    async def run(self, jail, command, outlet=None):
+        """The output and the exit code of a shell command in the jail, which reaches hosts through the outlet."""
         said = bytearray()
         argv = ["/bin/bash", "-c", command]
         env = {**self.env, **self.extra}
-        async with spawn(argv, cwd=str(self.work), env=env, on_output=said.extend, jail=jail) as child:
+        confiner = jail if outlet is None else Connected(jail, outlet)
+        async with spawn(argv, cwd=str(self.work), env=env, on_output=said.extend, jail=confiner) as child:
             code = await child.wait()
         return said.decode(), code
+
+
+@dataclass
+class Connected:
+    """A jail whose commands reach hosts through an outlet."""
+
+    jail: Jail
+    outlet: NetworkOutlet
+
+    def start(self, argv, start):
+        return self.jail.start(argv, start, self.outlet)
 
 
 @pytest.fixture

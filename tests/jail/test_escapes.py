@@ -11,7 +11,7 @@ from tests.jail.conftest import KEY, repository
 from tests.jail.escapes import ESCAPES, via
 from tests.jail.web import ALLOWED, web
 from zotd import paths
-from zotd.jail import Mechanism
+from zotd.jail import Mechanism, Network
 from zotd.proxy import AllowList, parse_rule, running_proxy
 
 ABSTRACT = "zot-test-{}"
@@ -82,8 +82,9 @@ async def escapes(person, escape, mechanism=None, *, is_proxied=False):
     """Whether the command has left a trace of success."""
     async with world(person) as (variables, master, outlet):
         person.extra = variables
-        jail = person.jail(mechanism, network=outlet if is_proxied else False) if mechanism else None
-        output, _ = await person.run(jail, escape.command)
+        network = Network.PROXIED if is_proxied else Network.OFF
+        jail = person.jail(mechanism, network=network) if mechanism else None
+        output, _ = await person.run(jail, escape.command, outlet if is_proxied else None)
         if jail:
             jail.close()
         os.set_blocking(master, False)
@@ -119,7 +120,7 @@ async def test_with_a_proxy_bubblewrap_stops_the_same(person, escape):
 async def test_with_a_proxy_the_allowed_host_is_reached(person):
     async with world(person) as (variables, _, outlet):
         person.extra = variables
-        jail = person.jail(Mechanism.BUBBLEWRAP, network=outlet)
+        jail = person.jail(Mechanism.BUBBLEWRAP, network=Network.PROXIED)
         for command in (via(ALLOWED), via(ALLOWED, "$TLS", "other.example") + "; echo", via(ALLOWED, "$TLS", ALLOWED)):
-            said, _ = await person.run(jail, command)
+            said, _ = await person.run(jail, command, outlet)
             assert ("allowed" in said) == ("other" not in command)

@@ -15,7 +15,7 @@ import pytest
 import zotd
 from tests.jail.conftest import KEY, git, repository
 from tests.needs import needs
-from zotd.jail import JailError, Mechanism, find_jail
+from zotd.jail import JailError, Mechanism, Network, find_jail
 from zotd.process import spawn
 
 IDENTITY = "git -c user.name=a -c user.email=a@example.org"
@@ -111,7 +111,7 @@ async def test_with_the_network_a_server_of_this_machine_can_be_reached(person):
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
         for mechanism in Mechanism:
-            jail = person.jail(mechanism, network=True)
+            jail = person.jail(mechanism, network=Network.OPEN)
             assert await person.run(jail, f"cat < /dev/tcp/127.0.0.1/{port}") == ("hello", 0)
             jail.close()
 
@@ -191,14 +191,14 @@ def test_landlock_refuses_to_hide_what_is_in_the_temporary_directory(person):
     (person.root / "tmp" / "zot").mkdir()
     env = {**person.env, "ZOT_HOME": str(person.root / "tmp" / "zot")}
     with pytest.raises(JailError, match="cannot hide"):
-        find_jail(str(person.work), env, network=False, among=[Mechanism.LANDLOCK])
+        find_jail(str(person.work), env, network=Network.OFF, among=[Mechanism.LANDLOCK])
 
 
 async def test_bubblewrap_hides_what_is_in_the_temporary_directory(person):
     (person.root / "tmp" / "zot").mkdir()
     (person.root / "tmp" / "zot" / "auth.json").write_text("key")
     env = {**person.env, "ZOT_HOME": str(person.root / "tmp" / "zot")}
-    jail = find_jail(str(person.work), env, network=False, among=[Mechanism.BUBBLEWRAP])
+    jail = find_jail(str(person.work), env, network=Network.OFF, among=[Mechanism.BUBBLEWRAP])
     assert (await person.run(jail, "ls $TMPDIR/zot")) == ("", 0)
 
 
@@ -223,7 +223,7 @@ def test_a_bwrap_that_commands_may_change_is_not_used(person, only_path):
 def test_without_a_mechanism_the_reasons_are_named(person, only_path):
     only_path(person.root)
     with pytest.raises(JailError, match="not installed"):
-        find_jail(str(person.work), person.env, network=False, among=[Mechanism.BUBBLEWRAP])
+        find_jail(str(person.work), person.env, network=Network.OFF, among=[Mechanism.BUBBLEWRAP])
 
 
 @pytest.fixture
@@ -236,12 +236,12 @@ def only_path():
 
 AS_NOBODY = """
 import asyncio, os, sys
-from zotd.jail import find_jail, Mechanism
+from zotd.jail import find_jail, Mechanism, Network
 from zotd.process import spawn
 
 async def main(root, mechanism):
     env = {"HOME": f"{root}/home", "TMPDIR": f"{root}/tmp", "XDG_RUNTIME_DIR": f"{root}/runtime", "PATH": os.environ["PATH"]}
-    jail = find_jail(f"{root}/home/work", env, network=False, among=[Mechanism(mechanism)])
+    jail = find_jail(f"{root}/home/work", env, network=Network.OFF, among=[Mechanism(mechanism)])
     said = bytearray()
     command = "id -u; touch here; cat ~/.ssh/id; touch ~/planted; ls here ~/planted"
     child = spawn(["/bin/sh", "-c", command], cwd=jail.policy.cwd, env=env, on_output=said.extend, jail=jail)

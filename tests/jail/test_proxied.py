@@ -19,7 +19,7 @@ import pytest
 from tests.jail.conftest import files, git, repository
 from tests.needs import needs
 from zotd import paths
-from zotd.jail import JailError, Mechanism, find_jail
+from zotd.jail import JailError, Mechanism, Network, find_jail
 from zotd.proxy import AllowList, TrafficRecord, parse_rule, running_proxy
 
 
@@ -42,8 +42,8 @@ async def proxied(person, folder=None):
     """Run commands in a jail that may reach a server of this machine, which has the files of a folder."""
     with files(folder or person.home) as port:
         async with outlet(person, f"server.example:{port}", f"127.0.0.3:{port}") as (way, records):
-            jail = person.jail(Mechanism.BUBBLEWRAP, network=way)
-            yield partial(person.run, jail), port, records
+            jail = person.jail(Mechanism.BUBBLEWRAP, network=Network.PROXIED)
+            yield partial(person.run, jail, outlet=way), port, records
 
 
 async def test_a_command_reaches_an_allowed_host_by_its_name(person):
@@ -110,9 +110,9 @@ async def test_commands_of_one_jail_reach_it_side_by_side(person):
 
 async def test_a_command_whose_proxy_has_gone_says_so_and_has_no_network(person):
     async with outlet(person) as (way, _):
-        jail = person.jail(Mechanism.BUBBLEWRAP, network=Once(way))
-        await person.run(jail, "true")
-        said, code = await person.run(jail, "echo here")
+        jail, once = person.jail(Mechanism.BUBBLEWRAP, network=Network.PROXIED), Once(way)
+        await person.run(jail, "true", once)
+        said, code = await person.run(jail, "echo here", once)
     assert code == 0
     assert said.startswith("zot: the proxy cannot be reached, so there is no network: ")
     assert said.endswith("here\n")
@@ -131,10 +131,10 @@ class Once:
 
 async def test_with_landlock_there_is_no_network_and_the_jail_says_so(person):
     async with outlet(person, "*:*") as (way, records):
-        jail = person.jail(Mechanism.LANDLOCK, network=way)
+        jail = person.jail(Mechanism.LANDLOCK, network=Network.PROXIED)
         assert any("install bubblewrap" in clause for clause in jail.lacks)
         with socket.create_server(("127.0.0.1", 0)) as server:
-            assert (await person.run(jail, f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]}"))[1] != 0
+            assert (await person.run(jail, f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]}", way))[1] != 0
         jail.close()
     assert records == []
 
@@ -144,9 +144,16 @@ async def test_an_interpreter_that_commands_may_change_is_not_used(person, monke
     python = person.work / "python"
     shutil.copy("/bin/true", python)
     monkeypatch.setattr(sys, "executable", str(python))
-    async with outlet(person) as (way, _):
-        with pytest.raises(JailError, match="may change"):
-            find_jail(str(person.work), person.env, network=way, among=[Mechanism.BUBBLEWRAP])
+    with pytest.raises(JailError, match="may change"):
+        find_jail(str(person.work), person.env, network=Network.PROXIED, among=[Mechanism.BUBBLEWRAP])
+
+
+async def test_without_an_outlet_a_command_has_no_network(person):
+    needs("bwrap")
+    jail = person.jail(Mechanism.BUBBLEWRAP, network=Network.PROXIED)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        said, code = await person.run(jail, f"exec 3<>/dev/tcp/127.0.0.1/{server.getsockname()[1]}")
+    assert (code != 0, "refused" in said) == (True, True)
 
 
 async def test_pip_downloads_a_package(person):

@@ -44,6 +44,11 @@ def test_with_the_network_a_host_that_cannot_be_resolved_is_no_refusal(person):
     assert refused("curl: (6) Could not resolve host: x", person.policy(network=Network.OPEN)) == []
 
 
+def test_a_program_that_does_not_use_the_proxy_is_told_of_it(person):
+    (clause,) = refused("ping: x: Temporary failure in name resolution", person.policy(network=Network.PROXIED))
+    assert "HTTP_PROXY" in clause
+
+
 def test_only_the_last_lines_count_and_few_refusals_are_named(person):
     lines = [f"touch: cannot touch '{person.home}/{n}': Permission denied" for n in range(1000)]
     assert refused("\n".join(lines), person.policy()) == [f"change {person.home}/{n}" for n in (800, 801, 802)]

@@ -19,7 +19,7 @@ def session(told):
     jail.close()
 
 
-def site(person, cwd="work", *, network=True):
+def site(person, cwd="work", *, network=Network.OPEN):
     return JailSite(str(person.home / cwd), person.env, network, ())
 
 
@@ -33,7 +33,7 @@ async def test_it_is_made_once_for_the_same_place(session, person, told):
 
 async def test_another_configuration_has_another_jail(session, person):
     first = await session.at(site(person))
-    other = await session.at(site(person, network=False))
+    other = await session.at(site(person, network=Network.OFF))
     assert (first.policy.network, other.policy.network) == (Network.OPEN, Network.OFF)
 
 

@@ -86,6 +86,9 @@ def test_the_log_says_what_was_reached_and_refused(here, site):
     _, text, _ = here.zotctl("sandbox", "log", "--refused")
     assert f"127.0.0.4:{site}" in text
     assert "127.0.0.3" not in text
+    for who, number in (("zotctl", 2), ("s_1", 0)):
+        _, out, _ = here.zotctl("sandbox", "log", "--session", who, "--json")
+        assert len(out.splitlines()) == number
 
 
 def test_hosts_of_the_configuration_are_allowed(here, site):

@@ -47,6 +47,7 @@ def add(commands: Subparsers) -> None:
         )
     log = actions.add_parser("log", help="print the hosts that commands have connected to, or were refused")
     log.add_argument("--refused", action="store_true", help="only requests that were refused")
+    log.add_argument("--session", metavar="SESSION", help="only requests of this session, or of zotctl")
     log.add_argument("--json", action="store_true", help="print each request as a line of JSON")
     log.set_defaults(run=_log)
 
@@ -66,4 +67,4 @@ def _try(args: argparse.Namespace) -> int:
 def _log(args: argparse.Namespace) -> int:
     from zotctl.sandbox import traffic  # noqa: PLC0415  (as above)
 
-    return traffic.show(only_refused=args.refused, as_json=args.json)
+    return traffic.show(who=args.session, only_refused=args.refused, as_json=args.json)

@@ -19,6 +19,7 @@ from zotd.proxy import AllowList, HostError, TrafficLog, TrafficRecord, parse_ru
 from zotd.proxy.default_hosts import DEFAULT_HOSTS
 from zotd.proxy.hosts import HostPort
 from zotd.proxy.outcomes import ProxyOutcome
+from zotd.proxy.rules import HostRule
 from zotd.proxy.traffic_log import log_path
 from zotd.sanitize import one_line
 
@@ -52,7 +53,8 @@ def chosen(network: str, allowed: Sequence[str], mechanism: str | None) -> Sandb
 
 def show(choice: SandboxChoice, *, as_json: bool) -> int:
     """Print the policy, and what the mechanism does not keep of it."""
-    jail = asyncio.run(_look(choice))
+    _rules(choice)
+    jail = _found(choice)
     policy = jail.policy
     hidden, sockets = ([path for path in places if os.path.lexists(path)] for places in (policy.hidden, policy.sockets))
     if as_json:
@@ -106,19 +108,15 @@ def attempt(choice: SandboxChoice, command: Sequence[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-async def _look(choice: SandboxChoice) -> Jail:
-    async with _jail(choice, lambda _: None) as jail:
-        return jail
-
-
 async def _run(choice: SandboxChoice, argv: Sequence[str], note: Record) -> int:
     """Run it in a session of its own: without this terminal, into which it could otherwise type (TIOCSTI)."""
-    async with _jail(choice, note) as jail:
+    jail = _found(choice)
+    async with _outlet(choice, note) as outlet:
         sys.stderr.write(
             f"zotctl: in a jail of {one_line(jail.mechanism)}; `zotctl sandbox show` prints what it keeps\n"
         )
         sys.stderr.flush()
-        process = jail.start(argv, lambda command: subprocess.Popen(command, start_new_session=True))  # noqa: S603
+        process = jail.start(argv, lambda command: subprocess.Popen(command, start_new_session=True), outlet)  # noqa: S603
 
         def interrupt() -> None:
             with suppress(ProcessLookupError):
@@ -129,15 +127,12 @@ async def _run(choice: SandboxChoice, argv: Sequence[str], note: Record) -> int:
 
 
 @asynccontextmanager
-async def _jail(choice: SandboxChoice, note: Record) -> AsyncIterator[Jail]:
-    """The jail of the working directory, with a proxy while the block runs; raises ClientError if none is possible."""
+async def _outlet(choice: SandboxChoice, note: Record) -> AsyncIterator[NetworkOutlet | None]:
+    """An outlet to the allowed hosts while the block runs, if the network is proxied."""
     if choice.network is not Network.PROXIED:
-        yield _found(choice, network=choice.network is Network.OPEN)
+        yield None
         return
-    try:
-        rules = list(map(parse_rule, choice.hosts))
-    except HostError as error:
-        raise ClientError(f"an allowed host is malformed: {error}") from error
+    rules = _rules(choice)
     with closing(TrafficLog(log_path(paths.zot_home(os.environ)))) as log:
 
         def record(request: TrafficRecord) -> None:
@@ -146,14 +141,23 @@ async def _jail(choice: SandboxChoice, note: Record) -> AsyncIterator[Jail]:
 
         try:
             async with running_proxy(paths.outlet_dir(os.environ), record) as proxy:
-                yield _found(choice, network=proxy.outlet("zotctl", AllowList(rules)))
+                yield proxy.outlet("zotctl", AllowList(rules))
         except paths.UnsafePathError as error:
             raise ClientError(str(error)) from error
 
 
-def _found(choice: SandboxChoice, *, network: bool | NetworkOutlet) -> Jail:
+def _rules(choice: SandboxChoice) -> list[HostRule]:
+    """Return the rules of allowed hosts; raises ClientError for one that is malformed."""
     try:
-        return find_jail(os.path.realpath(os.getcwd()), os.environ, network=network, among=choice.among)
+        return list(map(parse_rule, choice.hosts))
+    except HostError as error:
+        raise ClientError(f"an allowed host is malformed: {error}") from error
+
+
+def _found(choice: SandboxChoice) -> Jail:
+    """Return the jail of the working directory; raises ClientError if none is possible."""
+    try:
+        return find_jail(os.path.realpath(os.getcwd()), os.environ, network=choice.network, among=choice.among)
     except JailError as error:
         raise ClientError(f"no jail is possible here: {error}") from error
 

@@ -10,10 +10,14 @@ from zotd.proxy.outcomes import ProxyOutcome
 from zotd.proxy.traffic_log import TrafficRecord, log_path, read_log
 
 
-def show(*, only_refused: bool, as_json: bool) -> int:
-    """Print the requests in the log, oldest first."""
+def show(*, who: str | None, only_refused: bool, as_json: bool) -> int:
+    """Print the requests in the log, oldest first; `who`: only those of this session."""
     records = read_log(log_path(paths.zot_home(os.environ)))
-    wanted = [record for record in records if not only_refused or record.outcome is ProxyOutcome.REFUSED]
+    wanted = [
+        record
+        for record in records
+        if who in {None, record.who} and (not only_refused or record.outcome is ProxyOutcome.REFUSED)
+    ]
     if as_json:
         for record in wanted:
             output.print_json(msgspec.to_builtins(record))

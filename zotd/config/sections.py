@@ -74,14 +74,15 @@ class ApprovalSection(Struct, frozen=True, kw_only=True):
 class SandboxSection(Struct, frozen=True, kw_only=True):
     """`[sandbox]`: the jail of commands in the mode `workspace` and of `zotctl sandbox`. See security.md."""
 
-    network: Literal["open", "off"] = "open"
-    """Whether commands in the jail may use the network. With `off`, they have only their own loopback, or, where Landlock is
-    the jail, no TCP. `zotctl sandbox` has a flag of its own."""
+    network: Literal["hosts", "open", "off"] = "hosts"
+    """What commands in the jail may connect to: `hosts` those of `hosts` and `default_hosts`, through a proxy, `open` everything,
+    `off` nothing. Landlock, which is the jail where bubblewrap does not work, cannot tell hosts apart: with `hosts` and `off`
+    commands have no TCP then. `zotctl sandbox` has a flag of its own."""
 
     hosts: Names = ()
-    """Hosts that commands of `zotctl sandbox try` may reach through the proxy, besides those of `default_hosts`:
-    `example.org`, `*.example.org`, `10.1.2.3`, `10.0.0.0/8`, `localhost:8000`. Without a port, 80 and 443; `:*` means all
-    ports. Loopback, private and other special addresses, also those that a name leads to, must be listed themselves."""
+    """Hosts that commands may reach through the proxy, besides those of `default_hosts`: `example.org`, `*.example.org`,
+    `10.1.2.3`, `10.0.0.0/8`, `localhost:8000`. Without a port, 80 and 443; `:*` means all ports. Loopback, private and other
+    special addresses, also those that a name leads to, must be listed themselves."""
 
     default_hosts: Flag = True
     """Allow them also the registries of packages and the hosts of repositories that ordinary work needs: the list in

@@ -25,11 +25,14 @@ from zotd.process.orphan_reaper import OrphanReaper
 from zotd.process.supervisor import unsupervised
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
+from zotd.proxy.on_demand import ProxyOnDemand
+from zotd.proxy.traffic_log import log_path
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
+from zotd.sessions.machine import Machine, Watch
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Keys, ModelChooser
 from zotd.sessions.notifier import Notifier
-from zotd.sessions.planner import Machine, Planner, Watch
+from zotd.sessions.planner import Planner
 from zotd.sessions.slash_commands import RESERVED
 from zotd.store import credentials, keyring_vault
 from zotd.store.journal import SqliteJournal
@@ -127,7 +130,7 @@ def assemble(
         spending,
         RuleStore(config.rules, path=home / CONFIG_FILE),
         config=current,
-        machine=_machine(home, notifier, _watch(telemetry, addressed=addressed), instruments, env=env),
+        machine=_machine(home, env, notifier, instruments, watch=_watch(telemetry, addressed=addressed), spawn=spawn),
     )
     manager = Manager(
         journal=journal,
@@ -153,19 +156,20 @@ def assemble(
 
 
 def _machine(
-    home: Path, notifier: Notifier, watch: Watch, instruments: Instruments, *, env: Mapping[str, str]
+    home: Path, env: Mapping[str, str], notifier: Notifier, instruments: Instruments, *, watch: Watch, spawn: Spawn
 ) -> Machine:
-    places = {"ZOT_HOME": str(home), "ZOTD_SOCKET": paths.socket_path(env)}
+    outlets = paths.outlet_dir(env)
     return Machine(
         home,
         Path.home(),
-        notifier.tell,
-        instruments.probe,
-        watch,
-        instruments.clock,
-        instruments.tools,
-        instruments.guard,
-        places,
+        ProxyOnDemand(outlets, log_path(str(home)), spawn),
+        notify=notifier.tell,
+        probe=instruments.probe,
+        watch=watch,
+        clock=instruments.clock,
+        tools=instruments.tools,
+        guard=instruments.guard,
+        places={"ZOT_HOME": str(home), "ZOTD_SOCKET": paths.socket_path(env), "ZOTD_OUTLETS": outlets},
     )
 
 

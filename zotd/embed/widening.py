@@ -20,6 +20,10 @@ GUARDED = (
 """Settings, or prefixes of settings, of which a signal applies only stricter values."""
 
 
+NETWORKS = ("open", "hosts", "off")
+"""Values of `sandbox.network`; each permits less than the ones before it."""
+
+
 def narrowed(found: LoadedConfig, old: Mapping[str, object]) -> tuple[LoadedConfig, list[str]]:
     """Return the configuration that a signal applies, and the names of the settings that wait for `daemon.reload`.
 
@@ -46,7 +50,9 @@ def _narrows(name: str, old: Mapping[str, object], new: Mapping[str, object]) ->
         return _adds_no_allow(cast("Iterable[RuleEntry]", before), cast("Iterable[RuleEntry]", after))
     if name == "approval.mode":
         return narrowest(str(before), str(after)) == after
-    return name in {"nested", "sandbox.network"} and after == "off"
+    if name == "sandbox.network":
+        return NETWORKS.index(str(after)) > NETWORKS.index(str(before))
+    return (name == "nested" and after == "off") or (name == "sandbox.default_hosts" and after is False)
 
 
 def _adds_no_allow(before: Iterable[RuleEntry], after: Iterable[RuleEntry]) -> bool:

@@ -69,10 +69,21 @@ class Jail(Protocol):
         """
         ...
 
-    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+    def start(
+        self,
+        argv: Sequence[str],
+        start: Callable[[Sequence[str]], Started],
+        outlet: NetworkOutlet | None = None,
+    ) -> Started:
         """Call `start` once with the command to run in place of `argv`, such that the process is confined.
 
         Blocks. `start` may run on another thread, and has to start the process itself.
+
+        Args:
+            argv: the command.
+            start: starts a process.
+            outlet: through which the command reaches hosts, with `Network.PROXIED` in bubblewrap; without one it reaches
+                none. Used on this thread.
 
         Raises:
             JailError: nothing was started, because the command would not be confined.
@@ -123,11 +134,9 @@ class BubblewrapJail:
         env: Mapping[str, str],
         network: Network,
         *,
-        outlet: NetworkOutlet | None = None,
         shown: Sequence[str] = (),
     ) -> None:
         """Find `bwrap` on the PATH of this process, and try it. Blocks for 15 ms. Raises JailError."""
-        self._outlet = outlet
         program = shutil.which(bubblewrap.PROGRAM)
         if program is None:
             raise JailError("bubblewrap (bwrap) is not installed")
@@ -154,11 +163,16 @@ class BubblewrapJail:
         """See `Jail`."""
         self._current.refresh()
 
-    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+    def start(
+        self,
+        argv: Sequence[str],
+        start: Callable[[Sequence[str]], Started],
+        outlet: NetworkOutlet | None = None,
+    ) -> Started:
         """See `Jail`."""
         self.refresh()
-        outlet = None if self._outlet is None else self._outlet.admit()
-        return start([*bubblewrap.command_prefix(self.policy, self._program, outlet), *argv])
+        socket = outlet.admit() if outlet is not None and self.policy.network is Network.PROXIED else None
+        return start([*bubblewrap.command_prefix(self.policy, self._program, socket), *argv])
 
     def close(self) -> None:
         """See `Jail`."""
@@ -202,7 +216,12 @@ class LandlockJail:
             stale, self._ruleset = self._ruleset, landlock.LandlockRuleset(self.policy, self._abi)
             stale.close()
 
-    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
+    def start(
+        self,
+        argv: Sequence[str],
+        start: Callable[[Sequence[str]], Started],
+        outlet: NetworkOutlet | None = None,  # noqa: ARG002  (there is no network that could be had through it)
+    ) -> Started:
         """See `Jail`."""
         self.refresh()
         return _on_thread(self._ruleset, lambda: start(argv))
@@ -216,7 +235,7 @@ def find_jail(
     cwd: str,
     env: Mapping[str, str],
     *,
-    network: bool | NetworkOutlet,
+    network: Network,
     shown: Sequence[str] = (),
     among: Sequence[Mechanism] = tuple(Mechanism),
 ) -> Jail:
@@ -225,23 +244,20 @@ def find_jail(
     Args:
         cwd: the working directory, which commands may change.
         env: the environment of the user, which names the home directory and others.
-        network: whether commands may use the network; or the outlet through which they reach hosts, for bubblewrap.
-            With Landlock they have no network then, as `Jail.lacks` says.
+        network: what commands may connect to. With Landlock they have no network where it is proxied, as `Jail.lacks` says.
         shown: what may be read although it lies in something hidden; only the user can have made it.
         among: the mechanisms to try, in this order.
 
     Raises:
         JailError: none works, with the reason of each.
     """
-    outlet = None if isinstance(network, bool) else network
-    permitted = Network.PROXIED if outlet is not None else Network.OPEN if network else Network.OFF
-    policy_for(cwd, env, network=permitted)  # raises for a directory that no mechanism can confine
+    policy_for(cwd, env, network=network)  # raises for a directory that no mechanism can confine
     reasons = []
     for mechanism in among:
         try:
             if mechanism is Mechanism.BUBBLEWRAP:
-                return BubblewrapJail(cwd, env, permitted, outlet=outlet, shown=shown)
-            return LandlockJail(cwd, env, permitted, shown=shown)
+                return BubblewrapJail(cwd, env, network, shown=shown)
+            return LandlockJail(cwd, env, network, shown=shown)
         except JailError as error:
             reasons.append(str(error))
     raise JailError("; ".join(reasons))

@@ -34,6 +34,11 @@ _NETWORK = re.compile(
     re.IGNORECASE,
 )
 
+_WITHOUT = {
+    Network.OFF: "use the network",
+    Network.PROXIED: "use the network, or resolve names, other than through the proxy that HTTP_PROXY names",
+}
+
 _PATH = re.compile(r"(?:^|(?<=[\s'\"`\u2018\u2019\u201c(\[=:]))(/[^\s'\"`\u2018\u2019\u201c\u201d:;,()\[\]]*)")
 
 
@@ -47,7 +52,7 @@ def refused(output: str, policy: JailPolicy) -> list[str]:
             clauses = (_clause(path, policy, is_missing=is_missing) for path in _PATH.findall(said))
             found.update((clause, None) for clause in clauses if clause)
         if policy.network is not Network.OPEN and _NETWORK.search(said):
-            found["use the network"] = None
+            found[_WITHOUT[policy.network]] = None
     return list(found)[:NAMED_MAX]
 
 

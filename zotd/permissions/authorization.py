@@ -14,14 +14,16 @@ from dataclasses import dataclass, replace
 from zotd.contributions.guards import Hooks
 from zotd.core import permissions
 from zotd.core.choices import choices_for
-from zotd.core.permissions import WORKSPACE, Action, PermissionQuery, Policy, Ruling
+from zotd.core.permissions import SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
 from zotd.core.ports import CallJail, Replay, Tool
 from zotd.core.transcript import INTERRUPTED
 from zotd.exthost.guards import GuardRemark, GuardVerdict
-from zotd.jail import Jail
+from zotd.jail import Jail, Network, NetworkOutlet
 from zotd.permissions.approvals import SessionApprovals
+from zotd.permissions.call_hosts import CallHosts, no_hosts, no_outlet
 from zotd.permissions.preview import Paths, paths_of, preview_of, visible
 from zotd.permissions.session_jail import JailedCall, border_of, keeps_to_jail, no_jail
+from zotd.proxy import AllowList, HostDecider
 
 TURNS = 5
 """Most rounds in which guards and a person change the arguments in turn, before the call is refused."""
@@ -48,6 +50,10 @@ class AuthorizationContext:
     ttl_s: float | None = None
     jail: Callable[[], Awaitable[Jail | None]] = no_jail
     """The jail of the session, for the mode `workspace`; None: none is possible, which users have been told."""
+    hosts: Callable[[], AllowList] = no_hosts
+    """The hosts that commands in a jail may reach by the configuration as it is now."""
+    outlet: Callable[[HostDecider], Awaitable[NetworkOutlet | None]] = no_outlet
+    """An outlet for commands in a jail; None: there can be none, which users have been told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +65,17 @@ class CallQuestion:
     jail: Jail | None
     """The jail that the call keeps to; None: it is not confined."""
 
+    hosts: CallHosts | None = None
+    """Which hosts its command may reach, if that is limited."""
+    outlet: NetworkOutlet | None = None
+    """Through which it reaches them."""
+
     def confined(self) -> JailedCall | None:
         """Return what the call is confined to once it is allowed: also the path that it was asked about, if it was."""
         if self.jail is None:
             return None
         allowed = tuple(self.paths.real) if self.query.border else ()
-        return JailedCall(self.jail, self.jail.policy, allowed)
+        return JailedCall(self.jail, self.jail.policy, allowed, self.hosts, self.outlet)
 
 
 @dataclass(slots=True)
@@ -211,7 +222,11 @@ class Authorization:
         if jail is None:
             return CallQuestion(query, found, None)
         border = border_of(name, jail.policy, found.real) if found.is_resolved else "use a path that cannot be resolved"
-        return CallQuestion(replace(query, is_confined=not border, border=border), found, jail)
+        query = replace(query, is_confined=not border, border=border)
+        if name != SHELL or jail.policy.network is not Network.PROXIED:
+            return CallQuestion(query, found, jail)
+        hosts = CallHosts(context.hosts())
+        return CallQuestion(query, found, jail, hosts, await context.outlet(hosts))
 
     def _tell(self, key: str, tool: Tool, decision: str, source: str, *, reason: str = "") -> None:
         hooks = self._hooks()

@@ -5,14 +5,16 @@ SessionJail ──at(site)──> Jail ──for one call──> JailedCall ─�
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from zotd.core.permissions import SHELL
-from zotd.jail import Jail, JailError, JailPolicy, find_jail
+from zotd.jail import Jail, JailError, JailPolicy, Mechanism, Network, NetworkOutlet, find_jail
 from zotd.jail.policy import is_in
 from zotd.jail.refusals import refused
+from zotd.paths import UnsafePathError
+from zotd.permissions.call_hosts import CallHosts
 
 FIND_S = 10.0
 """Longest wait for a jail to be made, which takes 15 ms: directories may be on a file system that does not answer."""
@@ -23,6 +25,9 @@ READING = frozenset({"read", "grep", "glob"})
 WRITING = frozenset({"write", "edit"})
 """Built-in tools that keep to what the jail allows to be changed."""
 
+NETWORKS = {"hosts": Network.PROXIED, "open": Network.OPEN, "off": Network.OFF}
+"""What the values of `sandbox.network` mean."""
+
 Started = TypeVar("Started")
 
 
@@ -32,9 +37,9 @@ class JailSite(NamedTuple):
     cwd: str
     """The session's working directory."""
     env: Mapping[str, str]
-    """The environment of the user, with the daemon's own `ZOT_HOME` and `ZOTD_SOCKET`."""
-    network: bool
-    """Whether commands may use the network."""
+    """The environment of the user, with the daemon's own `ZOT_HOME`, `ZOTD_SOCKET` and `ZOTD_OUTLETS`."""
+    network: Network
+    """What commands may connect to."""
     shown: tuple[str, ...]
     """What may be read although it lies in `$ZOT_HOME`: skills, and long outputs of this session."""
 
@@ -57,6 +62,10 @@ class JailedCall:
     """As it was when the call was allowed."""
     allowed: tuple[str, ...] = ()
     """Real paths beyond the jail that a person, or a rule, has allowed for this call."""
+    hosts: CallHosts | None = None
+    """Which hosts it may reach, if it has an outlet."""
+    outlet: NetworkOutlet | None = None
+    """Through which its command reaches hosts, if the network is proxied; None: it reaches none."""
 
     def may_read(self, path: str) -> bool:
         """See `CallJail`."""
@@ -68,11 +77,11 @@ class JailedCall:
 
     def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
         """See `CallJail`. A search of what the jail hides, which a person has allowed, runs outside of it."""
-        return start(argv) if self.allowed else self.jail.start(argv, start)
+        return start(argv) if self.allowed else self.jail.start(argv, start, self.outlet)
 
     def refused(self, output: str) -> Sequence[str]:
-        """See `CallJail`."""
-        return refused(output, self.jail.policy)
+        """See `CallJail`. What the proxy has refused is known, and not read from the output: many programs hide it."""
+        return [*refused(output, self.jail.policy), *(() if self.hosts is None else self.hosts.refused)]
 
 
 class SessionJail:
@@ -83,6 +92,8 @@ class SessionJail:
         self._told = told
         self._found: FoundJail | None = None
         self._finding = asyncio.Lock()
+        self._network_trouble = ""
+        """Why there was no outlet, as users were told last."""
 
     @property
     def status(self) -> str | None:
@@ -107,6 +118,17 @@ class SessionJail:
                 found = self._keep(FoundJail(site, None, str(error)))
         return found.jail
 
+    async def outlet(self, opened: Awaitable[NetworkOutlet]) -> NetworkOutlet | None:
+        """Return the outlet. None: there can be none; users are told why, once for each reason."""
+        try:
+            return await opened
+        except (UnsafePathError, OSError) as error:
+            trouble = f"the proxy cannot be started, so commands of this session have no network: {error}"
+        if trouble != self._network_trouble:
+            self._network_trouble = trouble
+            self._told(trouble)
+        return None
+
     def close(self) -> None:
         """Free the jail. Commands that run in it stay confined."""
         if self._found is not None and self._found.jail is not None:
@@ -119,6 +141,8 @@ class SessionJail:
         self._found = found
         if found.jail is None and (last is None or last.reason != found.reason):
             self._told(f"nothing can be confined here, so calls are asked about as in the mode ask: {found.reason}")
+        if found.jail is not None and (last is None or last.jail is None) and (note := network_note(found.jail)):
+            self._told(note)
         return found
 
 
@@ -134,6 +158,18 @@ def border_of(tool: str, policy: JailPolicy, paths: Sequence[str]) -> str:
         outside = [path for path in paths if not policy.may_write(path)]
         return f"change {outside[0]}, outside of what the jail of this session lets calls change" if outside else ""
     return ""
+
+
+def network_note(jail: Jail) -> str:
+    """Return what users have to know of a jail that cannot tell hosts apart, as a sentence; empty: nothing."""
+    if jail.policy.network is not Network.PROXIED or jail.mechanism is not Mechanism.LANDLOCK:
+        return ""
+    has_network = "use the network" in jail.limits
+    return (
+        "bubblewrap does not work here, and Landlock cannot tell hosts apart: commands of this session"
+        f" {'can reach every host' if has_network else 'have no network but UDP'}; install bubblewrap (`zotctl sandbox show"
+        ' --mechanism bubblewrap` says what is wrong), or choose [sandbox] network = "open" or "off" in config.toml'
+    )
 
 
 def keeps_to_jail(tool: str) -> bool:

@@ -4,33 +4,33 @@ import asyncio
 import hashlib
 import logging
 import os
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from zotd.config.current import CurrentConfig
-from zotd.contributions.guards import CallGuard, Hooks, with_own_guard
+from zotd.contributions.guards import Hooks, with_own_guard
 from zotd.contributions.toolbox import Toolbox, choose, joined, missing
 from zotd.contributions.view import Extensions
 from zotd.core import prompts, records
-from zotd.core.permissions import Policy
-from zotd.core.ports import Probe, Tool, ToolContext
+from zotd.core.permissions import WORKSPACE, Policy
+from zotd.core.ports import Tool, ToolContext
 from zotd.core.retry import RetryPolicy
-from zotd.core.run_watch import RunWatch, unwatched
+from zotd.core.run_watch import RunWatch
 from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
+from zotd.permissions.call_hosts import allowed_hosts
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
-from zotd.permissions.session_jail import JailSite
+from zotd.permissions.session_jail import NETWORKS, JailSite
 from zotd.runs.context import RunContext
 from zotd.runs.model_ladder import ModelSource, OnlyModel, OpenedModel
 from zotd.sessions.extension_pool import ExtensionPool
+from zotd.sessions.machine import Machine
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles
 from zotd.sessions.run_models import RunModels
@@ -52,33 +52,6 @@ READ_S = 5.0
 log = logging.getLogger(__name__)
 
 BUILTIN_SKILLS = Path(__file__).parent.parent / "skills"
-
-
-Watch = Callable[[Ledger, Callable[[], Mapping[str, str]]], RunWatch]
-"""Follows the runs of a session from now on; the function returns the environment of its client."""
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """What a planner knows of the machine, which no configuration changes."""
-
-    home: Path
-    """`$ZOT_HOME`."""
-    user: Path
-    """The user's home directory."""
-    notify: Callable[[str], None] = lambda _: None
-    """Sends this sentence to a user who is not looking; returns at once."""
-    probe: Probe | None = None
-    """Called at the points of each run, `runs.context.POINTS`."""
-    watch: Watch = unwatched
-    clock: Callable[[], float] = time.time
-    """The time that sessions go by, in seconds since the epoch."""
-    tools: Sequence[Tool] = ()
-    """Tools of the program that embeds sessions; each session has them beside its own."""
-    guard: CallGuard | None = None
-    """A guard of that program; asked about the calls of each session."""
-    places: Mapping[str, str] = field(default_factory=dict)
-    """`ZOT_HOME` and `ZOTD_SOCKET` of this process, which jails have to hide whatever a client's environment says."""
 
 
 class Planner:
@@ -231,6 +204,7 @@ class Planner:
         streams = basis.config.guard.stream
         hooks = partial(_hooks, extensions, streams=streams)
         note = basis.ground.note
+        unread = allowed_hosts(basis.config.sandbox).problems if settings.mode == WORKSPACE else ()
         return RunContext(
             models=NOT_OPENED,
             settings=settings,
@@ -243,7 +217,7 @@ class Planner:
             compact_at=basis.config.compact_at,
             compact_early_at=basis.config.compact_early_at,
             tool_context=self._tool_context(session, basis.paths),
-            notes=[*surroundings.notes, *([note] if note else []), *missing(settings, tools)],
+            notes=[*surroundings.notes, *([note] if note else []), *unread, *missing(settings, tools)],
             hooks=hooks,
             authorization=self._authorization(session, hooks, basis.ground, unattended=None),
             spending=self._spending,
@@ -288,6 +262,8 @@ class Planner:
             notify=self._machine.notify,
             ttl_s=approval.ttl_s,
             jail=lambda: session.jail.at(self._site(session)),
+            hosts=lambda: allowed_hosts(self._config.value.sandbox).rules,
+            outlet=lambda decider: session.jail.outlet(self._machine.proxy.outlet(session.id, decider)),
         )
         hooks = with_own_guard(hooks, self._machine.guard, About(session.id, session.ledger.row.cwd))
         return Authorization(context, hooks, unattended=unattended)
@@ -301,7 +277,7 @@ class Planner:
         return JailSite(
             cwd=row.cwd,
             env={**session.environment.variables, **self._machine.places},
-            network=self._config.value.sandbox.network == "open",
+            network=NETWORKS[self._config.value.sandbox.network],
             shown=tuple(map(os.fspath, shown)),
         )
 

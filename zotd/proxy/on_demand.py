@@ -1,0 +1,68 @@
+"""The one proxy of a program that may never need it: it begins with the first outlet, and ends with the program."""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from contextlib import closing
+from pathlib import Path
+
+from zotd import paths
+from zotd.proxy.rules import HostDecider
+from zotd.proxy.server import Outlet, ProxyServer, running_proxy
+from zotd.proxy.traffic_log import TrafficLog
+
+START_S = 10.0
+"""How long the proxy may take to start, in seconds; it takes a millisecond, on a file system that answers."""
+
+log = logging.getLogger(__name__)
+
+
+class ProxyOnDemand:
+    """Gives outlets to jails. Used on one event loop."""
+
+    def __init__(
+        self, folder: str, log_file: Path, spawn: Callable[[str, Coroutine[object, object, None]], None]
+    ) -> None:
+        """Start nothing yet.
+
+        Args:
+            folder: directory for sockets, `zotd.paths.outlet_dir`.
+            log_file: the log of requests, `zotd.proxy.traffic_log.log_path`.
+            spawn: starts the named task in which the proxy runs, and cancels it when the program ends.
+        """
+        self._folder = folder
+        self._log_file = log_file
+        self._spawn = spawn
+        self._server: asyncio.Future[ProxyServer] | None = None
+        """The proxy that runs or starts; None: there is none, or it could not be started."""
+
+    async def outlet(self, who: str, decider: HostDecider) -> Outlet:
+        """Return an outlet as `ProxyServer.outlet` does; the first one starts the proxy.
+
+        Raises:
+            UnsafePathError: the directory for sockets is not as private as it must be. The next call tries again.
+            OSError: it cannot be made, or the start takes longer than `START_S`.
+        """
+        if self._server is None:
+            self._server = asyncio.get_running_loop().create_future()
+            self._spawn("proxy", self._run(self._server))
+        try:
+            async with asyncio.timeout(START_S):
+                return (await asyncio.shield(self._server)).outlet(who, decider)
+        except TimeoutError as error:
+            raise OSError(f"it was not ready within {START_S:g} s") from error
+
+    async def _run(self, started: asyncio.Future[ProxyServer]) -> None:
+        try:
+            with closing(TrafficLog(self._log_file)) as traffic:
+                async with running_proxy(self._folder, traffic.add) as server:
+                    started.set_result(server)
+                    await asyncio.Event().wait()  # until it is cancelled
+        except (paths.UnsafePathError, OSError) as error:
+            if started.done():
+                log.warning("the proxy has ended: %s", error)
+            else:
+                started.set_exception(error)
+        finally:
+            self._server = None
+            started.cancel()  # nobody waits for what does not come
