@@ -280,7 +280,9 @@ def test_approvals_have_a_mode_a_way_a_time_and_a_command(path):
         *("read-only", "deny", 60.0),
         ("say", "{text}"),
     )
-    assert Config().approval == config.ApprovalSection(mode="yolo", unattended="park", ttl_s=None, notify_command=None)
+    assert Config().approval == config.ApprovalSection(
+        mode="workspace", unattended="park", ttl_s=None, notify_command=None
+    )
 
 
 @pytest.mark.parametrize(

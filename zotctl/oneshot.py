@@ -21,6 +21,7 @@ from zotd.client.options import open_session, parser
 from zotd.client.outcome import Outcome
 from zotd.client.running import INTERRUPTED, follow, go_on, start
 from zotd.client.runs import Run
+from zotd.client.yolo_warning import warn_of_yolo
 from zotd.sanitize import harmless, json_line, one_line
 
 MAX_PIPED = 4 * FRAME_LIMIT
@@ -86,6 +87,7 @@ def _run(args: argparse.Namespace, prompt: str) -> int:
             session = open_session(connection, args, os.environ)
         except CallError as error:
             return _failed(error.sentence, as_json=args.json, code=2 if error.code == "bad_request" else 1)
+        warn_of_yolo(session, is_asked_for=args.mode == "yolo", env=os.environ)
         try:
             with watch:  # from here on a signal must not lose the run
                 code, outcome = _follow(connection, session, args, prompt)

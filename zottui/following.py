@@ -107,6 +107,8 @@ class SessionFollower:
             return
         if found.greeting:
             self._app.say(found.greeting)
+        if found.warning:
+            self._app.say(found.warning)
         if found.skew:
             self._app.say(found.skew)
         if found.others:

@@ -4,18 +4,15 @@ The functions block. The module imports little, since each import delays the fir
 """
 
 import argparse
-import os
 from collections.abc import Mapping
-from contextlib import suppress
 from itertools import islice
-from pathlib import Path
 
-from zotd import paths, private_file
-from zotd.client import choosing, place
+from zotd.client import choosing, once, place
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import text
 from zotd.client.options import hello, open_session
 from zotd.client.version_mismatch import advice
+from zotd.client.yolo_warning import yolo_warning
 from zotd.wire import api
 from zotd.wire.version import VERSION
 
@@ -36,6 +33,7 @@ class Startup:
         *,
         skew: str | None,
         greeting: str,
+        warning: str,
         secrets: api.Secrets | None,
     ) -> None:
         """The caller closes `connection` as soon as another connection is attached to the session."""
@@ -43,6 +41,8 @@ class Startup:
         """The key of `--api-key`, to send it again to a restarted daemon; None: no such flag."""
         self.greeting = greeting
         """The first line to print; empty for a session that already has messages."""
+        self.warning = warning
+        """The line about the mode `yolo`; empty: none to print."""
         self.session = text(session, "id")
         self.is_held = session.get("state") == "held"
         """Whether a run stopped before it was done."""
@@ -72,6 +72,7 @@ def opened(args: argparse.Namespace, env: Mapping[str, str]) -> Startup:
             connection,
             skew=advice(said),
             greeting=greeting,
+            warning=yolo_warning(session, is_asked_for=args.mode == "yolo", env=env),
             secrets=_given(args, session),
         )
     except BaseException:
@@ -88,13 +89,7 @@ def _given(args: argparse.Namespace, session: Json) -> api.Secrets | None:
 def greeted(env: Mapping[str, str]) -> str:
     """Return the first line of a new session: the version and, once for each home, the most important keys."""
     words = f"zot {VERSION}"
-    mark = os.path.join(paths.zot_home(env), "seen", "hints")
-    if os.path.exists(mark):
-        return words
-    with suppress(OSError, paths.UnsafePathError):  # without the file the hints are shown again next time
-        paths.check_private_dir(os.path.dirname(mark))
-        private_file.write(Path(mark), b"")
-    return f"{words} · {HINTS}"
+    return f"{words} · {HINTS}" if once.is_first("hints", env) else words
 
 
 def revive(env: Mapping[str, str]) -> None:

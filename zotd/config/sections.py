@@ -53,11 +53,12 @@ Rules = Annotated[
 class ApprovalSection(Struct, frozen=True, kw_only=True):
     """`[approval]`."""
 
-    mode: Literal["yolo", "workspace", "ask", "read-only"] = "yolo"
-    """Approval mode of new sessions, for tool calls that no rule matches. `yolo` runs every call. `workspace` runs `bash` in
-    a jail and built-in tools within the same bounds, and requires approval for what leads beyond and for all extension
-    tools; see security.md. `ask` requires approval for `write`, `edit`, `bash` and all extension tools. `read-only` denies
-    those tools."""
+    mode: Literal["yolo", "workspace", "ask", "read-only"] = "workspace"
+    """Approval mode of new sessions, for tool calls that no rule matches. `workspace` runs `bash` in a jail and built-in
+    tools within the same bounds, and requires approval for what leads beyond and for all extension tools; see security.md.
+    `ask` requires approval for `write`, `edit`, `bash` and all extension tools. `read-only` denies those tools. `yolo` runs
+    every call with all your rights, and `zot` warns of that once. `zot rpc` and embedded runtimes use `yolo` if this is
+    not set."""
 
     unattended: Literal["park", "deny", "rules"] = "park"
     """What to do with an approval request when no attached client can decide it: `park` keeps it pending, `deny` denies

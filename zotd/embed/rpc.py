@@ -15,6 +15,7 @@ from zotd import config, malloc_tuning
 from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
 from zotd.api.stdio import StdioDoor
+from zotd.core.permissions import MODES
 from zotd.embed.runtime import Runtime
 from zotd.key_flags import add_key_flags
 from zotd.process.subreaper import orphans_adopted
@@ -106,6 +107,9 @@ def parser() -> argparse.ArgumentParser:
     )
     parser.add_argument(
         "--reasoning", metavar="LEVEL", help="reasoning effort: off, minimum, low, medium, high, xhigh or max"
+    )
+    parser.add_argument(
+        "--mode", choices=MODES, metavar="MODE", help="approval mode: yolo (the default), workspace, ask or read-only"
     )
     parser.add_argument("--max-steps", type=int, metavar="N", help="maximum number of model calls per run")
     parser.add_argument("--budget-usd", type=float, metavar="USD", help="maximum cost of the session's model requests")

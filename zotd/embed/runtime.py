@@ -19,6 +19,7 @@ from typing import Self
 import msgspec
 
 from zotd import config, paths
+from zotd.config import Config, LoadedConfig, SettingSource
 from zotd.contributions.guards import CallGuard
 from zotd.core.ports import Tool
 from zotd.embed.assembly import Instruments, assemble
@@ -64,7 +65,7 @@ class Runtime:
 
         Args:
             options: the fields of `wire.api.SessionCreate` (`cwd`, `provider`, `model`, `base_url`, `tools`,
-                `no_tools`, `system_prompt`, `append_system_prompt`, `max_steps`, `budget_usd`, `budget_tokens`,
+                `no_tools`, `mode`, `system_prompt`, `append_system_prompt`, `max_steps`, `budget_usd`, `budget_tokens`,
                 `reasoning`, `fallback`), and `api_key`. `cwd` defaults to the current directory.
             env: environment of tools and a source of API keys; default: that of this process.
             tools: further tools, which run in this process; `FunctionTool` makes one of a function.
@@ -82,7 +83,7 @@ class Runtime:
             parts = assemble(
                 home=home,
                 env=variables,
-                config=loaded.config,
+                config=_config(loaded),
                 journal=None,
                 spawn=spawn,
                 addressed=False,
@@ -265,6 +266,17 @@ def _check_model(manager: Manager, session: Session) -> None:
     near = difflib.get_close_matches(settings.model, names, 1)
     hint = f'; did you mean "{near[0]}"?' if near else "; `zot --list-models` lists all"
     raise CommandError(Code.NOT_FOUND, f'unknown model "{settings.model}" (provider {settings.provider}){hint}')
+
+
+def _config(loaded: LoadedConfig) -> Config:
+    """Return the configuration; unless the user has chosen a mode, it is `yolo`.
+
+    No person is at hand who could decide, and programs of the original `zot rpc` rely on it.
+    """
+    if loaded.sources["approval.mode"] is not SettingSource.DEFAULT:
+        return loaded.config
+    approval = msgspec.structs.replace(loaded.config.approval, mode="yolo")
+    return msgspec.structs.replace(loaded.config, approval=approval)
 
 
 def _create(options: Mapping[str, object]) -> SessionCreate:

@@ -241,7 +241,7 @@ class FakeDaemon:
             provider=params.provider or "fake",
             model=params.model or "fake-1",
             reasoning="off",
-            mode="yolo",
+            mode=params.mode or "workspace",
             state="idle",
             created=now,
             updated=now,

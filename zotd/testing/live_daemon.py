@@ -64,14 +64,20 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
     user = folder / "user"
     for path in (user, folder / "work"):
         path.mkdir(exist_ok=True)
+    seen = folder / "zot" / "seen"
+    for path in (seen.parent, seen):
+        path.mkdir(mode=0o700, exist_ok=True)
+    (seen / "yolo").touch()  # the warning about the mode below, which is shown once, has been shown
     passed = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith(COVERAGE)}
     ours = {"HOME": str(user), "ZOT_HOME": str(folder / "zot"), "PYTHONPATH": str(ROOT)}
     ours[SWITCH] = "off"  # a template process would outlive the test; `zotd.testing.warm` has one for all of them
     # A signal stops it at once, unless a test is about draining: most of those that send one mean to cut a run.
     # A script that has come to its end answers 500: a test that gets there ends after half a minute, and not after hours.
     bounds = {"ZOT_LIMITS_DRAIN_S": "0", "ZOT_LIMITS_RETRY_PATIENCE_S": "30"}
+    # Most tests let the model run commands that no jail has to allow; those about modes name one.
+    modes = {"ZOT_APPROVAL_MODE": "yolo"}
     # The keyring would be that of the person who runs the tests.
-    env = {**passed, **ours, **bounds, "ZOT_KEYRING": "false", **(extra or {})}
+    env = {**passed, **ours, **bounds, **modes, "ZOT_KEYRING": "false", **(extra or {})}
     return DaemonPaths(folder, env)
 
 

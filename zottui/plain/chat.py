@@ -1,7 +1,7 @@
 """A chat of plain lines, for every terminal and for screen readers.
 
-At the prompt it also shows what other clients do in the session. Ctrl-C aborts a run, and leaves at the prompt, as Ctrl-D
-does. A line typed during a run is sent into the run before its next step. If the daemon dies, the chat restarts it.
+At the prompt it also shows what other clients do. Ctrl-C aborts a run, and leaves at the prompt, as Ctrl-D does. A line
+typed during a run joins it before its next step. If the daemon dies, the chat restarts it.
 """
 
 import os
@@ -20,6 +20,7 @@ from zotd.client.options import environment, open_session, parser
 from zotd.client.plain import Plain
 from zotd.client.running import go_on
 from zotd.client.runs import Run
+from zotd.client.yolo_warning import warn_of_yolo
 from zotd.sanitize import harmless
 from zottui.plain.deciding import PendingCalls
 from zottui.plain.door import Again, ChatConnection, Variables
@@ -47,6 +48,7 @@ def run(argv: Sequence[str]) -> int:
         with ChatConnection(os.environ, watch.wait) as door:
             connection = door.open()
             session = open_session(connection, args, os.environ)
+            warn_of_yolo(session, is_asked_for=args.mode == "yolo", env=os.environ)
             has_colours = not args.no_color and colour.is_wanted(sys.stdout.fileno(), os.environ)
             plain = Plain(has_colours=has_colours, names_roles=True)
             env = environment(args, os.environ)
@@ -88,10 +90,7 @@ class PlainChat:
         return text(self._session, "id")
 
     def talk(self, first: str, *, goes_on: bool) -> None:
-        """Take lines until the user leaves, beginning with `first` if it is not empty.
-
-        With `goes_on`, continue a held session before `first`.
-        """
+        """Take lines until the user leaves, after `first` if it is not empty; `goes_on`: continue a held session before."""
         self._introduce()
         try:
             if first and goes_on and self._session.get("state") == "held":

@@ -18,8 +18,11 @@ PATH_CELLS = 32
 """Columns for the directory; its end is kept, since it tells projects apart."""
 
 NAME_CELLS = 28
-UNWATCHED = "yolo"
-"""The mode that is not shown, since it asks for no approvals."""
+UNCONFINED = "yolo"
+"""The mode that is shown as a warning: nothing confines what the model runs."""
+
+USUAL = "workspace"
+"""The mode that makes room for the directory: most sessions have it."""
 
 SEGMENT_CELLS = 32
 """Columns for an extension's segment; there may be several."""
@@ -65,7 +68,7 @@ def _items(state: ViewState, home: str, vi_mode: str) -> list[_Item]:
     # The one that answers, while it is a fallback.
     model = (session.fallback or f"{session.provider}/{session.model}") if session else ""
     name = session.name if session else ""  # not the id, which tells users nothing; /status shows it
-    mode = session.mode if session and session.mode != UNWATCHED else ""
+    mode = session.mode if session else ""
     context, alarm = _context(state)
     return [
         _Item(0, TextRole.WARNING, "" if state.link is LinkState.LIVE else f"{state.link.value}…"),
@@ -73,7 +76,7 @@ def _items(state: ViewState, home: str, vi_mode: str) -> list[_Item]:
         _Item(2, TextRole.WARNING, f"{waiting} need you" if waiting > 1 else "needs you" * waiting),
         _Item(6, TextRole.ACCENT, cut(clean(name), NAME_CELLS)),
         _Item(4, TextRole.STATUS, clean(model)),
-        _Item(4, TextRole.STATUS, clean(mode)),
+        _Item(9 if mode == USUAL else 4, TextRole.WARNING if mode == UNCONFINED else TextRole.STATUS, clean(mode)),
         _Item(8, TextRole.STATUS, short_path(session.cwd, home) if session else ""),
         _Item(10, TextRole.STATUS, clean(state.branch)),
         _Item(3, alarm, context),

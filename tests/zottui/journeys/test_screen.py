@@ -375,3 +375,10 @@ def test_a_reply_is_left_to_the_terminal_to_wrap_where_that_is_set(world):
     zot.wait("end$", where="history")
     rests(zot)
     assert "word " * 30 + "end" in zot.tmux("capture-pane", "-p", "-J", "-S", "-")
+
+
+def test_the_mode_yolo_begins_with_a_warning_and_stays_in_the_status_line(world):
+    zot = world.zot("-y")
+    zot.wait("WARNING: the mode of this session is yolo: every call")
+    zot.wait("· yolo")
+    zot.wait(PROMPT)

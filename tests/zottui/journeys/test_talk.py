@@ -44,7 +44,7 @@ def test_in_an_empty_home_there_is_a_prompt_below_what_the_shell_had_shown(world
     shell.wait("^the shell said this$")
     say(shell, "zot")
     shell.wait(PROMPT)
-    shell.wait(r"^openai/scripted · ~/work · main$")
+    shell.wait(r"^openai/scripted · yolo · ~/work · main$")
     assert re.search(r"^the shell said this$", shell.history(), re.MULTILINE)
 
 

@@ -248,7 +248,7 @@ def test_shift_tab_changes_the_mode_and_asks_before_it_is_yolo(world):
     zot.wait("without asking from now on")
     zot.key("y")
     zot.wait("mode yolo")
-    zot.until(lambda: "· ask ·" not in zot.screen() and "❯ a draft" in zot.screen(), "the draft, and no mode")
+    zot.until(lambda: "· yolo ·" in zot.screen() and "❯ a draft" in zot.screen(), "the draft, and the mode")
 
 
 @journey(19)

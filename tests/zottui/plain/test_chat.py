@@ -7,6 +7,7 @@ import pytest
 
 import zotd
 from tests.zottui.plain import terminal
+from zotd.client.yolo_warning import WARNING
 from zotd.testing.fake_daemon import running
 from zotd.wire import events
 from zotd.wire.content import ShellRun, Text
@@ -161,3 +162,8 @@ def test_a_connection_that_was_cut_is_made_again(daemon, tmp_path):
         assert screen.until("> ") == "(lost the connection to zotd; reconnecting)\n(reconnected)\n"
         screen.type("say this\n")
         assert screen.until("> ") == "say this\nzot: say this\n"
+
+
+def test_a_session_in_yolo_begins_with_a_warning(daemon, tmp_path):
+    with chat(tmp_path, "-y") as screen:
+        assert screen.until("> ").startswith(f"zot: {WARNING}\n")

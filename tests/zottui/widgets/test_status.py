@@ -9,6 +9,7 @@ from msgspec import structs
 
 from tests.zottui.fake_ui import shown
 from tests.zottui.widgets.states import EVIL, LIVE, SESSION, clients, question, spent
+from zotd.client.options import MODES
 from zottui.state import LinkState, ViewState
 from zottui.widgets.status import status
 
@@ -28,10 +29,10 @@ def line(state, width=140, **options):
 
 
 LINES = {
-    20: "main · 42% 84k/200k",
-    40: "openai/gpt-5 · 42% 84k/200k · 2 clients",
-    80: "fix the tests · openai/gpt-5 · ~/src/p · 42% 84k/200k · $0.42 · 2 clients",
-    140: "fix the tests · openai/gpt-5 · ~/src/p · main · 42% 84k/200k · $0.42 · $3.10 today · 2 clients · sunny 21°",
+    20: "yolo · 42% 84k/200k",
+    40: "openai/gpt-5 · yolo · 42% 84k/200k",
+    80: "fix the tests · openai/gpt-5 · yolo · main · 42% 84k/200k · $0.42 · 2 clients",
+    140: "fix the tests · openai/gpt-5 · yolo · ~/src/p · main · 42% 84k/200k · $0.42 · $3.10 today · 2 clients · sunny 21°",
 }
 
 
@@ -49,7 +50,7 @@ def test_a_lost_connection_comes_before_everything_else():
 
 
 def test_the_window_of_a_new_session_is_empty():
-    assert line(replace(LIVE, window=200_000)) == "fix the tests · openai/gpt-5 · ~/src/p · 0%"
+    assert line(replace(LIVE, window=200_000)) == "fix the tests · openai/gpt-5 · yolo · ~/src/p · 0%"
 
 
 def test_without_a_known_window_there_are_only_figures():
@@ -70,7 +71,19 @@ def test_decisions_that_wait_are_counted():
     assert "2 need you" in line(replace(LIVE, approvals=(question(), question("a_2"))))
 
 
-def test_the_mode_of_the_editor_and_a_careful_session_are_shown():
+def test_the_usual_mode_makes_room_for_the_directory():
+    session = structs.replace(SESSION, mode="workspace")
+    words = line(replace(FULL, session=session), 80)
+    assert words == "fix the tests · openai/gpt-5 · ~/src/p · 42% 84k/200k · $0.42 · 2 clients"
+
+
+def test_the_mode_yolo_is_shown_as_a_warning():
+    modes = {mode: status(replace(LIVE, session=structs.replace(SESSION, mode=mode)), 140, home="") for mode in MODES}
+    shown_as = {mode: [look for look, text in row if text == mode] for mode, row in modes.items()}
+    assert shown_as == {mode: ["class:warning" if mode == "yolo" else "class:status"] for mode in MODES}
+
+
+def test_the_mode_of_the_editor_and_that_of_the_session_are_shown():
     session = structs.replace(SESSION, mode="read-only")
     words = line(replace(LIVE, session=session), vi_mode="NORMAL")
     assert words == "-- NORMAL -- · fix the tests · openai/gpt-5 · read-only · ~/src/p"
