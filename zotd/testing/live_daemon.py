@@ -64,10 +64,6 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
     user = folder / "user"
     for path in (user, folder / "work"):
         path.mkdir(exist_ok=True)
-    seen = folder / "zot" / "seen"
-    for path in (seen.parent, seen):
-        path.mkdir(mode=0o700, exist_ok=True)
-    (seen / "yolo").touch()  # the warning about the mode below, which is shown once, has been shown
     passed = {name: value for name, value in os.environ.items() if name == "PATH" or name.startswith(COVERAGE)}
     ours = {"HOME": str(user), "ZOT_HOME": str(folder / "zot"), "PYTHONPATH": str(ROOT)}
     ours[SWITCH] = "off"  # a template process would outlive the test; `zotd.testing.warm` has one for all of them
@@ -79,6 +75,14 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
     # The keyring would be that of the person who runs the tests.
     env = {**passed, **ours, **bounds, **modes, "ZOT_KEYRING": "false", **(extra or {})}
     return DaemonPaths(folder, env)
+
+
+def _warned(home: Path) -> None:
+    """Leave the mark that the warning about the mode `yolo`, which clients show once, has been shown."""
+    seen = home / "seen"
+    for path in (home, seen):
+        path.mkdir(mode=0o700, exist_ok=True)
+    (seen / "yolo").touch()
 
 
 @asynccontextmanager
@@ -117,6 +121,7 @@ class DaemonProcess:
         `is_child`: it has to be a child of this process, so it is not forked from the template process.
         """
         self.place = place(folder, extra)
+        _warned(folder / "zot")
         self._wrapper = wrapper
         self._is_child = is_child or bool(wrapper)
         self._process: subprocess.Popen[bytes] | None = None
