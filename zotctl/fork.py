@@ -4,6 +4,7 @@ import argparse
 
 from zotctl import link, output
 from zotctl.commands import Subparsers
+from zotd.client.blocking import Json
 from zotd.client.fields import child, number, text
 from zotd.client.humanize import counted
 from zotd.sanitize import one_line
@@ -21,7 +22,9 @@ running. zotctl tree shows where branches begin; zotctl log --json shows the num
 """
 
 REWIND = """\
-example: zotctl rewind --session tests 41
+examples:
+  zotctl rewind --session tests 41
+  zotctl rewind --session tests 41 --files
 
 The model sees the transcript up to that message. Nothing is deleted: zotctl tree shows the abandoned branch, and you
 can rewind to it. To start over with an empty transcript, send /clear.
@@ -39,6 +42,10 @@ def add(commands: Subparsers) -> None:
     rewind = commands.add_parser("rewind", help="return to an earlier message", epilog=REWIND)
     link.add_session_flags(rewind)
     rewind.add_argument("at", type=int, metavar="SEQ", help="last message to keep")
+    rewind.add_argument("--files", action="store_true", help="also undo what runs have changed in files since")
+    changed = rewind.add_mutually_exclusive_group()
+    changed.add_argument("--keep", action="store_true", help="with --files: leave files that you have changed since")
+    changed.add_argument("--force", action="store_true", help="with --files: restore these files, too")
     rewind.add_argument("--json", action="store_true", help="print the result as JSON")
     rewind.set_defaults(run=_rewind)
     for parser in (fork, rewind):
@@ -61,9 +68,13 @@ def _fork(args: argparse.Namespace) -> int:
 def _rewind(args: argparse.Namespace) -> int:
     with link.connect("zotctl") as connection, output.progress("rewinding"):
         session = text(link.chosen(connection, args), "id")
-        connection.call("session.rewind", session=session, seq=args.at, timeout_s=COPY_S)
+        when_changed = "overwrite" if args.force else "keep" if args.keep else "refuse"
+        fields: Json = {"files": True, "when_changed": when_changed} if args.files else {}
+        done = connection.call("session.rewind", fields, session=session, seq=args.at, timeout_s=COPY_S)
     if args.json:
-        output.print_json({"v": 1, "session": session, "seq": args.at})
+        output.print_json({"v": 1, "session": session, "seq": args.at, **({"files": done} if args.files else {})})
     else:
         print(one_line(f"{session} continues from message {args.at}"))
+        if args.files:
+            print(one_line(text(done, "text")))
     return 0

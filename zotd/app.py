@@ -22,6 +22,8 @@ from zotd.api.websocket.listening import Listening, prepared
 from zotd.channels.channels import Channels
 from zotd.channels.programs import Programs
 from zotd.channels.state import PeerStore
+from zotd.checkpoints.checkpoints import Checkpoints, unfinished
+from zotd.checkpoints.errors import CheckpointError
 from zotd.core.ports import Probe, StorageError
 from zotd.embed.assembly import EmbeddedParts, Instruments, assemble
 from zotd.embed.leaving import STOP_S, Leaving
@@ -141,6 +143,7 @@ class Daemon:
             context = await self._furnish(parts, journal, heritage)
             server = await self._open_doors(context, socket, listening, stack)
             # In the background: repairing many sessions must not keep clients waiting.
+            self._spawn("interrupted restores", asyncio.to_thread(_finish_restores, self._setup.home, self._setup.env))
             self._spawn("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
             self._spawn("watchdog", self._supervisor.feed())
             signals.listen(drain=self._leaving.drain, stop=self.stop, reload=self._reload_unheard)
@@ -300,6 +303,15 @@ def _tidy(home: Path) -> None:
         staging.recover(home)
     except (InstallError, OSError) as error:
         log.warning("%s", error)
+
+
+def _finish_restores(home: Path, env: Mapping[str, str]) -> None:
+    """Finish restores of files that a killed daemon left unfinished. What cannot be finished now is at its next use."""
+    for workspace in unfinished(str(home)):
+        try:
+            Checkpoints(workspace, str(home), env).finish()
+        except CheckpointError as error:
+            log.warning("an interrupted restore of files in %s was not finished: %s", workspace, error)
 
 
 async def _unheard(reload: Awaitable[ConfigReloaded]) -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from zotd.checkpoints.errors import CheckpointError
-from zotd.checkpoints.plan import WhyKept
+from zotd.checkpoints.errors import ChangedSinceError, CheckpointError
+from zotd.checkpoints.plan import WhenChanged, WhyKept
 
 S = "s_1"
 
@@ -70,7 +70,7 @@ def test_a_forced_undo_takes_back_the_users_change_too_and_can_be_undone(place):
     place.write("a", "0")
     run(place, "r1", {"a": "1"})
     place.write("a", "the user's")
-    done = place.checkpoints().undo(S, force=True)
+    done = place.checkpoints().undo(S, when_changed=WhenChanged.OVERWRITE)
     assert texts(place) == {"a": "0"}
     place.checkpoints().restore(done.before)
     assert texts(place) == {"a": "the user's"}
@@ -114,3 +114,47 @@ def test_a_rewind_undoes_all_runs_behind_a_message(place):
     assert place.checkpoints().undo_after(S, 15) == []
     place.checkpoints().redo(S)
     assert texts(place) == {"a": "2", "only1": "x", "only2": "x"}
+
+
+def test_an_undo_that_refuses_names_what_the_user_changed_and_changes_nothing(place):
+    place.write("a", "0")
+    run(place, "r1", {"a": "1", "b": "1"})
+    place.write("a", "the user's")
+    before = texts(place)
+    with pytest.raises(ChangedSinceError) as refused:
+        place.checkpoints().undo(S, when_changed=WhenChanged.REFUSE)
+    assert refused.value.paths == ["a"]
+    assert texts(place) == before
+    assert place.checkpoints().undo(S, when_changed=WhenChanged.KEEP).paths == ["b"]
+
+
+def test_an_undo_that_refuses_does_not_mind_changes_of_other_files(place):
+    run(place, "r1", {"a": "1"})
+    place.write("mine", "x")
+    place.checkpoints().undo(S, when_changed=WhenChanged.REFUSE)
+    assert texts(place) == {"mine": "x"}
+    place.write("a", "the user's")
+    with pytest.raises(ChangedSinceError, match="a changed since"):
+        place.checkpoints().redo(S, when_changed=WhenChanged.REFUSE)
+    (place.work / "a").unlink()
+    place.checkpoints().redo(S, when_changed=WhenChanged.REFUSE)
+    assert texts(place) == {"mine": "x", "a": "1"}
+
+
+def test_a_rewind_that_refuses_undoes_no_run_if_the_user_changed_a_file_between_two(place):
+    run(place, "r1", {"a": "1"}, seq=10)
+    place.write("a", "the user's")
+    run(place, "r2", {"b": "2"}, seq=20)
+    with pytest.raises(ChangedSinceError, match="a changed since"):
+        place.checkpoints().undo_after(S, 5, when_changed=WhenChanged.REFUSE)
+    assert texts(place) == {"a": "the user's", "b": "2"}
+    place.checkpoints().undo_after(S, 15, when_changed=WhenChanged.REFUSE)
+    assert texts(place) == {"a": "the user's"}
+
+
+def test_a_rewind_into_the_middle_of_a_run_is_refused(place):
+    place.record(kind="step", session=S, run="r1", seq=10)
+    place.write("a", "1")
+    place.record(kind="end", session=S, run="r1", seq=20)
+    with pytest.raises(CheckpointError, match="message 15 is in the middle of a run"):
+        place.checkpoints().undo_after(S, 15)

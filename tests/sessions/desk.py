@@ -4,6 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from zotd.config import Config
+from zotd.config.current import CurrentConfig
+from zotd.config.sections import CheckpointsSection
 from zotd.contributions.toolbox import Toolbox
 from zotd.core.permissions import Policy
 from zotd.core.ports import Model, SessionRow, Tool, ToolContext
@@ -20,6 +23,7 @@ from zotd.runs.model_ladder import OnlyModel, OpenedModel
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.workspace.environment import Environment
+from zotd.workspace.session_checkpoints import CheckpointKeeper
 
 TIME = "2026-11-21T20:11:18.919Z"
 
@@ -57,6 +61,11 @@ def plan(ledger, model, tools: Mapping[str, Tool], hooks=None):
     )
 
 
+def no_checkpoints():
+    """For sessions whose files are not recorded."""
+    return CheckpointKeeper("/nowhere", CurrentConfig(Config(checkpoints=CheckpointsSection(enabled=False))))
+
+
 def never_early(ledger):
     """The early summaries of a session whose plan asks for none."""
 
@@ -77,6 +86,7 @@ class Desk:
     """Set while it waits."""
     fault: Exception | None = None
     """What the next `plan` raises instead."""
+    keeper: CheckpointKeeper = field(default_factory=no_checkpoints)
 
     def check(self, settings, environment, spent):
         pass

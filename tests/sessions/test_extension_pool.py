@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.sessions.desk import no_checkpoints
 from zotd.config import Config
 from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources
@@ -58,7 +59,10 @@ def session(tmp_path):
     def session(name, **settings):
         row = SessionRow(name, "", str(tmp_path), TIME, TIME, Settings(provider="p", model="m", **settings), "idle")
         ledger = Ledger(row, Memory(), Transcript(), addressed=True)
-        planner = SimpleNamespace(plan=lambda *_: None, watch=lambda *_: Unwatched())  # no run begins here
+        keeper = no_checkpoints()
+        planner = SimpleNamespace(
+            plan=lambda *_: None, watch=lambda *_: Unwatched(), keeper=keeper
+        )  # no run begins here
         return make(ledger, Environment({}), planner, spawn=None, changed=lambda _: None, stored_queue=True)
 
     return session

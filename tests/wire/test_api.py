@@ -24,7 +24,8 @@ ROLES = {
         daemon.status daemon.metrics usage.report auth.list
     """,
     Role.SUBMIT: """
-        session.create session.configure session.rename session.fork session.rewind session.export session.close
+        session.create session.configure session.rename session.fork session.rewind session.undo session.redo
+        session.export session.close
         prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
         panel.key panel.resize panel.close ext.reload ext.tap
     """,
@@ -37,7 +38,7 @@ ROLES = {
 }
 """The specification's table of commands and roles (`docs/protocol.md`); `hello` and `ping` are open to all."""
 
-STDIO = "hello prompt abort compact get_state get_messages clear set_model set_reasoning get_models ping"
+STDIO = "hello prompt abort compact get_state get_messages clear set_model set_reasoning get_models ping session.undo session.redo"
 """Commands of `zot rpc` (`docs/protocol.md`)."""
 
 FIELDS = {
@@ -103,7 +104,10 @@ ANSWERS_BEFORE_IT_RETURNS = {
     "prompt",
     "run_command",
     "session.configure",
+    "session.redo",
     "session.rename",
+    "session.rewind",
+    "session.undo",
     "set_mode",
     "set_model",
     "shell",

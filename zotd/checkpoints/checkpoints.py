@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -18,11 +19,11 @@ import msgspec
 from zotd import paths, pid_lock
 from zotd.checkpoints import eligibility, history, journal, left_out, packing
 from zotd.checkpoints.checkpoint import Checkpoint, Occasion
-from zotd.checkpoints.errors import AbandonedError, CheckpointError
+from zotd.checkpoints.errors import AbandonedError, ChangedSinceError, CheckpointError
 from zotd.checkpoints.exclusions import exclusions
 from zotd.checkpoints.journal import RestoreJournal
 from zotd.checkpoints.left_out import LeftOut
-from zotd.checkpoints.plan import Kept, plan
+from zotd.checkpoints.plan import Kept, WhenChanged, plan
 from zotd.checkpoints.recording import Recorder, RecordingLimits
 from zotd.checkpoints.restoring import Restorer, draft_prefix
 from zotd.checkpoints.shadow import EMPTY_TREE, ShadowRepository, find_program
@@ -175,30 +176,47 @@ class Checkpoints:
             occasion = Occasion(kind="restored", target=target.number)
             return self._restore(known[: len(since) + 1][::-1], target, occasion, under=under, force=force)
 
-    def undo(self, session: str, *, force: bool = False) -> Restored:
-        """Take back what the last run of a session that changed files has changed. Raises CheckpointError if none is left."""
+    def undo(self, session: str, *, when_changed: WhenChanged = WhenChanged.KEEP) -> Restored:
+        """Take back what the last run of a session that changed files has changed.
+
+        Raises:
+            ChangedSinceError: the user has changed some of the files since, and `when_changed` is REFUSE.
+            CheckpointError: no run is left.
+        """
         with self._locked():
             stack = undo_stack(self.all()[::-1], session)
             if not stack.done:
                 raise CheckpointError("there is nothing to undo: no run of this session has changed recorded files")
-            return self._undo(stack.done[-1], session, force=force)
+            return self._undo(stack.done[-1:], session, when_changed)[0]
 
-    def redo(self, session: str, *, force: bool = False) -> Restored:
-        """Make the changes again that the last `undo` of a session has taken back. Raises CheckpointError if none is left."""
+    def redo(self, session: str, *, when_changed: WhenChanged = WhenChanged.KEEP) -> Restored:
+        """Make the changes again that the last `undo` of a session has taken back; raises as `undo` does."""
         with self._locked():
             stack = undo_stack(self.all()[::-1], session)
             if not stack.undone:
                 raise CheckpointError("there is nothing to redo: the last thing that changed files was no undo")
             run = stack.undone[-1]
             assert run.after is not None  # an undo records it
+            if when_changed is WhenChanged.REFUSE:
+                self._refuse_changed([RecordedRun(run.run, run.after, run.before)])
             occasion = Occasion(kind="restored", session=session, redoes=run.run)
+            force = when_changed is WhenChanged.OVERWRITE
             return self._restore([run.before], run.after, occasion, force=force, is_within=True)
 
-    def undo_after(self, session: str, seq: int, *, force: bool = False) -> list[Restored]:
-        """Undo all runs of a session that began after its event `seq`, the newest first; empty if there are none."""
+    def undo_after(self, session: str, seq: int, *, when_changed: WhenChanged = WhenChanged.KEEP) -> Sequence[Restored]:
+        """Undo all runs of a session that began after its event `seq`, the newest first; empty if there are none.
+
+        Raises:
+            ChangedSinceError: as `undo` does; no run is undone then.
+            CheckpointError: the event is in the middle of a run that changed files.
+        """
         with self._locked():
-            runs = reversed(undo_stack(self.all()[::-1], session).done)
-            return [self._undo(run, session, force=force) for run in runs if run.before.seq > seq]
+            done = undo_stack(self.all()[::-1], session).done
+            if any(run.before.seq <= seq < (run.after.seq if run.after else seq) for run in done):
+                raise CheckpointError(
+                    f"message {seq} is in the middle of a run that changed files; choose a message before or after the run"
+                )
+            return self._undo([run for run in done if run.before.seq > seq], session, when_changed)
 
     def finish(self) -> None:
         """Finish a restore that was interrupted, if there is one; does nothing in a workspace without checkpoints."""
@@ -215,12 +233,35 @@ class Checkpoints:
         with self._locked():
             packing.forget_old(self.repository, keep)
 
-    def _undo(self, run: RecordedRun, session: str, *, force: bool) -> Restored:
-        after = run.after
-        if after is None:  # it was cut, and nothing was recorded since: what is there now is what it has made
-            after = self._recorder().record(Occasion(kind="end", session=session, run=run.run), always=True)
-        occasion = Occasion(kind="restored", session=session, undoes=run.run)
-        return self._restore([after], run.before, occasion, force=force, is_within=True)
+    def _undo(self, runs: Sequence[RecordedRun], session: str, when_changed: WhenChanged) -> list[Restored]:
+        """Undo runs, given oldest first, from the newest on."""
+        newest_first = [replace(run, after=run.after or self._cut_end(run, session)) for run in reversed(runs)]
+        if when_changed is WhenChanged.REFUSE:
+            self._refuse_changed(newest_first)
+        done = []
+        for run in newest_first:
+            assert run.after is not None
+            occasion = Occasion(kind="restored", session=session, undoes=run.run)
+            force = when_changed is WhenChanged.OVERWRITE
+            done.append(self._restore([run.after], run.before, occasion, force=force, is_within=True))
+        return done
+
+    def _cut_end(self, run: RecordedRun, session: str) -> Checkpoint:
+        """Record the end of a run that was cut, with no checkpoint since: what is there now is what it has made."""
+        return self._recorder().record(Occasion(kind="end", session=session, run=run.run), always=True)
+
+    def _refuse_changed(self, runs: Sequence[RecordedRun]) -> None:
+        """Raise ChangedSinceError if the user has changed files of these runs, the newest first, since they changed them."""
+        changed: set[str] = set()
+        conflicts: set[str] = set()
+        later = self._recorder().tree()
+        for run in runs:
+            assert run.after is not None
+            changed |= differences(self.repository, run.after.tree, later).keys()
+            conflicts |= changed & differences(self.repository, run.before.tree, run.after.tree).keys()
+            later = run.before.tree
+        if conflicts:
+            raise ChangedSinceError(sorted(conflicts))
 
     def _restore(
         self,

@@ -1,5 +1,7 @@
 """Errors of checkpoints. Each message is one sentence for the user."""
 
+from collections.abc import Sequence
+
 
 class CheckpointError(Exception):
     """A checkpoint could not be recorded, read or restored."""
@@ -11,3 +13,16 @@ class UnrecordableError(CheckpointError):
 
 class AbandonedError(CheckpointError):
     """The caller does not wait any more, so git was stopped."""
+
+
+class DiskFullError(CheckpointError):
+    """There is too little space to record; the next attempt may find more."""
+
+
+class ChangedSinceError(CheckpointError):
+    """The user has changed files since, and nothing was restored."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        """`paths`: these files, relative to the workspace; at least one."""
+        self.paths = paths
+        super().__init__(f"{', '.join(paths)} changed since, so nothing was restored")

@@ -21,6 +21,14 @@ class WhyKept(StrEnum):
     FAILED = "cannot be written"
 
 
+class WhenChanged(StrEnum):
+    """What an undo does about files that the user has changed since."""
+
+    REFUSE = "refuse"  # nothing is changed if there is one
+    KEEP = "keep"  # they stay, and the others are restored
+    OVERWRITE = "overwrite"
+
+
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A path that a restore leaves alone although it differs; `detail` is the system's error, if there is one."""

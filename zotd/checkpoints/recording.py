@@ -18,7 +18,7 @@ import msgspec
 
 from zotd.checkpoints import left_out
 from zotd.checkpoints.checkpoint import Checkpoint, Occasion, encoded
-from zotd.checkpoints.errors import AbandonedError, CheckpointError, UnrecordableError
+from zotd.checkpoints.errors import AbandonedError, CheckpointError, DiskFullError, UnrecordableError
 from zotd.checkpoints.history import newest
 from zotd.checkpoints.left_out import LeftOut, Omission, Why
 from zotd.checkpoints.shadow import BULK_VERSION, REF, ShadowRepository
@@ -75,7 +75,8 @@ class Recorder:
         """Record the present state, and return its checkpoint: the last one if nothing differs and `always` is not set.
 
         Raises:
-            UnrecordableError: the workspace has too many files, or there is too little space.
+            UnrecordableError: the workspace has too many files, or too much to record at once.
+            DiskFullError: there is too little space.
             CheckpointError: it failed, for example because a disk is full.
         """
         last = newest(self._repository)
@@ -98,7 +99,7 @@ class Recorder:
         for _ in range(ATTEMPTS - 1):
             try:
                 return self._staged_at_once()
-            except (AbandonedError, UnrecordableError):
+            except (AbandonedError, DiskFullError, UnrecordableError):
                 raise
             except CheckpointError:  # a file has become a directory, or unreadable, since it was looked at
                 continue
@@ -178,7 +179,7 @@ class Recorder:
             )
         free = shutil.disk_usage(self._repository.folder).free
         if looked.size and free < looked.size + SPARE_BYTES:
-            raise UnrecordableError(
+            raise DiskFullError(
                 f"{self._repository.folder} has {free >> 20} MiB left, too little for checkpoints; free some space"
             )
 

@@ -210,6 +210,9 @@ class CacheSection(Struct, frozen=True, kw_only=True):
 class CheckpointsSection(Struct, frozen=True, kw_only=True):
     """`[checkpoints]`: recorded states of the files in a directory. See checkpoints.md."""
 
+    enabled: Flag = True
+    """Record the files before each step of a run that may change them, so that `/undo` can take it back."""
+
     max_file_mb: Count = 10
     """Do not record files that are larger than this many megabytes (1 MB = 1,000,000 bytes)."""
 

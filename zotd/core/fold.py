@@ -112,6 +112,8 @@ def outlined(record: AnyRecord) -> AnyRecord:
             return msgspec.structs.replace(record, content=_outline(content))
         case records.CallResult() | records.ShellResult():
             return msgspec.structs.replace(record, content=[])
+        case records.FileRestore(content=content) if content:
+            return msgspec.structs.replace(record, content=[Text("")])
         case records.Compaction():
             return msgspec.structs.replace(record, summary="")
         case records.UsageRow(summary=summary) if summary:

@@ -341,6 +341,19 @@ class RewindRow(Record, tag="rewind", frozen=True, kw_only=True):
     """`seq` of the last message that remains visible."""
 
 
+class FileRestore(Record, tag="file_restore", frozen=True, kw_only=True):
+    """Files of the workspace were returned to an earlier state, for a user; `content` is a message for the model."""
+
+    action: str
+    """`undo`, `redo` or `rewind`."""
+    files: int
+    """Number of files that were changed."""
+    checkpoint: int
+    """Number of the checkpoint of the state before; 0: nothing was to be done."""
+    content: list[Block] = []
+    """Empty: the model need not know."""
+
+
 AnyRecord = (
     Input
     | Attempt
@@ -361,6 +374,7 @@ AnyRecord = (
     | Decision
     | ForkRow
     | RewindRow
+    | FileRestore
 )
 
 DECODER = msgspec.json.Decoder(AnyRecord)

@@ -158,6 +158,8 @@ class Transcript:
                 self._result(record)
             case records.ShellResult():
                 self._show_shell(record)
+            case records.FileRestore(content=content) if content:
+                self.messages.append(Message("user", content, record.time))
             case records.Compaction():
                 self._compact(record)
             case records.Clear():

@@ -3,14 +3,18 @@
 import asyncio
 from collections.abc import Callable
 
+from zotd.checkpoints.plan import WhenChanged
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.lineage import RewindPoint, events_left
 from zotd.history.past import Past, past_at
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.worker import Intake
+from zotd.sessions.errands import run_alone
+from zotd.sessions.file_restores import undo_after
 from zotd.sessions.session import Session
 from zotd.wire import events
+from zotd.wire.api import FilesRestored
 from zotd.wire.errors import Code, CommandError
 
 
@@ -21,11 +25,34 @@ async def rewind(session: Session, seq: int, *, accepted: Callable[[], None]) ->
         CommandError: something runs, there is no such message, or calls had no result yet at it.
         StorageError: the journal cannot be read or written.
     """
+    past = await _target(session, seq)
+    await go_back(session.ledger, past, accepted=accepted)
+
+
+async def rewind_with_files(
+    session: Session, seq: int, when_changed: WhenChanged, *, accepted: Callable[[FilesRestored], None]
+) -> None:
+    """Undo what the runs behind the message `seq` have changed in files, and go back to it.
+
+    Raises:
+        CommandError: as `rewind` and `file_restores.undo` do; nothing is changed then.
+        StorageError: as `rewind` does; the files may be restored already.
+    """
+    past = await _target(session, seq)
+
+    async def work() -> None:
+        done = await undo_after(session, past.seq, when_changed)
+        await go_back(session.ledger, past, accepted=lambda: accepted(done))
+
+    await run_alone(session, work)
+
+
+async def _target(session: Session, seq: int) -> Past:
     await session.load()
     _refuse_when_busy(session)
     past = await past_at(session.ledger.journal, session.ledger.row, seq, whole=True)
     _refuse_when_busy(session)  # something may have begun meanwhile
-    await go_back(session.ledger, past, accepted=accepted)
+    return past
 
 
 def go_back(ledger: Ledger, past: Past, *, accepted: Callable[[], None] | None = None) -> asyncio.Future[None]:

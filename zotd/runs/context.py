@@ -13,6 +13,7 @@ from zotd.core.ports import Probe, ToolContext
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization
 from zotd.runs.model_ladder import ModelSource
+from zotd.workspace.session_checkpoints import SessionCheckpoints
 
 POINTS = ("input taken", "attempt on record", "opened", "begun", "replied", "calls on record", "call ended", "ended")
 """Where a run calls its `Probe`."""
@@ -51,6 +52,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     """The budgets that its requests are paid from; by default nothing is limited."""
     absent: Callable[[str], str] = lambda _: ""
     """Why there is no tool with this name, as a sentence for the model; empty: unknown."""
+    checkpoints: SessionCheckpoints | None = None
+    """Records the files before steps that may change them; None: they are not recorded."""
     probe: Probe | None = None
     """Called at the points of the run, `POINTS`."""
 

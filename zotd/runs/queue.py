@@ -6,7 +6,7 @@ What is wrong with the content of an input is told before the input is accepted.
 import asyncio
 import base64
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -72,7 +72,7 @@ class SubmitRequest:
 
 @dataclass(slots=True, eq=False)
 class Job:
-    """Something that waits: an input, or (without one) a compaction, a run that goes on, or a command of a person."""
+    """Something that waits: an input, or (without one) a compaction, a run that goes on, a command of a person, an errand."""
 
     accepted: Callable[[Started], None]
     """Tells the sender; called once, before any event that the job causes."""
@@ -84,6 +84,8 @@ class Job:
     """It goes on where the last run was cut."""
     shell: ShellCommand | None = None
     """The command of a person."""
+    errand: Callable[[], Awaitable[None]] | None = None
+    """Work during which nothing else of the session runs. It answers its sender itself."""
     run: str = field(default_factory=partial(ids.new, "r"))
     answered: asyncio.Future[None] | None = None
     """Done when the job has started; fails when it could not."""

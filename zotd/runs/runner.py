@@ -35,7 +35,7 @@ from zotd.runs.request_billing import RequestBilling
 from zotd.runs.request_guard import SentRequest
 from zotd.runs.retry_pause import Pause
 from zotd.runs.run_summaries import RunSummaries
-from zotd.runs.tool_calls import NOT_STARTED, Launch, ToolCalls, call_context, start_events
+from zotd.runs.tool_calls import NOT_STARTED, Launch, ToolCalls, start_events
 from zotd.wire import events
 from zotd.wire.api import RunInfo
 from zotd.wire.content import Text, ToolCall
@@ -135,8 +135,7 @@ class Runner:
 
     @cached_property
     def _calls(self) -> ToolCalls:
-        context = partial(call_context, self._plan, self._ledger)
-        return ToolCalls(context=context, ended=self._call_ended, judged=self._call_judged, absent=self._plan.absent)
+        return ToolCalls(self.id, self._plan, self._ledger, ended=self._call_ended, judged=self._call_judged)
 
     @cached_property
     def _summaries(self) -> RunSummaries:
@@ -197,6 +196,7 @@ class Runner:
             case turn.Skip(key):
                 self._record_result(key, ToolOutcome.error(NOT_STARTED))
             case turn.End():
+                await self._calls.record_end()
                 self._batch.close(action)
                 await self._batch.commit(durable=True)
                 self._reach("ended")

@@ -21,6 +21,7 @@ from zotd.ledger.ledger import Ledger, Shown
 from zotd.permissions.authorization import Authorization, Clearance
 from zotd.runs.context import RunContext
 from zotd.runs.repeat import repeat
+from zotd.runs.step_recording import StepRecording
 from zotd.wire import events
 from zotd.wire.api import RunningCall
 from zotd.wire.content import Image, ToolCall, ToolContent
@@ -52,21 +53,22 @@ class ToolCalls:
 
     def __init__(
         self,
+        run: str,
+        plan: RunContext,
+        ledger: Ledger,
         *,
-        context: Callable[[str], ToolContext],
         ended: Callable[[str, ToolOutcome], None],
         judged: Callable[[str, Clearance], None],
-        absent: Callable[[str], str],
     ) -> None:
-        """`context` makes a call's context from its id.
+        """`ended` is called on the loop with each call's outcome, exactly once per call that was judged or started.
 
-        `ended` is called on the loop with each call's outcome, exactly once per call that was judged or started;
-        `judged` with what the guards decided, which `decide` has to be told when it is recorded. `absent`: see `Plan`.
+        `judged` is called with what the guards decided, which `decide` has to be told when it is recorded.
         """
-        self._context = context
+        self._context = partial(call_context, plan, ledger)
+        self._absent = plan.absent
         self._ended = ended
         self._judged = judged
-        self._absent = absent
+        self._recording = StepRecording(run, ledger, plan.checkpoints)
         self._tools: Mapping[str, Tool] = {}
         self._calls: dict[str, ToolCall] = {}
         self._broken: frozenset[str] = frozenset()
@@ -103,6 +105,7 @@ class ToolCalls:
         self._operations = {}
         self._started = {}
         self._dropped = frozenset()
+        self._recording.begin_step(sorted({call.name for call in calls if not self._is_safe(call)}))
         return [RequestedCall(call.id, self._is_parallel(call)) for call in calls]
 
     def take_over(self, transcript: Transcript, tools: Mapping[str, Tool]) -> list[RequestedCall]:
@@ -117,6 +120,10 @@ class ToolCalls:
         if transcript.has_unknown:
             self._drop_new()
         return expected
+
+    async def record_end(self) -> None:
+        """Return when the files are recorded as the calls have left them, or that has failed."""
+        await self._recording.end()
 
     # --- authorization ----------------------------------------------------------------------------------------
 
@@ -274,6 +281,8 @@ class ToolCalls:
             return ToolOutcome.error(
                 f"the arguments of {call.name} were not a JSON object; call it again with valid JSON"
             )
+        if not self._is_safe(call):
+            await self._recording.before_change()
         try:
             if call.id in self._started:
                 return await repeat(tool, self._started[call.id], self._context_of(call.id))

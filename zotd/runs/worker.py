@@ -218,6 +218,8 @@ class Worker:
         try:
             if job.shell is not None:
                 return await self._run_shell(job, job.shell)
+            if job.errand is not None:
+                return await self._run_errand(job, job.errand)
             plan = await self._plan(job.input)
             if not job.resumes:
                 await self._close_open_calls()
@@ -271,6 +273,8 @@ class Worker:
         )
         self._take(runner)
         stop = await runner.run()
+        if plan.checkpoints is not None:
+            self._spawn(f"packing of the checkpoints of {self._ledger.row.id}", plan.checkpoints.tidy())
         if stop == "cut":  # now and not at the next start, so that followers learn what became of it
             cut = recovery.repairs(self._ledger.transcript, "")
             await self._ledger.write(cut, durable=True, state="held")
@@ -285,6 +289,15 @@ class Worker:
     async def _run_shell(self, job: Job, shell: ShellCommand) -> str:
         self._take(shell)
         return await shell.run(accepted=lambda: job.answer(Started(started=True, run=job.run)))
+
+    async def _run_errand(self, job: Job, errand: Callable[[], Awaitable[None]]) -> str:
+        try:
+            await errand()
+        except CommandError as error:  # its sender is told, and what waits goes on
+            job.fail(error)
+        else:
+            job.answer(Started(started=True))
+        return "end_turn"
 
     def _take(self, current: Runner | CompactionRun | ShellCommand) -> None:
         self._current, self.activity = current, Activity.RUNNING

@@ -42,6 +42,7 @@ from zotd.wire.content import Tokens
 from zotd.workspace import context
 from zotd.workspace.context import ContextPaths, WorkspaceContext
 from zotd.workspace.environment import Environment
+from zotd.workspace.session_checkpoints import CheckpointKeeper
 
 TRACEPARENT = "TRACEPARENT"
 """Variable that names the span of a tool call to the programs that it starts, if traces are made."""
@@ -75,6 +76,7 @@ class Planner:
         self._spending = spending
         self.rules = rules
         """The permission rules of all sessions."""
+        self.keeper = CheckpointKeeper(os.fspath(machine.home), config)
         self._config = config
         self._machine = machine
         self._last: dict[str, PreparedRun] = {}
@@ -222,6 +224,7 @@ class Planner:
             authorization=self._authorization(session, hooks, basis.ground, unattended=None),
             spending=self._spending,
             absent=extensions.resolution.absent if extensions else lambda _: "",
+            checkpoints=session.checkpoints,
             probe=self._machine.probe,
         )
 

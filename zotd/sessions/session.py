@@ -32,6 +32,7 @@ from zotd.wire.api import Approve, PromptImage, Started
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
+from zotd.workspace.session_checkpoints import CheckpointKeeper
 
 DECIDED = "the decision is recorded, but the run does not continue"
 
@@ -40,6 +41,8 @@ NOTHING_TO_CONTINUE = "there is nothing to continue: the last run ended by itsel
 
 class RunPlanner(Protocol):
     """Prepares runs."""
+
+    keeper: CheckpointKeeper
 
     def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
         """Raise CommandError when no run could start, such as for want of a key. Quick."""
@@ -83,6 +86,10 @@ class Session:
         """The environment and keys that runs use: of the client that sent its own last, else of the daemon."""
         self.watch = planner.watch(ledger, lambda: self.environment.variables)
         """Follows its runs, for figures and traces."""
+        self.checkpoints = planner.keeper.of(
+            self.id, ledger.row.cwd, environment=lambda: self.environment.variables, told=self._warn
+        )
+        """The recorded states of its directory's files."""
         self._planner = planner
         self._stored_queue = stored_queue
         self._changed = changed

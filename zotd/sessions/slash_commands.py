@@ -15,10 +15,12 @@ from zotd.core.depth import TOO_DEEP, is_too_deep
 from zotd.core.registry import TOOL_NAME
 from zotd.exthost.host import ReloadReport
 from zotd.exthost.offers import UnknownCommandError
+from zotd.sessions import file_restores
 from zotd.sessions.extension_pool import ExtensionPool
+from zotd.sessions.file_restores import flag_of
 from zotd.sessions.session import Session
 from zotd.wire import ext
-from zotd.wire.api import CommandResult, Started
+from zotd.wire.api import CommandResult, FilesRestored, Started
 from zotd.wire.errors import Code, CommandError
 
 OF_CLIENTS = (
@@ -190,6 +192,20 @@ async def _reload(commands: Commands, session: Session, args: str, asker: Asker)
     asker.respond(CommandResult("display", text=_words(await commands.reload(session, args or None))))
 
 
+async def _undo(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    await session.load()
+    await file_restores.undo(session, flag_of(args), accepted=lambda done: asker.respond(_displayed(done)))
+
+
+async def _redo(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    await session.load()
+    await file_restores.redo(session, flag_of(args), accepted=lambda done: asker.respond(_displayed(done)))
+
+
+def _displayed(done: FilesRestored) -> CommandResult:
+    return CommandResult("display", text=done.text)
+
+
 async def _stop(_: Commands, session: Session, args: str, asker: Asker) -> None:
     del args
     asker.respond(CommandResult("noop"))
@@ -227,8 +243,10 @@ BUILTIN: Mapping[str, BuiltinCommand] = {
     "clear": BuiltinCommand("starts the conversation anew; what was said stays in the history", _clear),
     "compact": BuiltinCommand("summarises the conversation; text after it says what to keep", _compact),
     "continue": BuiltinCommand("resumes a run that was cut, failed or was aborted, and the queue", _continue),
+    "redo": BuiltinCommand("makes the changes of files again that /undo has taken back; --keep, --force", _redo),
     "reload-ext": BuiltinCommand("restarts the extensions, or the one that is named", _reload),
     "stop": BuiltinCommand("aborts what runs", _stop),
+    "undo": BuiltinCommand("takes back what the last run has changed in files; --keep, --force", _undo),
 }
 """Built in, by name."""
 

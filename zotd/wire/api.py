@@ -485,6 +485,47 @@ class Rewind(Mutation, frozen=True, kw_only=True):
     """Go back to the message at `seq`."""
 
     seq: int
+    files: bool = False
+    """Also undo what the runs after it have changed in files."""
+    when_changed: str = "refuse"
+    """With `files`, as in `session.undo`."""
+
+
+class Redo(Mutation, frozen=True, kw_only=True):
+    """Make the changes again that the last undo has taken back."""
+
+    when_changed: str = "refuse"
+    """As in `session.undo`."""
+
+
+class Undo(Mutation, frozen=True, kw_only=True):
+    """Take back what the last run that changed files has changed in them."""
+
+    after: int | None = None
+    """Undo all runs that began after the event with this `seq` instead."""
+    when_changed: str = "refuse"
+    """What happens if the user has changed some of the files since then: `refuse` (nothing is restored), `keep` (those
+    files stay as they are) or `overwrite`."""
+
+
+class KeptFile(Frozen, frozen=True):
+    """A file that stayed as it was, although it differs."""
+
+    path: str
+    reason: str
+
+
+class FilesRestored(Frozen, frozen=True):
+    """Files that were returned to an earlier state. Paths are relative to the working directory, at most 1,000 of a kind."""
+
+    restored: list[str]
+    kept: list[KeptFile]
+    files: int
+    """Number of all files that were restored."""
+    checkpoint: int
+    """Number of the checkpoint of the state before (`zotctl checkpoints`); 0: nothing was to be done."""
+    text: str
+    """All of it in a sentence for people."""
 
 
 class Export(OfSession, frozen=True, kw_only=True):
@@ -914,6 +955,8 @@ _STDIO = frozenset(
         "set_reasoning",
         "get_models",
         "ping",
+        "session.undo",
+        "session.redo",
     ]
 )
 
@@ -956,7 +999,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.configure", SessionConfigure, SessionInfo, "changes settings of a session"),
         ("session.rename", Rename, SessionInfo, "renames a session"),
         ("session.fork", Fork, Created, "creates a session with the history of this one up to a message"),
-        ("session.rewind", Rewind, None, "returns to an earlier message"),
+        ("session.rewind", Rewind, FilesRestored, "returns to an earlier message; has data only with `files`"),
+        ("session.undo", Undo, FilesRestored, "takes back what the last run has changed in files"),
+        ("session.redo", Redo, FilesRestored, "makes the changes again that the last undo has taken back"),
         ("session.export", Export, Exported, "returns the transcript as text, page by page"),
         ("session.close", Mutation, None, "unloads a session; deletes an ephemeral one"),
         ("prompt", Prompt, Started, "sends a prompt"),

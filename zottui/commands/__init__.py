@@ -4,7 +4,7 @@ Each module of this package has a table of its commands. To add one, add a row t
 name to `OF_CLIENTS` in `zotd/sessions/slash_commands.py`, so that no extension can take it.
 """
 
-from zottui.commands import accounts, conversation, display, looking, sessions, settings
+from zottui.commands import accounts, conversation, display, files, looking, sessions, settings
 from zottui.commands.command import Command
 from zottui.ui_context import UiContext
 from zottui.widgets.cells import cells, clean, cut
@@ -32,6 +32,7 @@ async def leave(ui: UiContext, _: str) -> None:
 COMMANDS: tuple[Command, ...] = (
     *sessions.COMMANDS,
     *conversation.COMMANDS,
+    *files.COMMANDS,
     *settings.COMMANDS,
     *accounts.COMMANDS,
     *looking.COMMANDS,

@@ -77,6 +77,8 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.fork": history.fork,
         "session.import": history.import_file,
         "session.rewind": history.rewind,
+        "session.undo": history.undo,
+        "session.redo": history.redo,
         "session.close": sessions.close,
         "session.delete": sessions.delete,
         "attach": sessions.attach,

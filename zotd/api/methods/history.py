@@ -1,10 +1,13 @@
-"""Commands about the history of sessions: search, export, import, fork and rewind."""
+"""Commands about the history of sessions: search, export, import, fork, rewind, undo and redo."""
 
 from zotd.api.dispatch import Invocation
-from zotd.api.methods.shared import checked_name, place_of, session_of, wait_for_room
+from zotd.api.methods.shared import checked_name, loaded, place_of, session_of, wait_for_room
 from zotd.history.export import page as export_page
 from zotd.history.fork import fork as fork_at
 from zotd.history.rewind import rewind as rewind_to
+from zotd.history.rewind import rewind_with_files
+from zotd.sessions import file_restores
+from zotd.sessions.file_restores import policy_of
 from zotd.store.archive import Archive
 from zotd.store.journal import SqliteJournal
 from zotd.wire import api, reports
@@ -37,9 +40,24 @@ async def export(call: Invocation, params: api.Export) -> api.Exported:
 
 
 async def rewind(call: Invocation, params: api.Rewind) -> None:
-    """Rewind the conversation to a message."""
+    """Rewind the conversation to a message, and with `files` also what was done to files since."""
     session = await session_of(call, params.session)
-    await rewind_to(session, params.seq, accepted=call.respond)
+    if params.files:
+        await rewind_with_files(session, params.seq, policy_of(params.when_changed), accepted=call.respond)
+    else:
+        await rewind_to(session, params.seq, accepted=call.respond)
+
+
+async def undo(call: Invocation, params: api.Undo) -> None:
+    """Take back what the last run has changed in files."""
+    session = await loaded(call, params.session)
+    await file_restores.undo(session, policy_of(params.when_changed), accepted=call.respond, after=params.after)
+
+
+async def redo(call: Invocation, params: api.Redo) -> None:
+    """Make the changes again that the last undo has taken back."""
+    session = await loaded(call, params.session)
+    await file_restores.redo(session, policy_of(params.when_changed), accepted=call.respond)
 
 
 async def fork(call: Invocation, params: api.Fork) -> api.Created:

@@ -1,0 +1,190 @@
+"""The checkpoints of a session's directory, as its runs and its commands use them.
+
+before each step that may change files  ->  "step"
+at the end of a run with such a step    ->  "end"
+undo, redo, rewind                      ->  restores
+
+What fails is told once, and the run goes on: no step waits for a checkpoint longer than `STEP_S`.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from zotd.checkpoints.checkpoint import Occasion
+from zotd.checkpoints.checkpoints import Checkpoints, Restored
+from zotd.checkpoints.errors import CheckpointError, UnrecordableError
+from zotd.checkpoints.plan import WhenChanged
+from zotd.checkpoints.recording import RecordingLimits
+from zotd.config.current import CurrentConfig
+from zotd.config.sections import CheckpointsSection
+
+STEP_S = 30.0
+"""Longest wait of a step for its checkpoint, in seconds. Only the first one of a large directory takes so long."""
+
+END_S = 10.0
+"""Longest wait of the end of a run for its checkpoint, in seconds."""
+
+RESTORE_S = 300.0
+"""Longest that a command waits for a restore, in seconds. One that takes longer is finished by the next use."""
+
+TIDY_S = 600.0
+"""Longest that old checkpoints are packed at a time, in seconds."""
+
+AT_ONCE = 2
+"""Checkpoints that a daemon records or restores at the same time; they compete for the disk, and for threads."""
+
+log = logging.getLogger(__name__)
+
+Result = TypeVar("Result")
+
+
+class SessionCheckpoints:
+    """The checkpoints of one session. Used on one event loop; the work is done in threads."""
+
+    def __init__(
+        self,
+        keeper: "CheckpointKeeper",
+        session: str,
+        cwd: str,
+        *,
+        environment: Callable[[], Mapping[str, str]],
+        told: Callable[[str], None],
+    ) -> None:
+        """See `CheckpointKeeper.of`."""
+        self._keeper = keeper
+        self._session = session
+        self._cwd = cwd
+        self._environment = environment
+        self._told = told
+        self._recorded_run = ""
+        """The run of which a step is recorded, and not its end."""
+        self._gave_up = False
+        """Further attempts would fail, too."""
+        self._was_told = False
+
+    async def before_step(self, run: str, seq: int, tools: Sequence[str]) -> None:
+        """Record the files before a step of a run. Returns also if that fails.
+
+        Args:
+            run: id of the run.
+            seq: of the session's last event.
+            tools: names of the tools that may change something in this step.
+        """
+        occasion = Occasion(kind="step", session=self._session, run=run, seq=seq, tools=tuple(tools))
+        if await self._record(occasion, STEP_S):
+            self._recorded_run = run
+
+    async def after_run(self, run: str, seq: int) -> None:
+        """Record the files at the end of a run, if one of its steps is recorded. Returns also if that fails."""
+        if self._recorded_run == run:
+            self._recorded_run = ""
+            await self._record(Occasion(kind="end", session=self._session, run=run, seq=seq), END_S)
+
+    async def tidy(self) -> None:
+        """Pack what was recorded, and remove what is too old, if it is due; a failure is only logged."""
+        settings = self._keeper.settings
+        if self._gave_up or not settings.enabled:
+            return
+        try:
+            await self._in_thread(lambda here: here.tidy(settings.keep), TIDY_S)
+        except (CheckpointError, TimeoutError) as error:
+            log.warning("checkpoints of %s were not packed: %s", self._cwd, error)
+
+    async def undo(self, when_changed: WhenChanged) -> Restored:
+        """Take back what the last run has changed; raises as `Checkpoints.undo` does."""
+        return await self._restored(lambda here: here.undo(self._session, when_changed=when_changed))
+
+    async def redo(self, when_changed: WhenChanged) -> Restored:
+        """Make the changes again that the last undo has taken back; raises as `Checkpoints.redo` does."""
+        return await self._restored(lambda here: here.redo(self._session, when_changed=when_changed))
+
+    async def undo_after(self, seq: int, when_changed: WhenChanged) -> Sequence[Restored]:
+        """Undo all runs that began after the event `seq`; raises as `Checkpoints.undo_after` does."""
+        return await self._restored(lambda here: here.undo_after(self._session, seq, when_changed=when_changed))
+
+    async def _record(self, occasion: Occasion, limit_s: float) -> bool:
+        """Return whether it is recorded."""
+        if self._gave_up or not self._keeper.settings.enabled:
+            return False
+        try:
+            await self._in_thread(lambda here: here.record(occasion, always=True), limit_s)
+        except TimeoutError:
+            self._gave_up = True
+            self._tell(
+                f"that takes longer than {limit_s:g} s here; run `zotctl checkpoints record` once, and start a new session"
+            )
+        except UnrecordableError as error:
+            self._gave_up = True
+            self._tell(str(error))
+        except CheckpointError as error:
+            self._tell(str(error))
+        except Exception:  # a fault of ours must not cost the run
+            log.exception("a checkpoint of %s failed", self._session)
+            self._tell("it failed inside zot; see the daemon's log")
+        else:
+            self._was_told = False
+            return True
+        return False
+
+    async def _restored(self, work: Callable[[Checkpoints], Result]) -> Result:
+        try:
+            return await self._in_thread(work, RESTORE_S)
+        except TimeoutError as error:
+            raise CheckpointError(
+                f"the files were not restored within {RESTORE_S:g} s; the next checkpoint or restore finishes it"
+            ) from error
+
+    async def _in_thread(self, work: Callable[[Checkpoints], Result], limit_s: float) -> Result:
+        keeper, env, abandoned = self._keeper, self._environment(), threading.Event()
+        limits = RecordingLimits(file_bytes=keeper.settings.max_file_mb * 1_000_000)
+
+        def run() -> Result:
+            return work(Checkpoints(self._cwd, keeper.home, env, limits=limits, abandoned=abandoned))
+
+        try:
+            async with asyncio.timeout(limit_s), keeper.turns:
+                return await asyncio.to_thread(run)
+        finally:
+            abandoned.set()  # a thread cannot be cancelled; this ends its git
+
+    def _tell(self, reason: str) -> None:
+        if not self._was_told:
+            self._was_told = True
+            self._told(f"the files are not recorded before this step, so it cannot be undone: {reason}")
+
+
+class CheckpointKeeper:
+    """What the checkpoints of all sessions of a process have in common."""
+
+    def __init__(self, home: str, config: CurrentConfig) -> None:
+        """`home`: `$ZOT_HOME`; `config`: the configuration that holds now."""
+        self.home = home
+        self._config = config
+        self.turns = asyncio.Semaphore(AT_ONCE)
+        """Held while something is recorded or restored."""
+
+    @property
+    def settings(self) -> CheckpointsSection:
+        """`[checkpoints]` of the configuration, as it is now."""
+        return self._config.value.checkpoints
+
+    def of(
+        self,
+        session: str,
+        cwd: str,
+        *,
+        environment: Callable[[], Mapping[str, str]],
+        told: Callable[[str], None],
+    ) -> SessionCheckpoints:
+        """Return the checkpoints of a session.
+
+        Args:
+            session: its id.
+            cwd: its working directory.
+            environment: returns the environment of its user.
+            told: shows its users a sentence.
+        """
+        return SessionCheckpoints(self, session, cwd, environment=environment, told=told)
