@@ -8,7 +8,9 @@
 These names are the public interface; they change as `docs/python.md` says. All other modules may change at any time.
 """
 
+from zot import main_interpreter  # noqa: F401  (first: what the others import must not be loaded elsewhere)
 from zot.agent import Agent
+from zot.attach_options import AttachOptions
 from zot.errors import AgentBusyError, AgentError, OptionError, OutputError, RunError, RunStoppedError
 from zot.function_tools import Call, Image, tool
 from zot.options import AgentOptions
@@ -23,6 +25,7 @@ __all__ = [
     "AgentError",
     "AgentOptions",
     "Allow",
+    "AttachOptions",
     "Call",
     "CallContext",
     "CanUseTool",

@@ -7,8 +7,8 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Self, TypeVar, Unpack, overload
 
-from zot.call_guards import CallGuards
-from zot.conversation import Conversation
+from zot.attach_options import AttachOptions, checked_attach
+from zot.conversation import Conversation, ConversationSource
 from zot.errors import AgentError, OptionError, RunError, RunStoppedError
 from zot.handlers import EventHandlers, Handler, Heard, check_kind
 from zot.options import AgentOptions, checked
@@ -16,6 +16,7 @@ from zot.output_types import OutputType
 from zot.permissions import GuardFunction
 from zot.results import CollectedRun, RunResult
 from zot.run_stream import RunStream
+from zot.sources import AttachedSource, EmbeddedSource
 from zot.turns import AgentPlace, AgentTurn, AgentTurns
 from zot.typed_runs import typed_run
 from zotd.sdk.values import Image
@@ -42,26 +43,43 @@ class Agent:
     continues the conversation, and nothing is left running after it.
     """
 
-    def __init__(self, **options: Unpack[AgentOptions]) -> None:
-        """Check the options; nothing is started. `AgentOptions` says what each one means.
+    def __init__(self, source: ConversationSource | None = None, /, **options: Unpack[AgentOptions]) -> None:
+        """Check the options; nothing is started. `AgentOptions` says what each one means. `source` is for `attach`.
 
         Raises:
             OptionError: an option is unknown or wrong.
             TypeError: a function in `tools` cannot be a tool.
         """
-        self._options = checked(options)
-        self._messages: Sequence[Message] = self._options.resume
-        self._guards = CallGuards(self._options.decide_within_s)
+        self._messages: Sequence[Message] = ()
+        if source is None:
+            found = checked(options)
+            self._messages = found.resume
+            source = EmbeddedSource(found)
+        self._source = source
         self._handlers = EventHandlers()
         self._turns = AgentTurns()
         self._kept: tuple[Conversation, AgentPlace] | None = None
         """The session of an `async with` block, and where it was opened."""
         self._running: tuple[Conversation, asyncio.AbstractEventLoop] | None = None
 
+    @classmethod
+    def attach(cls, session: str, **options: Unpack[AttachOptions]) -> Self:
+        """Return an agent whose conversation is a session of a daemon, by its id; nothing is sent.
+
+        Its runs are seen by all clients of the session, which stays in the daemon when the program ends. The session has
+        its own model, tools and mode. `AttachOptions` says what each option means.
+
+        Raises:
+            OptionError: an option is unknown or wrong.
+        """
+        return cls(AttachedSource(session, checked_attach(options)))
+
     async def __aenter__(self) -> Self:
         if self._kept is not None:
             raise AgentError("this agent is open already; leave its `async with` block first")
-        self._kept = await self._open(), AgentPlace.here()
+        conversation = await self._source.open(self._messages)
+        self._kept = conversation, AgentPlace.here()
+        self._messages = await conversation.messages()
         return self
 
     async def __aexit__(
@@ -188,20 +206,32 @@ class Agent:
 
         None has nothing against the call; `Allow(args)` changes its arguments. A coroutine function runs on the agent's
         event loop, another one in a thread. An exception denies the call.
+
+        Raises:
+            AgentError: the agent is attached to a session of a daemon.
         """
-        self._guards.add(function)
+        if self._source.guards is None:
+            raise AgentError(
+                "guards see the calls of this process; a session of the daemon has those of its extensions"
+            )
+        self._source.guards.add(function)
         return function
 
     def fork(self, **changes: Unpack[AgentOptions]) -> Self:
         """Return an agent that goes on from the end of this one's last run, with the same options, guards and handlers.
 
         Neither agent sees what the other one is asked from then on. `changes` replace options.
+
+        Raises:
+            AgentError: the agent is attached to a session of a daemon.
         """
-        options = self._options.given.copy()
+        if self._source.given is None or self._source.guards is None:
+            raise AgentError("a session of the daemon is forked with `zotctl fork`; attach to the new one")
+        options = self._source.given.copy()
         options["resume"] = self._messages
         options.update(changes)
         fork = type(self)(**options)
-        for guard in self._guards.functions:
+        for guard in self._source.guards.functions:
             fork.guard(guard)
         for kind, handler in self._handlers:
             fork.on(kind)(handler)
@@ -256,7 +286,7 @@ class Agent:
                 conversation, place = self._kept
                 place.check()
             else:
-                conversation = await self._open()
+                conversation = await self._source.open(self._messages)
             self._running = conversation, asyncio.get_running_loop()
             try:
                 yield conversation
@@ -264,12 +294,6 @@ class Agent:
                 self._running = None
                 if self._kept is None:
                     await conversation.close()
-
-    async def _open(self) -> Conversation:
-        # 0.3 s and all of zot, which a program that only makes an agent does not need.
-        from zot.embedded import EmbeddedConversation  # noqa: PLC0415
-
-        return await EmbeddedConversation.open(self._options, self._messages, self._guards)
 
 
 @contextmanager

@@ -3,6 +3,8 @@
 from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
+from zot.call_guards import CallGuards
+from zot.options import AgentOptions
 from zotd.wire import events
 from zotd.wire.api import PromptImage
 from zotd.wire.content import Message
@@ -25,4 +27,17 @@ class Conversation(Protocol):
 
     async def close(self) -> None:
         """Leave the session; end it if no other client uses it."""
+        ...
+
+
+class ConversationSource(Protocol):
+    """Opens the sessions of an agent. Its methods raise `AgentError`."""
+
+    given: AgentOptions | None
+    """Keyword arguments that open sessions like this one; None: the session exists already."""
+    guards: CallGuards | None
+    """Asked about every tool call; None: the calls are not made in this process."""
+
+    async def open(self, messages: Sequence[Message]) -> Conversation:
+        """Open a session that continues after `messages`, for the caller to close."""
         ...

@@ -1,13 +1,13 @@
 """The session of an agent in this process, while it is open."""
 
-import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from typing import Self
 
-from zot.approver import Approver
+from zot.approver import deciding
 from zot.call_guards import CallGuards
 from zot.errors import AgentError, OptionError
+from zot.held import HeldContext
 from zot.options import CheckedOptions
 from zotd.config import ConfigError
 from zotd.embed.runtime import Runtime
@@ -20,11 +20,10 @@ from zotd.wire.errors import Code, CommandError
 class EmbeddedConversation:
     """A session without a daemon; satisfies `conversation.Conversation`."""
 
-    def __init__(self, runtime: Runtime, owner: asyncio.Task[None], closing: asyncio.Event) -> None:
-        """Use `open`. `owner` has opened the runtime, and closes it when `closing` is set."""
-        self._runtime = runtime
-        self._owner = owner
-        self._closing = closing
+    def __init__(self, runtime: HeldContext[Runtime]) -> None:
+        """Use `open`."""
+        self._held = runtime
+        self._runtime = runtime.value
 
     @classmethod
     async def open(cls, options: CheckedOptions, messages: Sequence[Message], guards: CallGuards) -> Self:
@@ -34,20 +33,8 @@ class EmbeddedConversation:
             OptionError: an option cannot be used, such as a model that does not exist.
             AgentError: there is no key, or zot's configuration is wrong.
         """
-        loop = asyncio.get_running_loop()
-        opened: asyncio.Future[Runtime] = loop.create_future()
-        closing = asyncio.Event()
-        # A task group has to be left by the task that entered it, and a stream may be closed by another one than began it.
-        owner = loop.create_task(
-            _own(_runtime(options, messages, guards), options.approver, opened, closing), name="zot agent"
-        )
-        try:
-            with _told():
-                return cls(await asyncio.shield(opened), owner, closing)
-        except BaseException:
-            owner.cancel()
-            await asyncio.wait([owner])
-            raise
+        with _told():
+            return cls(await HeldContext.enter(_session(options, messages, guards)))
 
     async def messages(self) -> Sequence[Message]:
         """Return the conversation now, oldest first."""
@@ -66,49 +53,24 @@ class EmbeddedConversation:
 
     async def close(self) -> None:
         """End the session and everything that it has started."""
-        self._closing.set()
-        # Cancelled, the caller does not wait, but the session still ends in order.
-        await asyncio.shield(self._owner)
-
-
-def _runtime(
-    options: CheckedOptions, messages: Sequence[Message], guards: CallGuards
-) -> AbstractAsyncContextManager[Runtime]:
-    return Runtime.open(options.session, env=options.env, tools=options.tools, messages=messages, guard=guards)
-
-
-async def _own(
-    opening: AbstractAsyncContextManager[Runtime],
-    approver: Approver | None,
-    opened: asyncio.Future[Runtime],
-    closing: asyncio.Event,
-) -> None:
-    try:
-        async with opening as runtime, _decided(runtime, approver):
-            opened.set_result(runtime)
-            await closing.wait()
-    except Exception as error:
-        if opened.done():
-            raise
-        opened.set_exception(error)
+        await self._held.leave()
 
 
 @asynccontextmanager
-async def _decided(runtime: Runtime, approver: Approver | None) -> AsyncIterator[None]:
-    """Have the approver decide about the calls of the session, for the block."""
-    if approver is None:
-        yield
-        return
+async def _session(options: CheckedOptions, messages: Sequence[Message], guards: CallGuards) -> AsyncIterator[Runtime]:
+    opening = Runtime.open(options.session, env=options.env, tools=options.tools, messages=messages, guard=guards)
+    async with opening as runtime:
+        if options.approver is None:
+            yield runtime
+            return
 
-    async def decide(decision: Approve) -> None:
-        with _told():
-            await runtime.decide(decision, "the program")
+        async def decide(decision: Approve) -> None:
+            with _told():
+                await runtime.decide(decision, "the program")
 
-    async with asyncio.TaskGroup() as tasks:
         with runtime.attended() as asked:
-            serving = tasks.create_task(approver.serve(asked, decide), name="zot approver")
-            yield
-            serving.cancel()
+            async with deciding(options.approver, asked, decide):
+                yield runtime
 
 
 @contextmanager

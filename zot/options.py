@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypedDict, get_args
 
-from zot.approver import Approver
+from zot.approver import Approver, approver_of, seconds_of
 from zot.errors import OptionError
 from zot.function_tools import as_tools
 from zot.permissions import CanUseTool
@@ -22,10 +22,6 @@ BuiltinTool = Literal["bash", "edit", "glob", "grep", "read", "skill", "write"]
 Mode = Literal["yolo", "ask", "read-only"]
 
 Reasoning = Literal["off", "minimum", "low", "medium", "high", "xhigh", "max"]
-
-
-DECIDE_WITHIN_S = 300.0
-"""Time limit of `can_use_tool` in seconds: long enough for a person who is asked."""
 
 
 class AgentOptions(TypedDict, total=False):
@@ -98,11 +94,11 @@ def checked(options: AgentOptions) -> CheckedOptions:
         OptionError: an option is wrong.
         TypeError: a function cannot be a tool.
     """
-    _known("keyword argument", options, AgentOptions.__annotations__)
+    check_known("keyword argument", options, AgentOptions.__annotations__)
     _check_word(options, "mode", get_args(Mode))
     _check_word(options, "reasoning", get_args(Reasoning))
     builtin = options.get("builtin_tools")
-    _known("built-in tool", builtin or (), get_args(BuiltinTool))
+    check_known("built-in tool", builtin or (), get_args(BuiltinTool))
     session: dict[str, object] = {name: value for name, value in options.items() if name not in OF_THE_PROGRAM}
     if "can_use_tool" in options:
         session.setdefault("mode", "ask")
@@ -125,33 +121,23 @@ def checked(options: AgentOptions) -> CheckedOptions:
         env=options.get("env"),
         tools=as_tools(options.get("tools", ()), there),
         resume=_messages(options.get("resume", ())),
-        decide_within_s=_decide_within_s(options),
+        decide_within_s=seconds_of(options.get("decide_within_s")),
         approver=_approver(options),
     )
 
 
-def _decide_within_s(options: AgentOptions) -> float:
-    within_s: object = options.get("decide_within_s", DECIDE_WITHIN_S)
-    if not isinstance(within_s, int | float) or not within_s > 0:
-        raise OptionError(f"decide_within_s must be a number of seconds above 0, not {within_s!r:.80}")
-    return within_s
-
-
 def _approver(options: AgentOptions) -> Approver | None:
-    given = options.get("can_use_tool")
-    if given is None:
-        return None
-    if not callable(given):
-        raise OptionError(f"can_use_tool must be a function, not {given!r:.80}")
+    approver = approver_of(options.get("can_use_tool"), options.get("decide_within_s"))
     mode = options.get("mode", "ask")
-    if mode in {"yolo", "read-only"}:
+    if approver is not None and mode in {"yolo", "read-only"}:
         raise OptionError(
             f'can_use_tool would not be called in the mode "{mode}", which asks about nothing; leave mode out'
         )
-    return Approver(given, within_s=_decide_within_s(options))
+    return approver
 
 
-def _known(kind: str, names: Collection[str], known: Collection[str]) -> None:
+def check_known(kind: str, names: Collection[str], known: Collection[str]) -> None:
+    """Raise OptionError for the first name that is not known, with the nearest one that is."""
     for name in names:
         if name not in known:
             near = difflib.get_close_matches(str(name), known, 1)
@@ -161,7 +147,7 @@ def _known(kind: str, names: Collection[str], known: Collection[str]) -> None:
 
 def _check_word(options: AgentOptions, name: Literal["mode", "reasoning"], words: Sequence[str]) -> None:
     if name in options:
-        _known(name, [options[name]], words)
+        check_known(name, [options[name]], words)
 
 
 def _list(session: Mapping[str, object], name: str) -> Sequence[object]:

@@ -206,11 +206,5 @@ async def test_a_missing_directory_and_a_missing_key_are_one_sentence(place):
         await Agent(provider="openai", cwd=place.cwd, env=place.env).run("hi")
 
 
-def test_importing_zot_loads_no_sdk_of_a_vendor_and_no_session():
-    program = "import sys, zot; print([m for m in ('openai', 'anthropic', 'aiohttp', 'httpx', 'zotd.sessions') if m in sys.modules])"
-    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert ran.stdout == "[]\n"
-
-
 def test_every_public_name_is_there():
     assert [name for name in zot.__all__ if not hasattr(zot, name)] == []

@@ -1,0 +1,69 @@
+"""The keyword arguments of `Agent.attach`, checked."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypedDict
+
+from zot.approver import Approver, approver_of
+from zot.errors import OptionError
+from zot.options import AgentOptions, check_known
+from zot.permissions import CanUseTool
+from zotd.client.settings import Where
+
+
+class AttachOptions(TypedDict, total=False):
+    """The keyword arguments of `Agent.attach`."""
+
+    can_use_tool: CanUseTool
+    """Decides about the calls that a person would be asked about, unless another client is first."""
+    decide_within_s: float
+    """Time limit of `can_use_tool` in seconds, after which the call is denied. Default: 300."""
+    env: Mapping[str, str]
+    """Says where the daemon is, and is the environment of commands from now on; default: that of this process."""
+    socket: str
+    """Path of the daemon's socket; default: as `env` says."""
+    host: str
+    """URL of a daemon on another machine: `wss://host:port`."""
+    token_file: str
+    ca_file: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedAttachOptions:
+    """The keyword arguments, after their check."""
+
+    env: Mapping[str, str] | None
+    where: Where
+    approver: Approver | None
+    """Decides about tool calls in place of a person; None: other clients do."""
+
+
+def checked_attach(options: AttachOptions) -> CheckedAttachOptions:
+    """Check names and types; whether there is such a daemon is found when the agent is opened.
+
+    Raises:
+        OptionError: an option is wrong.
+    """
+    for name in options:
+        if name == "tools":
+            raise OptionError(
+                "tools: this session runs in the daemon, which calls no functions of this process; give it an extension"
+            )
+        if name in AgentOptions.__annotations__ and name not in AttachOptions.__annotations__:
+            raise OptionError(f"{name}: chosen when a session is created, and this one exists already")
+    check_known("keyword argument", options, AttachOptions.__annotations__)
+    where = Where(
+        path=_text(options, "socket"),
+        host=_text(options, "host"),
+        token_file=_text(options, "token_file"),
+        ca_file=_text(options, "ca_file"),
+    )
+    approver = approver_of(options.get("can_use_tool"), options.get("decide_within_s"))
+    return CheckedAttachOptions(options.get("env"), where, approver)
+
+
+def _text(options: Mapping[str, object], name: str) -> str | None:
+    found = options.get(name)
+    if found is not None and not isinstance(found, str):
+        raise OptionError(f"{name} must be text, not {found!r:.80}")
+    return found
