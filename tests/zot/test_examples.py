@@ -1,13 +1,16 @@
 """The programs of examples/python, as they are in the documentation."""
 
 import asyncio
+import os
 import re
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from zotd.testing.script import CallPart, calls, text
 
 ROOT = Path(__file__).parents[2]
@@ -67,8 +70,53 @@ async def test_database(run, model, place):
     assert "a loom" in str(server.requests[1].messages)
 
 
+async def test_permission(run, model, place):
+    (place.cwd / "Makefile").write_text("test:\n\t@echo all is well\n")
+    attempts = [calls(CallPart("bash", {"command": command})) for command in ("rm -rf .", "make test")]
+    server = await model(*attempts, text("None."))
+    out = await run("permission.py", server)
+    assert out.endswith("None.\n")
+    assert "rm -rf ." in out
+    assert (place.cwd / "Makefile").exists()
+    assert "change nothing" in str(server.requests[1].messages[-1])
+    assert "all is well" in str(server.requests[2].messages[-1])
+
+
+async def test_invoice(run, model, place):
+    (place.cwd / "invoice.txt").write_text("No. 7: 12.50")
+    read = calls(CallPart("read", {"path": "invoice.txt"}))
+    server = await model(read, text("It is no. 7."), text('{"number": "7", "total_cents": 1250}'))
+    assert await run("invoice.py", server) == "7: 12.50\n"
+
+
 async def test_ten_at_once(run, model):
     assert await run("ten_at_once.py", await model(*(text("short") for _ in range(10)))) == "short\n" * 10
+
+
+@pytest.mark.timeout(300)  # the first time, without a cache, all of zot is checked
+def test_type_checkers_find_nothing():
+    ran = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "examples/python"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+
+
+@pytest.mark.timeout(300)
+def test_pyright_finds_nothing_and_knows_the_types():
+    needs("node")
+    ran = subprocess.run(
+        [sys.executable, "-m", "pyright", "examples/python", "tests/zot/inferred_types.py"],
+        cwd=ROOT,
+        env={**os.environ, "PYRIGHT_PYTHON_IGNORE_WARNINGS": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stdout
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda path: path.stem)
