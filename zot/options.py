@@ -19,7 +19,7 @@ from zotd.wire.content import Message
 
 BuiltinTool = Literal["bash", "edit", "glob", "grep", "read", "skill", "write"]
 
-Mode = Literal["yolo", "ask", "read-only"]
+Mode = Literal["yolo", "workspace", "ask", "read-only"]
 
 Reasoning = Literal["off", "minimum", "low", "medium", "high", "xhigh", "max"]
 
@@ -46,7 +46,9 @@ class AgentOptions(TypedDict, total=False):
     builtin_tools: Sequence[BuiltinTool]
     """Default: all. Empty: none."""
     mode: Mode
-    """`yolo` runs every tool; `ask` asks `can_use_tool` about those that change something; `read-only` denies them."""
+    """`yolo` runs every tool; `workspace` runs commands in a jail of `cwd` and asks `can_use_tool` about what leads out of it
+    and about functions of this program; `ask` asks about tools that change something; `read-only` denies them.
+    Default: as zot's configuration says, otherwise `yolo`."""
     can_use_tool: CanUseTool
     """Decides about the calls that a person would be asked about; the mode is then `ask` unless another one is given.
     A coroutine function runs on the agent's event loop, another one in a thread. An exception denies the call."""

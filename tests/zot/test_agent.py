@@ -182,7 +182,7 @@ async def test_an_image_is_sent_along(agent, model):
         ({"max_steps": "5"}, "expected `int | null`, got `str` in `max_steps`"),
         ({"fallback": "gpt-5"}, "fallback must be a list of texts, not 'gpt-5'"),
         ({"resume": ["hi"]}, "resume must be the messages of an earlier result, not 'hi'"),
-        ({"mode": 1}, 'unknown mode "1"; there are yolo, ask, read-only'),
+        ({"mode": 1}, 'unknown mode "1"; there are yolo, workspace, ask, read-only'),
     ],
 )
 def test_a_wrong_option_is_one_sentence_before_anything_starts(options, sentence):

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from zot import Agent, Allow, CallContext, Deny, OptionError, RunStoppedError, tool
 from zotd.testing.script import CallPart, calls, text
 from zotd.wire import events
@@ -133,6 +134,22 @@ async def test_the_end_of_a_run_cancels_the_decision(agent, model, place, way):
         assert seen == ["cancelled"]
         assert (await one.run("go on")).text == "next"
     assert list(place.cwd.iterdir()) == []
+
+
+async def test_in_the_mode_workspace_the_program_decides_about_what_leads_out_of_it(agent, model, place, tmp_path):
+    needs("bwrap")
+    asked = []
+
+    def decide(name, args, context):
+        asked.append((args["path"], context.preview))
+        return Deny("stay here")
+
+    outside = str(tmp_path / "b")
+    one = agent(await model(write("a"), write(outside), text("done")), mode="workspace", can_use_tool=decide)
+    assert [call.is_error for call in (await one.run("go")).calls] == [False, True]
+    ((path, preview),) = asked
+    assert path == outside
+    assert "it would" in preview
 
 
 async def test_a_program_without_asyncio_decides_too(agent, model, place):
