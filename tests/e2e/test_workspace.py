@@ -25,7 +25,7 @@ class Yard:
         self.mechanism = mechanism
         self.work = house.cwd
         self.home = Path(house.place.env["HOME"])
-        self._model = model
+        self.model = model
 
     @property
     def env(self):
@@ -34,7 +34,7 @@ class Yard:
 
     async def open(self, *answers, **options):
         """A session in the mode `workspace`, followed by a client that can decide, and its model."""
-        server = await self._model(*answers)
+        server = await self.model(*answers)
         client = await self.house.connect(client={"name": "ann"}, can_approve=True)
         options = {"mode": "workspace", "env": self.env} | options
         return await self.house.create("openai", server, client, **options), server
@@ -178,7 +178,7 @@ async def test_long_output_can_be_read_and_searched(yard):
     assert (await asked_by(again))["tool"] == "grep"  # the output of another session is hidden
     await again.ask("abort")
     await again.until("done")
-    server = await yard._model(*(calls(CallPart(*step)) for step in steps), text("done"))
+    server = await yard.model(*(calls(CallPart(*step)) for step in steps), text("done"))
     await talk.ask("session.configure", base_url=server.openai_url, secrets={"api_key": "sk-scripted-key"})
     found = results_of(await talk.run())
     assert [one.splitlines()[0].rpartition(":")[2] for one in found] == ["77777", "5"]
@@ -305,7 +305,7 @@ async def test_the_mode_can_be_left_and_entered_between_two_calls(yard):
 
 async def test_without_the_network_no_server_is_reached(yard):
     await yard.configure('[sandbox]\nnetwork = "off"\n')
-    server = await yard._model(text("x"))
+    server = await yard.model(text("x"))
     host, _, port = server.url.removeprefix("http://").partition(":")
     [result], _ = await yard.run(bash(f"echo > /dev/tcp/{host}/{port.partition('/')[0]} && echo rea''ched"))
     assert "reached" not in result

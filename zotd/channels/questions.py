@@ -13,6 +13,7 @@ from zotd.channels.outbox import ReplyQueue
 from zotd.channels.pairing import Address
 from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.approvals import ALLOW, DENY
+from zotd.core.permissions import NETWORK
 from zotd.sessions.session import Session
 from zotd.wire import api, events
 from zotd.wire.ext import ChannelChoice
@@ -117,7 +118,8 @@ def _words(event: events.ApprovalRequested) -> str:
     # it.
     fence = "`" * max(3, 1 + max((len(run) for run in _backticks(shown)), default=0))
     how = f"{TOO_LONG} /deny denies it here." if _is_cut(event) else "Reply /allow or /deny."
-    return f"May this call of **{event.tool}** run? {how}\n\n{fence}\n{shown}\n{fence}"
+    asks = "May a command connect there?" if event.tool == NETWORK else f"May this call of **{event.tool}** run?"
+    return f"{asks} {how}\n\n{fence}\n{shown}\n{fence}"
 
 
 def _is_cut(event: events.ApprovalRequested) -> bool:

@@ -8,6 +8,9 @@ from zotd.client.fields import child, children, maybe_text, text
 from zotd.wire.base import convert
 from zotd.wire.events import ApprovalChoice, ApprovalRequested
 
+NETWORK = "network"
+"""`tool` of a question about a host that a command wants to reach."""
+
 SAME = "same"
 """The default choice of `approve`."""
 

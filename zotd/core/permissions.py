@@ -33,6 +33,9 @@ EVERYTHING = "*"
 SHELL = "bash"
 """The built-in tool whose `match` applies to a command line."""
 
+NETWORK = "network"
+"""The `tool` of rules, and of questions, about hosts that commands in a jail want to reach (`zotd.permissions.host_rules`)."""
+
 _COMPOUND = re.compile(r"[\x00-\x08\x0a-\x1f\x7f;&|<>`]|\$[({\[]")
 """Characters that make a command line more than one command with arguments; no allow rule matches such a line.
 

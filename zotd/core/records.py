@@ -299,6 +299,8 @@ class ApprovalRow(Record, tag="approval", frozen=True, kw_only=True):
     """Only in records of earlier versions: the rule for the scopes `session` and `always`."""
     choices: tuple[Choice, ...] = ()
     """What can be allowed in addition to this call; empty if it can only be allowed once."""
+    while_running: bool = False
+    """The call has started, and its command waits for this: it is about a host, and ends with the command."""
 
     @property
     def offered(self) -> tuple[Choice, ...]:

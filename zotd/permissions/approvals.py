@@ -45,6 +45,9 @@ HALF_MILLISECOND_S = 0.0005
 STOPPED = "the call was aborted"
 """Why an approval ended without a decision."""
 
+COMMAND_ENDED = "the command that asked has ended"
+"""The same for one about a host."""
+
 SETTLED = "the call does not wait for it any more"
 """The same for one whose call runs without a decision, or has its result."""
 
@@ -114,14 +117,15 @@ class SessionApprovals:
         return self._questions.due is not None
 
     def restore(self, transcript: Transcript) -> list[Shown]:
-        """Start again from what the journal holds; returns the records for approvals whose deadline has passed."""
+        """Start again from what the journal holds; returns the records for those that are over."""
         self._questions, self.requests, self.shown = ApprovalTable(), {}, {}
         late: list[Shown] = []
         for row in transcript.approvals.values():
             request = self.requests[row.id] = _Request(row, _done())
             decision = transcript.decisions.get(row.id)
-            if decision is None and is_over(row):
-                decision = _denial(row)
+            if decision is None and (row.while_running or is_over(row)):
+                ended = _without_person(row, CANCELLED, COMMAND_ENDED)
+                decision = ended if row.while_running else _denial(row)
                 late.append(Shown(decision, [_resolved(decision)]))
             if decision is None:
                 self._questions.request(row.id, row.args_digest, expires=request.deadline)
@@ -156,16 +160,19 @@ class SessionApprovals:
         ttl_s: float | None,
         approval: str | None = None,
         choices: tuple[Choice, ...] = (),
+        while_running: bool = False,
     ) -> ApprovalAnswer:
         """Have a person decide about the call `key`; waits for `ttl_s` at most (None: for ever).
 
         `approval`: a question that was pending before a restart; it is not recorded again, and its own deadline holds.
+        `while_running`: the call has started; it may have several of these. They are not asked again after a restart.
         `choices`: what the scopes beyond `once` would allow (`choices.choices_for`); none: they cannot be chosen.
         Cancelled, it is over for everybody else, too.
         """
         request = self.requests.get(approval or "")
         if request is None:
-            self.settle(key)  # what was asked before a restart was about other arguments
+            if not while_running:
+                self.settle(key)  # what was asked before a restart was about other arguments
             now = rfc3339()
             row = records.ApprovalRow(
                 time=now,
@@ -178,6 +185,7 @@ class SessionApprovals:
                 run=run,
                 preview=preview,
                 choices=choices,
+                while_running=while_running,
             )
             request = self._request(row)
         return await self._answer(request)
@@ -251,7 +259,7 @@ class SessionApprovals:
             self._questions.end(request.row.id, ApprovalResolution(CANCELLED, "", reason=STOPPED))
             raise
         except asyncio.CancelledError:
-            self._cancel(request)
+            self._cancel(request, COMMAND_ENDED if request.row.while_running else STOPPED)
             raise
         finally:
             self.requests.pop(request.row.id, None)

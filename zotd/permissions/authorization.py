@@ -8,22 +8,33 @@
 Source: `docs/durability.md`, Approvals.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from zotd.contributions.guards import Hooks
 from zotd.core import permissions
 from zotd.core.choices import choices_for
-from zotd.core.permissions import SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
-from zotd.core.ports import CallJail, Replay, Tool
+from zotd.core.permissions import NETWORK, SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
+from zotd.core.ports import CallJail, Replay, StorageError, Tool
 from zotd.core.transcript import INTERRUPTED
 from zotd.exthost.guards import GuardRemark, GuardVerdict
-from zotd.jail import Jail, Network, NetworkOutlet
+from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
 from zotd.permissions.approvals import SessionApprovals
-from zotd.permissions.call_hosts import CallHosts, no_hosts, no_outlet
+from zotd.permissions.call_hosts import CallHosts, no_outlet
+from zotd.permissions.host_rules import host_choice, judge_host
 from zotd.permissions.preview import Paths, paths_of, preview_of, visible
 from zotd.permissions.session_jail import JailedCall, border_of, keeps_to_jail, no_jail
-from zotd.proxy import AllowList, HostDecider
+from zotd.proxy import HostDecider, HostDecision, HostQuestion
+from zotd.proxy.dialing import DECIDE_S
+from zotd.proxy.rules import HostRule
+
+HOST_S = DECIDE_S - 60
+"""Longest wait for a decision about a host, in seconds. Before the connections that wait for it give up, so that it ends on
+record."""
+
+COMMAND_CHARS = 2_000
+"""Longest excerpt of a command in a question about a host."""
 
 TURNS = 5
 """Most rounds in which guards and a person change the arguments in turn, before the call is refused."""
@@ -50,7 +61,7 @@ class AuthorizationContext:
     ttl_s: float | None = None
     jail: Callable[[], Awaitable[Jail | None]] = no_jail
     """The jail of the session, for the mode `workspace`; None: none is possible, which users have been told."""
-    hosts: Callable[[], AllowList] = no_hosts
+    hosts: Callable[[], Sequence[HostRule]] = tuple
     """The hosts that commands in a jail may reach by the configuration as it is now."""
     outlet: Callable[[HostDecider], Awaitable[NetworkOutlet | None]] = no_outlet
     """An outlet for commands in a jail; None: there can be none, which users have been told."""
@@ -146,7 +157,7 @@ class Authorization:
         """Return whether a call that was allowed before a restart may be repeated without asking again."""
         verdict = Clearance(dict(args))
         policy = self._context.policy()
-        question = await self._question(policy, tool, args)
+        question = await self._question("", policy, tool, args)
         ruling = permissions.judge(policy, question.query)
         if ruling.action is Action.DENY:
             verdict.block("", f"{INTERRUPTED}; it is not repeated: {ruling.reason}")
@@ -169,9 +180,9 @@ class Authorization:
         """
         policy = self._context.policy()
         if policy.is_open:
-            self._tell(key, tool, "approved", "yolo")
+            self._tell(key, tool.spec.name, "approved", "yolo")
             return None
-        question = await self._question(policy, tool, verdict.value)
+        question = await self._question(key, policy, tool, verdict.value)
         verdict.confine(question)
         ruling = permissions.judge(policy, question.query)
         digest = permissions.digest(tool.spec.name, verdict.value)
@@ -185,7 +196,7 @@ class Authorization:
         if ruling.action is Action.DENY:
             verdict.block("", ruling.reason)
         decision = "denied" if verdict.is_blocked else "approved"
-        self._tell(key, tool, decision, SOURCES[ruling.source], reason=verdict.reason)
+        self._tell(key, tool.spec.name, decision, SOURCES[ruling.source], reason=verdict.reason)
         return None
 
     async def _ask(
@@ -205,13 +216,13 @@ class Authorization:
             approval=self._context.recorded(key, permissions.digest(name, args)),
             choices=choices_for(query, cwd=self._context.cwd, home=self._context.home),
         )
-        self._tell(key, tool, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
+        self._tell(key, name, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
         if not answer.allowed:
             verdict.block(answer.by, answer.reason)
             return None
         return answer.args
 
-    async def _question(self, policy: Policy, tool: Tool, args: Mapping[str, object]) -> CallQuestion:
+    async def _question(self, key: str, policy: Policy, tool: Tool, args: Mapping[str, object]) -> CallQuestion:
         name, is_safe = tool.spec.name, tool.extension is None and tool.replay is Replay.SAFE
         context = self._context
         found = await paths_of(name, tool.extension, args, context.cwd, home=context.home)
@@ -223,15 +234,43 @@ class Authorization:
             return CallQuestion(query, found, None)
         border = border_of(name, jail.policy, found.real) if found.is_resolved else "use a path that cannot be resolved"
         query = replace(query, is_confined=not border, border=border)
-        if name != SHELL or jail.policy.network is not Network.PROXIED:
+        if name != SHELL or jail.policy.network is not Network.PROXIED or jail.mechanism is not Mechanism.BUBBLEWRAP:
             return CallQuestion(query, found, jail)
-        hosts = CallHosts(context.hosts())
+        hosts = CallHosts(self._judge_host, partial(self._ask_host, key, str(args.get("command", ""))))
         return CallQuestion(query, found, jail, hosts, await context.outlet(hosts))
 
-    def _tell(self, key: str, tool: Tool, decision: str, source: str, *, reason: str = "") -> None:
+    def _judge_host(self, question: HostQuestion) -> Ruling:
+        return judge_host(self._context.policy(), self._context.hosts(), question)
+
+    async def _ask_host(self, key: str, command: str, question: HostQuestion, ruling: Ruling) -> HostDecision:
+        """Have a person decide whether the command of the call `key` may connect there."""
+        context, (host, port) = self._context, question.remote
+        if not context.approvals.is_attended:
+            ruling = permissions.unattended(ruling, self._unattended or context.way)
+            if ruling.action is Action.DENY:
+                self._tell(key, NETWORK, "denied", SOURCES[ruling.source], reason=ruling.reason)
+                return HostDecision(allowed=False, reason=ruling.reason)
+            context.notify(f"{SHELL} waits for a decision: {ruling.reason}")
+        try:
+            answer = await context.approvals.ask(
+                key,
+                NETWORK,
+                {"host": host, "port": port, "command": command[:COMMAND_CHARS]},
+                run=context.run() or "",
+                preview=visible(f"{SHELL} wants to connect: {ruling.reason}.\n\n$ {command[:COMMAND_CHARS]}"),
+                ttl_s=HOST_S if context.ttl_s is None else min(context.ttl_s, HOST_S),
+                choices=(host_choice(question),),
+                while_running=True,
+            )
+        except StorageError as error:
+            return HostDecision(allowed=False, reason=f"the question could not be stored: {error}")
+        self._tell(key, NETWORK, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
+        return HostDecision(answer.allowed, answer.reason.removeprefix("not run: "))
+
+    def _tell(self, key: str, tool: str, decision: str, source: str, *, reason: str = "") -> None:
         hooks = self._hooks()
         if hooks is not None:
-            hooks.decided(key, tool.spec.name, decision=decision, source=source, reason=reason)
+            hooks.decided(key, tool, decision=decision, source=source, reason=reason)
 
 
 SOURCES = {"yolo": "yolo", "rule": "policy", "mode": "policy", "session": "remembered"}

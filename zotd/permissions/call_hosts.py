@@ -1,63 +1,76 @@
-"""Which hosts the command of one call may reach: what the configuration allows."""
+"""Which hosts the command of one call may reach: asks about those that nothing allows, each once.
 
-from collections.abc import Sequence
-from functools import lru_cache
-from typing import NamedTuple
+connection ──> rules ──> allowed, denied
+                 └──> asked before? ──> the same answer, or the wait for it
+                            └──> a person ──> an answer for this command
+"""
 
-from zotd.config.sections import SandboxSection
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from zotd.core.permissions import Action, Ruling
 from zotd.jail import NetworkOutlet
-from zotd.proxy import AllowList, HostDecider, HostDecision, HostError, HostQuestion, parse_rule
-from zotd.proxy.default_hosts import DEFAULT_HOSTS
+from zotd.proxy import HostDecider, HostDecision, HostQuestion
 from zotd.proxy.hosts import HostPort
 
+ASKED_MAX = 10
+"""Most hosts that one command may ask about; it could ask without an end."""
+
 REFUSED_MAX = 5
-"""Most hosts that the model is told of after a command; the others are in the log."""
+"""Most hosts that the model is told of after a command; all are in the log of the network."""
 
 
 class CallHosts:
-    """Decides for the connections of one command; satisfies `zotd.proxy.HostDecider`."""
+    """Decides for the connections of one command; satisfies `zotd.proxy.HostDecider`. Used on one event loop."""
 
-    def __init__(self, allowed: AllowList) -> None:
-        """`allowed`: what the configuration allows."""
-        self._allowed = allowed
+    def __init__(
+        self,
+        judge: Callable[[HostQuestion], Ruling],
+        ask: Callable[[HostQuestion, Ruling], Awaitable[HostDecision]],
+    ) -> None:
+        """Ask nothing yet.
+
+        Args:
+            judge: what rules and configuration say now.
+            ask: asks a person, for this reason. It ends before `zotd.proxy.dialing.DECIDE_S`; it is cancelled when the command
+                ends.
+        """
+        self._judge = judge
+        self._ask = ask
+        self._answers: dict[HostPort, asyncio.Future[HostDecision]] = {}
         self._refused: dict[HostPort, str] = {}
-
-    async def decide(self, question: HostQuestion) -> HostDecision:
-        """See `HostDecider`."""
-        decision = await self._allowed.decide(question)
-        if not decision.allowed and len(self._refused) < REFUSED_MAX:
-            self._refused.setdefault(question.remote, decision.reason)
-        return decision
 
     @property
     def refused(self) -> list[str]:
         """What was refused so far, as clauses that follow "it may not"."""
         return [f"connect to {remote} ({reason})" for remote, reason in self._refused.items()]
 
+    async def decide(self, question: HostQuestion) -> HostDecision:
+        """See `HostDecider`. A second connection to a host that is being asked about waits for the same answer."""
+        ruling = self._judge(question)
+        if ruling.action is Action.ASK:
+            decision = await self._asked(question, ruling)
+        else:
+            decision = HostDecision(ruling.action is Action.ALLOW, ruling.reason)
+        if not decision.allowed and len(self._refused) < REFUSED_MAX:
+            self._refused[question.remote] = decision.reason
+        return decision
 
-class AllowedHosts(NamedTuple):
-    """What the configuration allows."""
-
-    rules: AllowList
-    problems: Sequence[str]
-    """What is wrong with hosts that are left out: sentences for people."""
-
-
-@lru_cache(maxsize=4)
-def allowed_hosts(section: SandboxSection) -> AllowedHosts:
-    """Return the hosts that commands in a jail may reach by the configuration. Reading the list takes 0.2 ms, once."""
-    rules, problems = [], []
-    for text in (*(DEFAULT_HOSTS if section.default_hosts else ()), *section.hosts):
+    async def _asked(self, question: HostQuestion, ruling: Ruling) -> HostDecision:
+        answer = self._answers.get(question.remote)
+        if answer is not None:
+            return await asyncio.shield(answer)
+        if len(self._answers) >= ASKED_MAX:
+            reason = f"{ruling.reason}, and the command has asked about {ASKED_MAX} others already"
+            return HostDecision(allowed=False, reason=reason)
+        answer = self._answers[question.remote] = asyncio.get_running_loop().create_future()
         try:
-            rules.append(parse_rule(text))
-        except HostError as error:
-            problems.append(f"a host of sandbox.hosts in config.toml is malformed and left out: {error}")
-    return AllowedHosts(AllowList(rules), problems)
-
-
-def no_hosts() -> AllowList:
-    """Return a list that allows none."""
-    return AllowList(())
+            decision = await self._ask(question, ruling)
+        except BaseException:
+            answer.cancel()  # the command has ended, and with it those that wait for the same answer
+            raise
+        answer.set_result(decision)
+        return decision
 
 
 async def no_outlet(decider: HostDecider) -> NetworkOutlet | None:

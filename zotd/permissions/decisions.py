@@ -55,6 +55,8 @@ def check_scope(params: api.Approve, row: records.ApprovalRow) -> None:
     """Raise CommandError for a decision that reaches further than what the person has seen."""
     if params.decision == DENY and params.args is not None:
         raise CommandError(Code.BAD_REQUEST, "a denied call runs with no arguments; leave `args` out")
+    if row.while_running and params.args is not None:
+        raise CommandError(Code.BAD_REQUEST, "the command runs already, so its arguments cannot be changed")
     if params.scope == "once":
         return
     if params.decision == DENY:

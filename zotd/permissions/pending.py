@@ -1,7 +1,8 @@
 """What people are asked in sessions that are not in memory: read without loading one, and let go of at once."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 
+from zotd.core import records
 from zotd.core.ports import SessionRow
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
@@ -31,6 +32,11 @@ async def questions(
                 yield one
 
 
+def lasting(transcript: Transcript) -> Mapping[str, records.ApprovalRow]:
+    """Return the requests that are asked again after a restart, by id: not those of commands that run."""
+    return {key: row for key, row in transcript.approvals.items() if not row.while_running}
+
+
 async def _rows(journal: SqliteJournal, state: str) -> AsyncIterator[SessionRow]:
     cursor: str | None = None
     while True:
@@ -48,5 +54,5 @@ async def _pending(journal: SqliteJournal, row: SessionRow) -> list[events.Appro
     except UnreadableSessionError:  # others have questions, too
         return []
     found = ledger.transcript
-    waiting = (one for key, one in found.approvals.items() if key not in found.decisions)
+    waiting = (one for key, one in lasting(found).items() if key not in found.decisions)
     return [asked(one, row.id) for one in waiting if not is_over(one)]

@@ -24,7 +24,7 @@ from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
-from zotd.permissions.call_hosts import allowed_hosts
+from zotd.permissions.host_rules import allowed_hosts, malformed
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
 from zotd.permissions.session_jail import NETWORKS, JailSite
 from zotd.runs.context import RunContext
@@ -206,7 +206,7 @@ class Planner:
         streams = basis.config.guard.stream
         hooks = partial(_hooks, extensions, streams=streams)
         note = basis.ground.note
-        unread = allowed_hosts(basis.config.sandbox).problems if settings.mode == WORKSPACE else ()
+        unread = [*allowed_hosts(basis.config.sandbox).problems, *malformed(self.rules.rules)]
         return RunContext(
             models=NOT_OPENED,
             settings=settings,
@@ -219,7 +219,12 @@ class Planner:
             compact_at=basis.config.compact_at,
             compact_early_at=basis.config.compact_early_at,
             tool_context=self._tool_context(session, basis.paths),
-            notes=[*surroundings.notes, *([note] if note else []), *unread, *missing(settings, tools)],
+            notes=[
+                *surroundings.notes,
+                *([note] if note else []),
+                *(unread if settings.mode == WORKSPACE else ()),
+                *missing(settings, tools),
+            ],
             hooks=hooks,
             authorization=self._authorization(session, hooks, basis.ground, unattended=None),
             spending=self._spending,

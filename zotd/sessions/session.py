@@ -22,6 +22,7 @@ from zotd.core.ports import SessionRow
 from zotd.core.run_watch import RunWatch
 from zotd.ledger.ledger import Ledger, LetGoError, Shown
 from zotd.permissions.approvals import SessionApprovals
+from zotd.permissions.pending import lasting
 from zotd.permissions.session_jail import SessionJail
 from zotd.runs import recovery
 from zotd.runs.context import RunContext
@@ -133,7 +134,7 @@ class Session:
     @property
     def _outlasts(self) -> bool:
         """A person is asked about a call of the model's, which is there again after a restart."""
-        return any(one.approval in self.ledger.transcript.approvals for one in self.approvals.pending())
+        return any(one.approval in lasting(self.ledger.transcript) for one in self.approvals.pending())
 
     @property
     def is_cut(self) -> bool:

@@ -6,9 +6,11 @@
 | an extension has calls made, with a run or without | waits | no |
 | a run only waits for people, about its own calls | stops: they are asked again, and the run goes on as they decide | no |
 | a question is left from before a restart, with a deadline | stops: the next start ends it, if it is over | no |
+| a question of a command that runs, about a host | waits | no |
 | such a question without a deadline, or nothing, is there | stops | yes |
 """
 
+from zotd.permissions.pending import lasting
 from zotd.runs.worker import Intake
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
@@ -36,6 +38,6 @@ def is_awaited(session: Session) -> bool:
 def _would_be_cut(session: Session) -> bool:
     if not session.work.early.ended.is_set() and session.work.intake is Intake.OPEN:  # a drain does not wait for it
         return True
-    pending, stored = session.approvals.pending(), session.ledger.transcript.approvals
+    pending, stored = session.approvals.pending(), lasting(session.ledger.transcript)
     is_kept = not session.ephemeral and all(one.approval in stored for one in pending)
     return session.work.is_active and not (is_kept and session.work.is_parked(len(pending)))

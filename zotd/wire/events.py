@@ -183,6 +183,8 @@ class ApprovalRequested(Event, tag="approval_requested", frozen=True):
     approval: str
     tool_id: str
     tool: str
+    """The tool of the call; `network` if its command runs and wants to reach a host, with `host`, `port` and `command` as
+    `args`."""
     args: dict[str, object]
     args_digest: str
     preview: str | None = None

@@ -22,8 +22,9 @@ _KINDS = {
     "bash": "execute",
     "grep": "search",
     "glob": "search",
+    "network": "fetch",
 }
-"""Kinds of the built-in tools."""
+"""Kinds of the built-in tools, and of questions about hosts."""
 
 _WORDS = {
     **dict.fromkeys(("read", "get", "show", "cat", "view", "open"), "read"),
@@ -37,7 +38,7 @@ _WORDS = {
 }
 """Kinds by a word in the name of another tool. A guess is harmless, because the kind only selects an icon."""
 
-_SUBJECTS = {"bash": "command", "grep": "pattern", "glob": "pattern", "skill": "name"}
+_SUBJECTS = {"bash": "command", "grep": "pattern", "glob": "pattern", "skill": "name", "network": "host"}
 """The argument that is shown in the title, if that is not `path`."""
 
 _PATHLESS = frozenset({"bash", "skill"})

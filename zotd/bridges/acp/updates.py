@@ -24,6 +24,7 @@ from zotd.bridges.acp.frames import (
     UserMessageChunk,
 )
 from zotd.client import model_switch
+from zotd.client.asking import NETWORK
 from zotd.wire import events
 from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 
@@ -118,6 +119,8 @@ class Updates:
     def question(self, asked_for: events.ApprovalRequested) -> ToolCallStart | ToolCallUpdate:
         """Return the update that shows a call with an open question and what it would change."""
         call, preview = asked_for.tool_id, asked_for.preview
+        if asked_for.tool == NETWORK:
+            call = asked_for.approval  # its call runs, and keeps its title and output
         diffs = calls.diffs_of(asked_for.tool, asked_for.args, self.place, preview)
         self._questions[asked_for.approval] = call
         words = [] if diffs or not preview else [TextContent(TextBlock(preview))]
@@ -159,6 +162,10 @@ class Updates:
                 return [self._result(call, content, is_error=is_error)]
             case events.ApprovalResolved(approval=approval, decision=decision):
                 call = self._questions.pop(approval, "")
+                if call == approval:
+                    self._calls.pop(call, None)
+                    status = "completed" if decision == "allow" else "failed"
+                    return [ToolCallUpdate(tool_call_id=call, status=status)]
                 return [ToolCallUpdate(tool_call_id=call, status="in_progress")] if call and decision == "allow" else []
             case _:
                 return remarks(event)
