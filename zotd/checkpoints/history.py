@@ -4,6 +4,7 @@ import os
 
 import msgspec
 
+from zotd.checkpoints import commits
 from zotd.checkpoints.checkpoint import Checkpoint, decoded
 from zotd.checkpoints.errors import CheckpointError
 from zotd.checkpoints.shadow import REF, ShadowRepository
@@ -11,9 +12,16 @@ from zotd.checkpoints.shadow import REF, ShadowRepository
 
 def newest(repository: ShadowRepository) -> Checkpoint | None:
     """Return the last checkpoint; None if there is none."""
-    if not os.path.exists(os.path.join(repository.folder, REF)):  # nothing of ours packs references
+    name = commits.newest(repository)
+    if name is None:
         return None
-    return next(iter(checkpoints(repository, limit=1)), None)
+    found = commits.read(repository, name)
+    if found is None:
+        return next(iter(checkpoints(repository, limit=1)), None)
+    try:
+        return decoded(name, *found)
+    except msgspec.MsgspecError as error:
+        raise _damage(repository) from error
 
 
 def checkpoints(repository: ShadowRepository, *, limit: int | None = None) -> list[Checkpoint]:
@@ -25,9 +33,13 @@ def checkpoints(repository: ShadowRepository, *, limit: int | None = None) -> li
     try:
         return [_of(entry) for entry in printed.split(b"\0") if entry]
     except (ValueError, msgspec.MsgspecError) as error:
-        raise CheckpointError(
-            f"the checkpoints of {repository.workspace} are damaged: remove {repository.folder} to begin anew"
-        ) from error
+        raise _damage(repository) from error
+
+
+def _damage(repository: ShadowRepository) -> CheckpointError:
+    return CheckpointError(
+        f"the checkpoints of {repository.workspace} are damaged: remove {repository.folder} to begin anew"
+    )
 
 
 def _of(entry: bytes) -> Checkpoint:

@@ -2,7 +2,7 @@
 
 git status, and beside it the list of what is ignored
   ->  look at each path that differs: too large? readable? a repository of its own?
-  ->  git update-index  ->  git write-tree  ->  git commit-tree  ->  git update-ref
+  ->  git update-index  ->  git write-tree  ->  a commit
 """
 
 import os
@@ -16,12 +16,12 @@ from itertools import zip_longest
 
 import msgspec
 
-from zotd.checkpoints import left_out
+from zotd.checkpoints import commits, left_out
 from zotd.checkpoints.checkpoint import Checkpoint, Occasion, encoded
 from zotd.checkpoints.errors import AbandonedError, CheckpointError, DiskFullError, UnrecordableError
 from zotd.checkpoints.history import newest
 from zotd.checkpoints.left_out import LeftOut, Omission, Why
-from zotd.checkpoints.shadow import BULK_VERSION, REF, ShadowRepository
+from zotd.checkpoints.shadow import BULK_VERSION, ShadowRepository
 from zotd.clock import rfc3339
 
 ATTEMPTS = 3
@@ -60,6 +60,8 @@ class _Looked:
     omissions: Sequence[Omission]
     size: int
     """Of all that is staged, in bytes."""
+    has_staged: bool
+    """The index differs from the last checkpoint already: a recording was interrupted, or made no checkpoint."""
 
 
 class Recorder:
@@ -81,7 +83,7 @@ class Recorder:
         """
         last = newest(self._repository)
         self._set_exclude()
-        tree, listed, changed = self._staged()
+        tree, listed, changed = self._staged(last)
         digest = left_out.write(self._repository.folder, listed)
         if last is not None and not always and (tree, digest) == (last.tree, last.left_out):
             return last
@@ -90,26 +92,27 @@ class Recorder:
     def tree(self) -> str:
         """Return the object name of the present state's tree, without a checkpoint of it; raises as `record` does."""
         self._set_exclude()
-        return self._staged()[0]
+        return self._staged(newest(self._repository))[0]
 
     # --- looking ----------------------------------------------------------------------------------------------
 
-    def _staged(self) -> tuple[str, LeftOut, int]:
-        """Bring the index up to date; return its tree, what it leaves out, and how many paths differed."""
+    def _staged(self, last: Checkpoint | None) -> tuple[str, LeftOut, int]:
+        """Bring the index up to date; return its tree, what it leaves out, and how many paths differed from `last`."""
         for _ in range(ATTEMPTS - 1):
             try:
-                return self._staged_at_once()
+                return self._staged_at_once(last)
             except (AbandonedError, DiskFullError, UnrecordableError):
                 raise
             except CheckpointError:  # a file has become a directory, or unreadable, since it was looked at
                 continue
-        return self._staged_at_once()
+        return self._staged_at_once(last)
 
-    def _staged_at_once(self) -> tuple[str, LeftOut, int]:
+    def _staged_at_once(self, last: Checkpoint | None) -> tuple[str, LeftOut, int]:
         looked, ignored = self._look()
         self._check(looked)
         self._stage(looked)
-        tree = self._repository.run("write-tree").decode().strip()
+        is_as_before = last is not None and not (looked.staged or looked.dropped or looked.has_staged)
+        tree = last.tree if last and is_as_before else self._repository.run("write-tree").decode().strip()
         changed = len(looked.staged) + len(looked.dropped)
         return tree, left_out.left_out([*looked.omissions, *ignored]), changed
 
@@ -128,8 +131,10 @@ class Recorder:
         dropped: list[bytes] = []
         omissions: list[Omission] = []
         size = 0
+        has_staged = False
         for line in status.split(b"\0"):
-            if not line or line[1:2] == b" ":  # in the index already: a recording was interrupted
+            has_staged |= line[:1] not in {b"", b" ", b"?"}
+            if not line or line[1:2] == b" ":  # in the index already
                 continue
             path, is_new = line[3:], line[:1] == b"?"
             if line[1:2] == b"D":  # also what lies behind a link that has replaced a directory
@@ -143,7 +148,7 @@ class Recorder:
                 omissions.append(found)
                 if not is_new:
                     dropped.append(path)
-        return _Looked(staged, dropped, omissions, size)
+        return _Looked(staged, dropped, omissions, size, has_staged)
 
     def _judge(self, path: bytes) -> int | Omission:
         """Return the size of a file that can be recorded, 0 if it is gone, or why it is left out."""
@@ -225,12 +230,8 @@ class Recorder:
             changed=changed,
             left_out=digest,
         )
-        date = f"@{max(0, int(now))} +0000"  # git refuses a time before 1970
-        parent = ("-p", last.commit) if last else ()
-        message = encoded(made)
-        dates = {"GIT_AUTHOR_DATE": date, "GIT_COMMITTER_DATE": date}
-        commit = self._repository.run("commit-tree", tree, *parent, stdin=message, variables=dates).decode().strip()
-        self._repository.run("update-ref", REF, commit, last.commit if last else "0" * 40)
+        parent = last.commit if last else None
+        commit = commits.append(self._repository, tree, parent, encoded(made), seconds=int(now))
         return msgspec.structs.replace(made, commit=commit, tree=tree)
 
 

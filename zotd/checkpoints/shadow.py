@@ -13,6 +13,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 
 from zotd.checkpoints.errors import AbandonedError, CheckpointError, UnrecordableError
 
@@ -98,6 +99,13 @@ def find_program(env: Mapping[str, str]) -> Program:
     path = shutil.which("git", path=search_path)
     if path is None:
         raise UnrecordableError("git was not found on PATH; install it to get checkpoints")
+    return Program(path, _version(path, os.stat(path).st_mtime_ns), search_path)
+
+
+@lru_cache(maxsize=8)
+def _version(path: str, mtime_ns: int) -> tuple[int, ...]:
+    """Return the version of the git at `path`, which is asked anew when the file has changed; raises UnrecordableError."""
+    del mtime_ns
     try:
         done = subprocess.run(  # noqa: S603  (a list, no shell)
             [path, "version"],
@@ -114,7 +122,7 @@ def find_program(env: Mapping[str, str]) -> Program:
     if version < OLDEST:
         shown = done.stdout.decode(errors="replace").strip()
         raise UnrecordableError(f"{shown} is too old for checkpoints; install {OLDEST[0]}.{OLDEST[1]} or newer")
-    return Program(path, version, search_path)
+    return version
 
 
 class ShadowRepository:
