@@ -21,6 +21,7 @@ from zotd.core.reply import (
 )
 from zotd.core.retry import ModelError
 from zotd.providers.shared import Target, cut, foreign, reported
+from zotd.providers.shared.streaming import Events
 from zotd.wire.content import Tokens
 
 _REASONS = {
@@ -136,6 +137,7 @@ class ReplyReader:
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self.frames = Events()
         self._blocks: dict[int, _Block] = {}
         self._signature: list[str] = []
         """Signature of the block that is being written, in parts."""

@@ -8,21 +8,20 @@ only in the module that they come from; an API module lists them in `SdkErrors`.
 Imports the HTTP library of the SDKs: only the API modules import this one.
 """
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
 import httpx2
 
 from zotd.core.ports import ModelRequest
-from zotd.core.reply import Part
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.shared import initiator
+from zotd.providers.shared.conversation import HttpConversation, RequestBody
+from zotd.providers.shared.exchange import beginning, send
 from zotd.providers.shared.failures import answered, silent, unreachable
-from zotd.providers.shared.http import bound, renamer
-from zotd.providers.shared.streaming import PartReader, parts
-from zotd.providers.shared.vendors import SDK_KEY_HEADER, KeyHeader, Target, Vendor
+from zotd.providers.shared.streaming import PartReader
+from zotd.providers.shared.vendors import Target, Vendor
 
 
 class StatusError(Exception):
@@ -39,21 +38,6 @@ class SdkErrors(NamedTuple):
     timeout: type[Exception]
     connection: type[Exception]
     base: type[Exception]
-
-
-class RequestBody(Protocol):
-    """Encodes the requests of one run."""
-
-    def body(self, request: ModelRequest) -> bytes:
-        """The HTTP body of one request."""
-        ...
-
-    def adapt(self, error: ModelError, request: ModelRequest) -> bool:
-        """The vendor has refused that request: leave out of the next bodies what it does not take.
-
-        False: nothing can be left out, so it would be refused again.
-        """
-        ...
 
 
 class Sdk(Protocol):
@@ -121,9 +105,9 @@ class SdkClient:
         self._heads: dict[str, RequestHead] = {}
         """By the vendor, which may have headers of its own."""
 
-    def open(self, target: Target) -> "SdkConversation":
+    def open(self, target: Target) -> HttpConversation:
         """Return a conversation for one run."""
-        return SdkConversation(self._sdk, target, self._heads)
+        return HttpConversation(SdkPost(self._sdk, target, self._heads), target)
 
     async def status(self, vendor: Vendor) -> int:
         """Return the HTTP status of a request that costs nothing.
@@ -140,68 +124,43 @@ class SdkClient:
             raise ModelError(Failure.UNREACHABLE, str(error.__cause__ or error)) from error
         return answer.status_code
 
-    async def look(self, url: str, limit: int) -> bytes:
-        """Return the beginning of what is at a URL, asked for without a key; empty if there is nothing."""
-        try:
-            async with self._sdk.http.stream("GET", url, follow_redirects=False) as answer:
-                return await _beginning(answer, limit) if answer.is_success else b""
-        except httpx2.HTTPError:
-            return b""
+    async def look(self, url: str, limit: int, question: bytes = b"") -> bytes:
+        """Return the beginning of what is at a URL, asked for without a key; see `shared.VendorClient`."""
+        return await beginning(self._sdk.http, url, limit, question)
 
     async def close(self) -> None:
         """Close its connections; conversations that still stream fail."""
         await self._sdk.close()
 
 
-class SdkConversation:
-    """The model calls of one run over a vendor's SDK."""
+class SdkPost:
+    """Makes the requests of one run with a vendor's SDK (`ModelPost`)."""
 
     def __init__(self, sdk: Sdk, target: Target, heads: dict[str, RequestHead]) -> None:
-        """`heads`: those of all conversations of one client, by vendor; a conversation adds its own."""
+        """`heads`: those of all runs with one client, by vendor; a run adds its own."""
         self._sdk = sdk
         self._target = target
         self._heads = heads
-        self._writer = sdk.writer(target)
 
-    async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
-        """Send one request and yield the parts of the reply; see `core.ports.Model.stream`."""
-        answer = await self._ask(request)
-        reader = self._sdk.reader(self._target)
-        async with aclosing(parts(answer, reader, self._target, httpx2.HTTPError)) as received:
-            async for chunk in received:
-                yield chunk
+    def writer(self) -> RequestBody:
+        """See `ModelPost`."""
+        return self._sdk.writer(self._target)
 
-    async def _ask(self, request: ModelRequest) -> httpx2.Response:
-        """Send the request, and again without what the vendor refuses, as often as that leaves something out."""
+    def reader(self) -> PartReader:
+        """See `ModelPost`."""
+        return self._sdk.reader(self._target)
+
+    async def post(self, body: bytes, request: ModelRequest) -> httpx2.Response:
+        """See `ModelPost`."""
         further = initiator.initiator_headers(request) if self._target.vendor.initiator else {}
-        while True:
-            try:
-                return await self._post(self._writer.body(request), further)
-            except ModelError as error:
-                if not self._writer.adapt(error, request):
-                    raise
-
-    async def _post(self, body: bytes, further: Mapping[str, str]) -> httpx2.Response:
         head = self._heads.get(self._target.vendor.name)
         if head is not None:
             access = self._target.access
-            return await self._repeat(head.request(body, {**(access.headers if access else {}), **further}))
+            again = head.request(body, {**(access.headers if access else {}), **further})
+            return await send(self._sdk.http, again, self._target)
         answer = await self._first(body, further)
         if self._sdk.repeats:
             self._heads[self._target.vendor.name] = RequestHead.of(answer.request)
-        return answer
-
-    async def _repeat(self, request: httpx2.Request) -> httpx2.Response:
-        try:
-            # A redirect would carry the key to another host.
-            answer = await self._sdk.http.send(request, stream=True, follow_redirects=False)
-        except httpx2.TimeoutException as error:
-            raise silent(self._target, was_sent=not isinstance(error, httpx2.ConnectTimeout)) from error
-        except httpx2.HTTPError as error:
-            raise unreachable(self._target, error, was_sent=not isinstance(error, httpx2.ConnectError)) from error
-        if not answer.is_success:
-            content = await answer.aread()
-            raise answered(self._target, answer.status_code, answer.headers, content)
         return answer
 
     async def _first(self, body: bytes, further: Mapping[str, str]) -> httpx2.Response:
@@ -218,25 +177,3 @@ class SdkConversation:
             raise unreachable(self._target, error, was_sent=was_sent) from error
         except errors.base as error:
             raise ModelError(Failure.REFUSED, f"{self._sdk.name} refused the request: {error}") from error
-
-
-def bounded(client: httpx2.AsyncClient, key_header: KeyHeader = SDK_KEY_HEADER) -> httpx2.AsyncClient:
-    """The same client, with bounds on what its answers may hold; requests carry the key in `key_header`."""
-    client.headers["Accept-Encoding"] = "identity"
-    client.event_hooks = {"response": [_received], "request": [renamer(key_header)] if key_header.name else []}
-    return client
-
-
-async def _received(answer: httpx2.Response) -> None:
-    if not answer.is_success or "content-encoding" in answer.headers:
-        bound(answer)
-
-
-async def _beginning(answer: httpx2.Response, limit: int) -> bytes:
-    found = bytearray()
-    async with aclosing(answer.aiter_bytes()) as pieces:
-        async for piece in pieces:
-            found += piece
-            if len(found) >= limit:
-                break
-    return bytes(found[:limit])

@@ -1,7 +1,7 @@
 """Reads a streamed answer to its end, for all vendors.
 
-bytes ──> Events ──> data of each event ──> PartReader ──> parts
-     └──> the document that some servers send instead ──> PartReader.whole
+bytes ──> Events | JsonLines ──> data of each event, or line ──> PartReader ──> parts
+     └──> the document that some servers send instead of events ──> PartReader.whole
 """
 
 import asyncio
@@ -14,6 +14,7 @@ from zotd.core.retry import ModelError
 from zotd.providers.shared.failures import cut, foreign, too_large
 from zotd.providers.shared.limits import EVENT_BYTES, REPLY_BYTES, REPLY_S, SLICE_BYTES, WHOLE_BYTES
 from zotd.providers.shared.vendors import DRAIN_S, Target
+from zotd.wire.framing import Lines, TooLong
 
 _BLANK = b"\xef\xbb\xbf \t\r\n"
 """What may stand before a document: a byte order mark, and spaces."""
@@ -31,8 +32,30 @@ class HttpResponse(Protocol):
         ...
 
 
+class Framing(Protocol):
+    """Cuts the bytes of one stream into frames, without I/O. Any cutting of the bytes gives the same frames."""
+
+    document_instead: bool
+    """A `{` at the beginning means that a document came instead of frames."""
+    is_over: bool
+    """A frame is longer than the limit: nothing more can be read from this stream."""
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """The frames that `chunk` completes, oldest first; also those before one that is too long."""
+        ...
+
+    def end(self) -> list[bytes]:
+        """The frame that the end of the stream has left open."""
+        ...
+
+
 class PartReader(Protocol):
     """Turns a vendor's events into parts; state of one reply."""
+
+    @property
+    def frames(self) -> Framing:
+        """What cuts the stream of this reply."""
+        ...
 
     @property
     def stopped(self) -> bool:
@@ -62,12 +85,14 @@ class PartReader(Protocol):
 
 
 class Events:
-    """Cuts a byte stream into the data of its server-sent events, without I/O (WHATWG HTML, 9.2.6).
+    """The data of server-sent events (WHATWG HTML, 9.2.6); satisfies `Framing`.
 
-    Any cutting of the bytes gives the same events. Only `data` is kept: all vendors repeat the event's name inside it. A
+    Only `data` is kept: all vendors repeat the event's name inside it. A
     lone CR, which the specification also allows, ends no line: no vendor sends one, and it would hold back every chunk
     that ends in CR.
     """
+
+    document_instead = True
 
     def __init__(self, limit: int = EVENT_BYTES) -> None:
         """`limit`: memory held never exceeds it by more than one feed."""
@@ -78,10 +103,9 @@ class Events:
         """Lines of an event that has no end yet."""
         self._held = 0
         self.is_over = False
-        """An event is longer than the limit: nothing more can be read from this stream."""
 
     def feed(self, chunk: bytes) -> list[bytes]:
-        """The data of every event that `chunk` completes, oldest first; also of those before one that is too long."""
+        """See `Framing`."""
         if self.is_over:
             return []
         lines = chunk.split(b"\n")
@@ -126,6 +150,34 @@ class Events:
             self.is_over = True
             self._tail.clear()
             self._data.clear()
+
+
+class JsonLines:
+    """The lines of NDJSON, each a document; satisfies `Framing`."""
+
+    document_instead = False
+
+    def __init__(self, limit: int = EVENT_BYTES) -> None:
+        """`limit`: longest line, in bytes."""
+        self._lines = Lines(limit)
+        self.is_over = False
+
+    def feed(self, chunk: bytes) -> list[bytes]:
+        """See `Framing`."""
+        return self._whole(self._lines.feed(chunk))
+
+    def end(self) -> list[bytes]:
+        """See `Framing`."""
+        return self._whole(self._lines.end())
+
+    def _whole(self, lines: list[bytes | TooLong]) -> list[bytes]:
+        found: list[bytes] = []
+        for line in lines:
+            if isinstance(line, TooLong):
+                self.is_over = True
+                break
+            found.append(line)
+        return found
 
 
 async def parts(
@@ -177,16 +229,16 @@ async def _sliced(chunks: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, 
 
 
 class _Form:
-    """Tells a stream of events from what servers send in its place, and counts how much comes.
+    """Tells a stream from what servers send in its place, and counts how much comes.
 
     Servers that do not know `stream` send one JSON document; what is no model server, or stands before one, sends a
-    web page. Neither says so reliably in its Content-Type; no line of a stream begins with `{` or `<`.
+    web page. Neither says so reliably in its Content-Type; no line of server-sent events begins with `{` or `<`.
     """
 
     def __init__(self, reader: PartReader, target: Target) -> None:
         self._reader = reader
         self._target = target
-        self._events = Events()
+        self._frames = reader.frames
         self._document: list[bytes] | None = None
         self._knows = False
         self._size = 0
@@ -209,8 +261,8 @@ class _Form:
             self._document.append(chunk)
             received: list[Part] = []
         else:
-            received = self._reader.feed(self._events.feed(chunk))
-            if self._events.is_over and self.failure is None:
+            received = self._reader.feed(self._frames.feed(chunk))
+            if self._frames.is_over and self.failure is None:
                 received += self._reader.rest()
                 self._failure = too_large(self._target, f"an event of more than {EVENT_BYTES // 1024**2} MiB")
         self._limit()
@@ -219,13 +271,13 @@ class _Form:
     def end(self) -> list[Part]:
         """The last parts."""
         if self._document is None:
-            return [*self._reader.feed(self._events.end()), *self._reader.end()]
+            return [*self._reader.feed(self._frames.end()), *self._reader.end()]
         return self._reader.whole(b"".join(self._document).strip(_BLANK))
 
     def _look(self, chunk: bytes) -> None:
         first = chunk.lstrip(_BLANK)[:1]
         self._knows = bool(first)
-        if first == b"{":
+        if first == b"{" and self._frames.document_instead:
             self._document = []
         elif first == b"<":
             self._failure = foreign(self._target, "a web page", chunk)

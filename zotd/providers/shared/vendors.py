@@ -226,8 +226,8 @@ class VendorClient(Protocol):
         """The HTTP status of a request that costs nothing: the list of models. Raises ModelError: no answer."""
         ...
 
-    async def look(self, url: str, limit: int) -> bytes:
-        """The beginning of what is at a URL of the same server, without a key; empty if there is nothing."""
+    async def look(self, url: str, limit: int, question: bytes = b"") -> bytes:
+        """The beginning of what is at a URL of the same server; empty if there is nothing. `question` is sent by POST."""
         ...
 
     async def close(self) -> None:

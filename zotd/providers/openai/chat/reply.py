@@ -22,6 +22,7 @@ from zotd.core.reply import (
 from zotd.core.retry import ModelError
 from zotd.providers.openai.chat.tags import ThinkTags
 from zotd.providers.shared import Target, cut, foreign, reported
+from zotd.providers.shared.streaming import Events
 from zotd.wire.content import Tokens
 
 _REASONS = {"length": "length", "model_length": "length", "content_filter": "refusal"}
@@ -126,6 +127,7 @@ class ReplyReader:
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self.frames = Events()
         self._calls: list[_Open] = []
         self._by_index: dict[int, _Open] = {}
         self._thinks = False

@@ -59,7 +59,7 @@ class RequestWriter:
         return b"".join((head, tools, b'"messages":[', system, messages, b"]}"))
 
     def adapt(self, error: ModelError, request: ModelRequest) -> bool:
-        """See `shared.sdk_client.RequestBody`; nothing that is sent can be left out."""
+        """See `shared.conversation.RequestBody`; nothing that is sent can be left out."""
         del error, request
         return False
 

@@ -22,6 +22,7 @@ from zotd.core.reply import (
 )
 from zotd.core.retry import ModelError
 from zotd.providers.shared import Target, cut, foreign, reported
+from zotd.providers.shared.streaming import Events
 from zotd.wire.content import Tokens
 
 BETWEEN = "\n\n"
@@ -170,6 +171,7 @@ class ReplyReader:
 
     def __init__(self, target: Target) -> None:
         self._target = target
+        self.frames = Events()
         self._calls: dict[int, bool] = {}
         """Open calls, and whether their arguments have begun to come."""
         self._heard = False
