@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
+import ollama
 from anthropic.types import ErrorResponse, RawMessageStreamEvent
 from openai.types.chat import ChatCompletionChunk
 from openai.types.responses import ResponseStreamEvent
@@ -20,6 +21,10 @@ from zotd.testing.script import Refusal, ScriptedReply
 
 OF_IMITATORS = {"delta.reasoning_content", "tool_calls.extra_content"}
 """Fields of Chat Completions that OpenAI's types do not have: DeepSeek's and Moonshot's reasoning, Gemini's signatures."""
+
+
+OF_NEWER_OLLAMA = {".prompt_eval_cached_count", "tool_calls.id", "function.index"}
+"""Fields that Ollama sends and the types of its client do not have yet."""
 
 
 def unknown_fields(value: object, place: str = "") -> Iterator[str]:
@@ -84,8 +89,38 @@ def check_messages_error(body: Json) -> None:
     check(_MESSAGES_ERROR, json.dumps(body).encode())
 
 
+def check_ollama(piece: bytes) -> None:
+    """A line of Ollama's stream."""
+    assert piece.count(b"\n") == 1
+    body = json.loads(piece)
+    if "error" in body:
+        check_ollama_error(body)
+        return
+    reply = ollama.ChatResponse.model_validate_json(piece, strict=True)
+    unknown = {*dropped(body, reply)} - OF_NEWER_OLLAMA
+    assert not unknown, f"{unknown} in {piece!r}"
+
+
+def dropped(body: object, found: object, place: str = "") -> Iterator[str]:
+    """Fields that are not in what the client has made of the body: its classes ignore what they do not know."""
+    if isinstance(found, BaseModel) and isinstance(body, dict):
+        yield from (f"{place}.{name}" for name in body if name not in type(found).model_fields)
+        for name, value in found:
+            yield from dropped(body.get(name), value, name)
+    elif isinstance(found, list | tuple) and isinstance(body, list):
+        for one, inner in zip(body, found, strict=True):
+            yield from dropped(one, inner, place)
+
+
+def check_ollama_error(body: Json) -> None:
+    """The body of a refusal by Ollama."""
+    assert body.keys() == {"error"}
+    assert isinstance(body["error"], str)
+
+
 CHECKS: Mapping[str, tuple[Callable[[bytes], None], Callable[[Json], None]]] = {
     "Anthropic": (check_messages, check_messages_error),
+    "Ollama": (check_ollama, check_ollama_error),
     "OpenAI": (check_chat, check_error),
     "Responses": (check_responses, check_error),
 }
@@ -99,6 +134,7 @@ class CheckedDialect:
         self._inner = inner
         self._wrong = wrong
         self._event, self._error = CHECKS[type(inner).__name__]
+        self.content_type = inner.content_type
 
     def pieces(self, reply: ScriptedReply, model: str) -> Iterator[Piece]:
         """As `Dialect.pieces`."""

@@ -7,12 +7,15 @@ from urllib.error import HTTPError
 from urllib.request import urlopen
 
 import anthropic
+import httpx
+import ollama
 import openai
 import pytest
 
 from tests.testing.shapes import CHECKS, check_messages
 from zotd.testing import script
 from zotd.testing.model_server import DIALECTS, ModelServer
+from zotd.testing.ollama_dialect import OllamaModel, OllamaModels
 from zotd.testing.responses_dialect import Responses
 from zotd.testing.script import CallPart, DeclinedPart, Refusal, ScriptedReply, StreamError, TextPart, ThinkingPart
 from zotd.wire.content import Tokens
@@ -255,3 +258,73 @@ def test_as_a_program_it_plays_a_file_and_prints_its_url(tmp_path):
                 urlopen(url, body)
         finally:
             program.terminate()
+
+
+@pytest.fixture
+async def ollama_client():
+    clients = []
+
+    def client(server):
+        clients.append(ollama.AsyncClient(server.url))
+        return clients[-1]
+
+    yield client
+    for one in clients:
+        await one.close()
+
+
+async def test_ollamas_client_assembles_the_lines_of_the_script(ollama_client):
+    async with ModelServer([REPLY]) as server:
+        stream = await ollama_client(server).chat("m", [USER], stream=True, think="low", options={"num_ctx": 8192})
+        lines = [line async for line in stream]
+    assert "".join(line.message.thinking or "" for line in lines) == "hm"
+    assert "".join(line.message.content or "" for line in lines) == "Let me look."
+    found = [call.function.arguments for line in lines for call in line.message.tool_calls or ()]
+    assert found == [{"path": "a"}, {"path": "b"}]
+    last = lines[-1]
+    assert (last.done, last.done_reason, last.prompt_eval_count, last.eval_count) == (True, "stop", 9, 3)
+
+
+async def test_ollamas_client_reads_what_is_installed_and_what_is_loaded(ollama_client):
+    models = OllamaModels({"qwen3": OllamaModel(context_length=40_960, num_ctx=16_384)})
+    async with ModelServer([script.text("ok")], ollama=models) as server:
+        client = ollama_client(server)
+        shown = await client.show("qwen3")
+        before = (await client.ps()).models
+        assert [line.done async for line in await client.chat("qwen3", [USER], stream=True)] == [False, True]
+        (loaded,) = (await client.ps()).models
+        (listed,) = (await client.list()).models
+    assert shown.modelinfo["qwen3.context_length"] == 40_960
+    assert "num_ctx                        16384" in shown.parameters
+    assert "tools" in shown.capabilities
+    assert (before, loaded.name, loaded.context_length) == ([], "qwen3:latest", 16_384)
+    assert listed.model == "qwen3:latest"
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"think": "huge"}, "invalid think value"),
+        ({"model": "plain", "think": True}, '"plain" does not support thinking'),
+        ({"model": "plain", "tools": [{"type": "function"}]}, "plain:latest does not support tools"),
+        ({"messages": [{"role": "user", "images": ["no base64!"]}]}, "illegal base64 data"),
+        ({"messages": [{"tool_calls": [{"function": {"arguments": "{}"}}]}]}, "cannot unmarshal string"),
+    ],
+)
+async def test_a_request_that_ollama_would_refuse_is_refused(fields, words):
+    models = OllamaModels({"plain": OllamaModel(capabilities=("completion",))})
+    body = {"model": "m", "messages": [USER], **fields}
+    async with ModelServer([script.text("ok")], ollama=models) as server, httpx.AsyncClient() as client:
+        answer = await client.post(f"{server.url}/api/chat", json=body)
+    assert answer.status_code == 400
+    assert words in answer.json()["error"]
+    assert server.ollama.loads == []
+
+
+async def test_ollama_loads_a_model_anew_for_another_size_and_never_with_more_than_it_was_made_for():
+    models = OllamaModels({"m": OllamaModel(context_length=10_000)})
+    async with ModelServer(lambda _: script.text("ok"), ollama=models) as server, httpx.AsyncClient() as client:
+        for size in (8192, 8192, 32_768, 20_000, None):
+            options = {"num_ctx": size} if size else {}
+            await client.post(f"{server.url}/api/chat", json={"model": "m", "messages": [USER], "options": options})
+    assert server.ollama.loads == [("m:latest", 8192), ("m:latest", 10_000), ("m:latest", 4096)]

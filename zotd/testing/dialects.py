@@ -21,12 +21,17 @@ from zotd.testing.script import (
     ThinkingPart,
 )
 
+EVENT_STREAM = "text/event-stream"
+
 Json = dict[str, object]
 Piece = bytes | Gate | Hang | Cut
 
 
 class Dialect(Protocol):
     """One vendor's API."""
+
+    content_type: str
+    """Of its streams."""
 
     def pieces(self, reply: ScriptedReply, model: str) -> Iterator[Piece]:
         """The stream of a reply; ends early after Hang or Cut."""
@@ -56,6 +61,8 @@ def until_cut(reply: ScriptedReply, pieces: Iterator[Piece]) -> Iterator[Piece]:
 
 class Anthropic:
     """`POST /v1/messages`."""
+
+    content_type = EVENT_STREAM
 
     _STOPS: Mapping[str, str] = {"length": "max_tokens"}
     _KINDS: Mapping[int, str] = {
@@ -157,6 +164,8 @@ class Anthropic:
 
 class OpenAI:
     """`POST /v1/chat/completions`."""
+
+    content_type = EVENT_STREAM
 
     _STOPS: Mapping[str, str] = {
         "end_turn": "stop",

@@ -1,7 +1,7 @@
-"""A model that says what a script tells it, over real HTTP: Anthropic Messages, OpenAI Chat Completions and Responses.
+"""A model that says what a script tells it, over real HTTP, in the APIs of Anthropic, OpenAI and Ollama.
 
     async with ModelServer([calls(Call("read", {"path": "a"})), text("done")]) as server:
-        ...                                                   # provider anthropic or openai, base_url=server.url
+        ...                                                   # provider anthropic, openai or ollama, base_url=server.url
 
 As a program, for shells and benchmarks: `python -m zotd.testing.model_server SCRIPT.json`, `--reply TEXT` or
 `--deltas N`; it prints one JSON line with its URL and serves until it is stopped.
@@ -23,15 +23,19 @@ from msgspec.structs import replace
 
 from zotd.testing import script
 from zotd.testing.dialects import Anthropic, Dialect, Json, OpenAI, until_cut
+from zotd.testing.ollama_dialect import Ollama, OllamaModels
 from zotd.testing.prompt_cache import PromptCache
 from zotd.testing.responses_dialect import Responses
 from zotd.testing.script import Answer, Cut, Gate, Hang, Refusal, ScriptedReply
+
+OLLAMA_CHAT = "/api/chat"
 
 DIALECTS: Mapping[str, Dialect] = {
     "/messages": Anthropic(),
     "/chat/completions": OpenAI(),
     "/responses": Responses(),
     ":streamRawPredict": Anthropic(),
+    OLLAMA_CHAT: Ollama(),
 }
 """By the end of the path, so that any prefix will do."""
 
@@ -69,27 +73,32 @@ class ModelServer:
         *,
         port: int = 0,
         cache: PromptCache | None = None,
+        ollama: OllamaModels | None = None,
         dialects: Mapping[str, Dialect] = DIALECTS,
     ) -> None:
         """`answers`: one for each request, in order; or a function of the request. After the last one: status 500.
 
         `cache`: what the vendor caches of requests of the Messages API; None: usage is as the script says.
+        `ollama`: the models that Ollama's API has; None: any.
         """
         self._answers: Iterator[Answer] | Callable[[Received], Answer]
         self._answers = answers if callable(answers) else iter(answers)
         self._port = port
         self._cache = cache
+        self.ollama = ollama or OllamaModels()
         self._dialects = dialects
         self._runner: web.AppRunner | None = None
         self._closing = asyncio.Event()
         self.requests: list[Received] = []
         """What came in, refused requests included."""
+        self.shown: list[Received] = []
+        """Requests for what Ollama says of a model."""
         self.key: str | None = None
         """The only one with which the list of models is shown; None: there is no list."""
         self.tried: list[str] = []
         """The keys with which somebody asked for it."""
         self.pages: dict[str, Json] = {}
-        """Other documents to serve, by path, such as `/api/ps` of Ollama."""
+        """Other documents to serve, by path, such as `/props` of llama.cpp."""
         self.arrived = asyncio.Condition()
         """Notified at each request."""
         self.url = ""
@@ -129,17 +138,28 @@ class ModelServer:
             return web.json_response(self.pages[request.path])
         if request.path.endswith("/models"):
             return await self._models(request)
+        if request.path.endswith("/api/ps"):
+            return web.json_response(self.ollama.ps())
+        if request.path.endswith("/api/tags"):
+            return web.json_response(self.ollama.tags(), status=self._admitted(request))
         return web.json_response({"error": {"message": f"no such endpoint: {request.path}"}}, status=404)
 
     async def _models(self, request: web.Request) -> web.StreamResponse:
         """The list of models, for whoever has the right key."""
-        given = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
-        self.tried.append(given)
+        status = self._admitted(request)
         if self.key is None:
             return web.json_response({"error": {"message": "there is no list of models"}}, status=404)
-        return web.json_response({"data": []}, status=200 if given == self.key else 401)
+        return web.json_response({"data": []}, status=status)
+
+    def _admitted(self, request: web.Request) -> int:
+        """The status of the list of models, for the key of the request."""
+        given = request.headers.get("x-api-key") or request.headers.get("authorization", "").removeprefix("Bearer ")
+        self.tried.append(given)
+        return 200 if self.key in {None, given} else 401
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
+        if request.path.endswith("/api/show"):
+            return await self._show(request)
         dialect = next((one for end, one in self._dialects.items() if request.path.endswith(end)), None)
         if dialect is None:
             return web.json_response({"error": {"message": f"no such endpoint: {request.path}"}}, status=404)
@@ -149,6 +169,8 @@ class ModelServer:
         async with self.arrived:
             self.arrived.notify_all()
         problem = dialect.problem(received.body) or (self._cache and self._cache.problem(received.body))
+        if problem is None and request.path.endswith(OLLAMA_CHAT):
+            problem = self.ollama.problem(received.body)
         answer = Refusal(400, problem) if problem else self._next(received)
         if isinstance(answer, Refusal) and answer.page:
             return web.Response(text=answer.page, content_type="text/html", status=answer.status)
@@ -158,6 +180,13 @@ class ModelServer:
             answer = replace(answer, usage=replace(self._cache.used(received.body), output=answer.usage.output))
         return await self._stream(request, dialect, answer, answer.model or str(received.body.get("model")))
 
+    async def _show(self, request: web.Request) -> web.StreamResponse:
+        """What Ollama says of a model. Not one of `requests`, which are those for replies."""
+        self.shown.append(Received(request.path, dict(request.headers), await request.json()))
+        if request.path in self.pages:
+            return web.json_response(self.pages[request.path])
+        return web.json_response(self.ollama.show(str(self.shown[-1].body.get("model"))))
+
     def _next(self, received: Received) -> Answer:
         if callable(self._answers):
             return self._answers(received)
@@ -166,7 +195,7 @@ class ModelServer:
     async def _stream(
         self, request: web.Request, dialect: Dialect, reply: ScriptedReply, model: str
     ) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        response = web.StreamResponse(headers={"content-type": dialect.content_type})
         waiting: list[bytes] = []
         for piece in until_cut(reply, dialect.pieces(reply, model)):
             if isinstance(piece, bytes):

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, islice, zip_longest
 from typing import cast
 
-from zotd.testing.dialects import Json, Piece, event
+from zotd.testing.dialects import EVENT_STREAM, Json, Piece, event
 from zotd.testing.script import (
     CallPart,
     Cut,
@@ -35,6 +35,8 @@ _AFTER_REASONING = re.compile(r"(?:msg|fc)_(\w+)_\d+_after_(\d+)")
 
 class Responses:
     """`POST /v1/responses`."""
+
+    content_type = EVENT_STREAM
 
     def pieces(self, reply: ScriptedReply, model: str) -> Iterator[Piece]:
         """As `Dialect.pieces`."""
