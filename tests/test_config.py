@@ -219,7 +219,7 @@ def test_a_vendor_and_its_models_are_rows(path):
         ('[[models]]\nprovider = "a"', "model 1: object missing required field `id`"),
         ('[[models]]\nprovider = "a"\nid = "m"\ncontext = 3', "model 1: object contains unknown field `context`"),
         ('[[models]]\nprovider = "a"\nid = "m"\nprices = {input = 1}', "model 1, prices: object missing"),
-        ('[providers.a]\ndialect = "soap"', 'providers.a.dialect must be "anthropic" or "openai"'),
+        ('[providers.a]\ndialect = "soap"', 'providers.a.dialect must be "anthropic", "openai" or "ollama"'),
         ("[providers.a]\nheaders = {n = 3}", "providers.a.headers must be a table of strings"),
     ],
 )

@@ -16,8 +16,11 @@ from zotd.wire.content import Message, Text
 
 READ = ToolSpec("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
 
-DIALECTS = ["anthropic", "openai", "responses"]
+DIALECTS = ["anthropic", "ollama", "openai", "responses"]
 """The model APIs, by the name that `connect.APIS` gives them."""
+
+TITLES = {"anthropic": "Anthropic", "ollama": "Ollama", "openai": "OpenAI", "responses": "OpenAI"}
+"""What sentences call the vendor that `chosen` chooses."""
 
 
 @pytest.fixture

@@ -83,6 +83,7 @@ async def test_requests_to_this_machine_use_no_proxy(connect, vendor, monkeypatc
 async def test_the_runs_of_many_sessions_share_connections(connect, vendor, raw):
     done = {
         "anthropic": b'data: {"type":"message_stop"}\n\n',
+        "ollama": b'{"message":{},"done":true}\n',
         "openai": b'data: {"choices":[{"finish_reason":"stop"}]}\n\n',
         "responses": b'data: {"type":"response.completed","response":{}}\n\n',
     }

@@ -143,12 +143,14 @@ REFUSED = {
         {"error": {"code": 500, "message": "image input is not supported - hint: …", "type": "server_error"}},
         *("refused", "a-model takes no images"),
     ),
-    "ollama model": (
-        "ollama",
-        404,
-        openai('model "x" not found, try pulling it first'),
-        "no_model",
-        "check the model's name",
+    "ollama model": (*("ollama", 404, {"error": "model 'x' not found"}), *("no_model", "ollama pull a-model")),
+    "older ollama model": (
+        *("ollama", 404, openai('model "x" not found, try pulling it first')),
+        *("no_model", "ollama pull a-model"),
+    ),
+    "ollama memory": (
+        *("ollama", 500, {"error": "model requires more system memory (9 GiB) than is available (5 GiB)"}),
+        *("refused", "set a smaller context_window for a-model"),
     ),
     # A model that the account may not use.
     "bedrock access": (

@@ -12,12 +12,14 @@ from zotd.core.retry import ModelError
 from zotd.providers.anthropic import sdk as anthropic
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
+from zotd.providers.ollama import client as ollama
 from zotd.providers.openai import sdk as openai
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 
 DONE = {
     "anthropic": b'data: {"type":"message_stop"}\n\n',
+    "ollama": b'{"message":{},"done":true}\n',
     "openai": b'data: {"choices":[{"finish_reason":"stop"}]}\n\n',
     "responses": b'data: {"type":"response.completed","response":{}}\n\n',
 }
@@ -60,6 +62,9 @@ async def serving(vendor, *answers):
                 head = await reader.readuntil(b"\r\n\r\n")
                 size = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
                 await reader.readexactly(size)
+                if b"/api/show" in head:
+                    writer.write(answer(404))
+                    continue
                 said = left.pop(0)
                 if said is None:
                     await ended.wait()
@@ -98,7 +103,7 @@ async def failure(vendor, *answers):
 @pytest.mark.parametrize("vendor", DIALECTS)
 @pytest.mark.parametrize("kind", FAILURES)
 async def test_a_repeated_request_fails_as_the_first_one_does(vendor, kind, monkeypatch):
-    for module in (anthropic, openai):
+    for module in (anthropic, ollama, openai):
         monkeypatch.setattr(module, "SILENCE_S", 0.3)
     first = await failure(vendor, FAILURES[kind])
     assert await failure(vendor, answer(200, DONE[vendor]), FAILURES[kind]) == first

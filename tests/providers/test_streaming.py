@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from tests.providers.conftest import DIALECTS, asking, assembled, broken_off, parts_of
+from tests.providers.conftest import DIALECTS, TITLES, asking, assembled, broken_off, parts_of
 from zotd.core.reply import CallArgs, CallEnd, CallStart, Counted, RequestAccepted, Stopped, TextChunk
 from zotd.core.retry import Failure, ModelError
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import CallPart, Cut, Gate, Hang, Refusal, ScriptedReply, StreamError
-from zotd.wire.content import Tokens
+from zotd.wire.content import Text, Tokens
 
 pytestmark = pytest.mark.parametrize("vendor", DIALECTS)
 
@@ -27,7 +27,8 @@ async def test_tool_calls_arrive_piece_by_piece(connect, vendor):
     async with ModelServer([script.calls(CallPart("read", {"path": "a.txt"}), before="Looking.")]) as server:
         parts = await parts_of(connect(server, vendor))
     call = [p for p in parts if type(p) in {CallStart, CallArgs, CallEnd}]
-    assert [type(p) for p in call] == [CallStart, CallArgs, CallArgs, CallEnd]
+    pieces = [CallArgs] if vendor == "ollama" else [CallArgs, CallArgs]  # Ollama holds a call back until it is whole
+    assert [type(p) for p in call] == [CallStart, *pieces, CallEnd]
     assert len({p.index for p in call}) == 1
     assert parts[-1] == Stopped("tool_use")
 
@@ -48,13 +49,17 @@ async def test_a_call_without_arguments_is_whole(connect, vendor):
 async def test_broken_arguments_are_passed_on_as_they_are(connect, vendor):
     async with ModelServer([script.calls(CallPart("read", raw='{"path": nonsense'))]) as server:
         reply = await assembled(connect(server, vendor))
-    assert len(reply.broken_calls()) == 1
+    if vendor == "ollama":  # which reads the model's calls itself, and takes a broken one for text
+        assert reply.message() == [Text('{"path": nonsense')]
+    else:
+        assert len(reply.broken_calls()) == 1
 
 
 @pytest.mark.parametrize("reason", ["end_turn", "length", "refusal"])
 async def test_the_reason_to_stop_is_told_in_our_words(connect, vendor, reason):
+    told = "end_turn" if vendor == "ollama" and reason == "refusal" else reason  # it has no refusals
     async with ModelServer([script.text("…", stop=reason)]) as server:
-        assert (await parts_of(connect(server, vendor)))[-1] == Stopped(reason)
+        assert (await parts_of(connect(server, vendor)))[-1] == Stopped(told)
 
 
 async def test_a_call_that_the_token_limit_cut_never_ends(connect, vendor):
@@ -94,10 +99,12 @@ async def test_a_cut_connection_is_never_a_normal_end(connect, vendor):
 
 
 async def test_a_connection_cut_inside_a_call_leaves_the_call_open(connect, vendor):
-    async with ModelServer([ScriptedReply([CallPart("write", {"path": "a", "text": "b"}), Cut()])]) as server:
+    async with ModelServer(
+        [ScriptedReply([script.TextPart(["So"]), CallPart("write", {"path": "a"}), Cut()])]
+    ) as server:
         got, error = await broken_off(connect(server, vendor))
     assert error.failure is Failure.CUT
-    assert any(type(p) is CallStart for p in got)
+    assert any(type(p) is CallStart for p in got) == (vendor != "ollama")
     assert not any(type(p) is CallEnd for p in got)
 
 
@@ -105,7 +112,8 @@ async def test_an_error_in_the_middle_ends_the_reply_with_the_vendors_words(conn
     async with ModelServer([ScriptedReply([script.TextPart(["Once"]), StreamError("Overloaded")])]) as server:
         with pytest.raises(ModelError, match="cut off its reply: Overloaded") as raised:
             await parts_of(connect(server, vendor))
-        assert raised.value.failure is Failure.OVERLOADED
+        # Ollama's errors have no type, so nothing but their words tells them apart.
+        assert raised.value.failure is (Failure.CUT if vendor == "ollama" else Failure.OVERLOADED)
 
 
 @pytest.mark.parametrize(
@@ -128,13 +136,15 @@ async def test_an_error_in_the_middle_ends_the_reply_with_the_vendors_words(conn
     ],
 )
 async def test_an_error_answer_says_what_failed_and_what_to_do(connect, vendor, refusal, failure, words):
+    if vendor == "ollama" and refusal.kind:  # its errors have no type: the words say it
+        refusal = Refusal(refusal.status, f"{refusal.message}: {refusal.kind}")
     async with ModelServer([refusal]) as server:
         with pytest.raises(ModelError) as raised:
             await parts_of(connect(server, vendor))
         assert len(server.requests) == 1  # the SDKs do not repeat it, nor follow a redirect
     assert raised.value.failure is failure
     assert words in raised.value.sentence
-    assert ("Anthropic" if vendor == "anthropic" else "OpenAI") in raised.value.sentence
+    assert TITLES[vendor] in raised.value.sentence
 
 
 async def test_how_long_to_wait_is_taken_from_the_answer(connect, vendor):

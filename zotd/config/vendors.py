@@ -21,12 +21,14 @@ class ProviderSection(Struct, frozen=True, kw_only=True):
     replaced by an environment variable that is a single label of a host name, such as a region. Default: the vendor's own.
     """
 
-    dialect: Literal["anthropic", "openai"] | None = None
-    """API of a vendor that the catalog does not know: `anthropic` (Messages) or `openai` (see `api`). Default: `openai`."""
+    dialect: Literal["anthropic", "openai", "ollama"] | None = None
+    """API of a vendor that the catalog does not know: `anthropic` (Messages), `openai` (see `api`) or `ollama` (its own).
+    Default: `openai`."""
 
     api: Literal["chat", "responses"] | None = None
     """Which of OpenAI's APIs this vendor's models are asked in: `chat` (Chat Completions) or `responses` (Responses).
-    Default: `responses` for `openai` at its own URL, `chat` for all other vendors and URLs that speak either."""
+    Default: `responses` for `openai` at its own URL, `chat` for all other vendors and URLs that speak either. Ollama is
+    asked in its own API, or in `chat` if the base URL ends in `/v1`."""
 
     login_url: Url | None = None
     """Scheme and host of the server for logins by subscription, such as a proxy of yours. Default: the vendor's own."""
@@ -52,6 +54,10 @@ class ProviderSection(Struct, frozen=True, kw_only=True):
 
     default_model: str | None = None
     """Model to use when none is named."""
+
+    context_window: Count | None = None
+    """Context window of models that the catalog does not know, in tokens. It is what requests ask Ollama for (`num_ctx`), up
+    to what a model was made for. Default for Ollama: the model's own `num_ctx`, else 32768."""
 
     prices: str | None = None
     """ID of the vendor in the data of `genai-prices` whose models and prices apply."""
@@ -79,7 +85,7 @@ class ProviderSection(Struct, frozen=True, kw_only=True):
     """Keep connections open between requests."""
 
     extra: Fields | None = None
-    """Further fields of each request."""
+    """Further fields of each request, such as Ollama's `keep_alive`."""
 
     def __post_init__(self) -> None:
         for name in self.headers or ():
@@ -87,6 +93,9 @@ class ProviderSection(Struct, frozen=True, kw_only=True):
                 raise ValueError(
                     f"providers: the header {name} looks like a secret; set key_header, and store the key with zotctl login"
                 )
+        options = (self.extra or {}).get("options")
+        if isinstance(options, dict) and "num_ctx" in options:
+            raise ValueError("providers: extra.options.num_ctx has no effect; set context_window instead")
 
 
 class ModelPrices(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

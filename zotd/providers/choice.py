@@ -4,19 +4,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.catalog import LOCAL
-from zotd.providers.shared import Access, Destination, KeyHeader, Vendor
+from zotd.providers.shared import NO_KEY, Access, Destination, KeyHeader, Vendor
 from zotd.providers.shared.placeholders import PlaceholderError, filled
 
 OPENAIS: Mapping[str, str] = {"chat": "openai", "responses": "responses"}
 """The two APIs of OpenAI and its imitators, by the name that a user chooses one with."""
 
+OPENAI_PATH = "/v1"
+"""Where servers have these two APIs."""
+
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 """Hosts that no proxy can reach for us, whatever the environment says."""
-
-NO_KEY = "none"
-"""Sent where no key is needed: the SDKs insist on one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,15 @@ class ModelChoice:
     """A login, instead of a key."""
     variables: Mapping[str, str] = field(default_factory=dict, repr=False, hash=False)  # compared, but has no hash
     """Environment variables that the vendor's requests depend on: `Vendor.variables`."""
+
+
+def speaking_ollama(vendor: Vendor, choice: ModelChoice) -> Vendor:
+    """Return Ollama with the API in which it is asked: OpenAI's if the base URL ends in `/v1`, or a setting says so."""
+    chosen = OPENAIS.get(choice.api or "")
+    url = (choice.base_url or vendor.base_url).rstrip("/")
+    if chosen is None and not url.endswith(OPENAI_PATH):
+        return vendor
+    return replace(vendor, api=chosen or OPENAIS["chat"], base_url=url.removesuffix(OPENAI_PATH) + OPENAI_PATH)
 
 
 def destination(vendor: Vendor, base_url: str, api_key: str, variables: Mapping[str, str]) -> Destination:
@@ -62,7 +73,7 @@ def url_of(vendor: Vendor, choice: ModelChoice) -> str | None:
             Failure.REFUSED, f"{url} is not a base URL for {vendor.title}; it must begin with https:// or http://"
         )
     if choice.base_url is not None and vendor.api in OPENAIS.values() and not urlsplit(url).path.strip("/"):
-        return f"{url.rstrip('/')}/v1"  # servers serve these APIs below /v1, and people leave that out
+        return url.rstrip("/") + OPENAI_PATH  # people leave that out
     return url
 
 

@@ -15,21 +15,22 @@ from zotd.core.budget import Rates
 from zotd.core.ports import ModelRequest
 from zotd.core.reply import Part, ServerAdvice
 from zotd.core.retry import Failure, ModelError
-from zotd.providers import served
 from zotd.providers.catalog import SMOL, Catalog
 from zotd.providers.catalog.wishes import unmet
-from zotd.providers.choice import NO_KEY, OPENAIS, ModelChoice, destination, key_of, url_of
+from zotd.providers.choice import OPENAIS, ModelChoice, destination, key_of, speaking_ollama, url_of
 from zotd.providers.few_shot import shortened
 from zotd.providers.local import LocalModels
 from zotd.providers.narrowing import Narrowing
 from zotd.providers.route import ModelFacts, Route
-from zotd.providers.shared import Access, Destination, Target, Vendor, VendorClient, VendorConversation
+from zotd.providers.shared import NO_KEY, Access, Destination, Target, Vendor, VendorClient, VendorConversation
+from zotd.providers.windows import ServerWindows
 from zotd.wire.content import Tokens
 
 log = logging.getLogger(__name__)
 
 APIS: Mapping[str, str] = {
     "anthropic": "zotd.providers.anthropic",
+    "ollama": "zotd.providers.ollama",
     "openai": "zotd.providers.openai.chat",
     "responses": "zotd.providers.openai.responses",
 }
@@ -45,9 +46,6 @@ _MODULES = {**APIS, **EXTRAS}
 
 CHECK_S = 8.0
 """How long a vendor may take to answer about a key; a user waits at a terminal."""
-
-LOOK_S = 2.0
-"""How long a server on this machine may take to say how large a context window is; the reply waits for it."""
 
 KEPT_ROUTES = 256
 """Most choices whose check is remembered; a home has a few models in use, each session with its own key one more."""
@@ -72,8 +70,7 @@ class Providers:
         self._routes: dict[ModelChoice, Route] = {}
         """By what was chosen: almost every run makes the choice of the one before it."""
         self._facts: dict[tuple[str, str], ModelFacts] = {}
-        self._windows: dict[tuple[str, str], int] = {}
-        """Context windows of servers of the user, by URL and model, as they were seen last."""
+        self.windows = ServerWindows()
 
     def connect(self, choice: ModelChoice, told: set[str] | None = None) -> "ModelConnection":
         """A model for one run; nothing is loaded and nothing is sent before its first `stream`.
@@ -116,6 +113,8 @@ class Providers:
         A base URL other than the vendor's own gets Chat Completions, which every imitator has, unless `choice.api` says
         otherwise. At the vendor's own, a model that answers in one API only is asked in that one.
         """
+        if vendor.api == "ollama":
+            return speaking_ollama(vendor, choice)
         chosen = OPENAIS.get(choice.api or "")
         if vendor.api not in OPENAIS.values():
             if chosen is None:
@@ -148,22 +147,6 @@ class Providers:
             self._facts[vendor, model] = found
         return found
 
-    def served_window(self, base_url: str, model: str) -> int:
-        """The context window with which a server of the user has loaded a model; 0: unknown."""
-        return self._windows.get((base_url, model), 0)
-
-    async def look_at_window(self, vendor: Vendor, base_url: str, model: str, client: VendorClient) -> str | None:
-        """Ask a server how large the window of a model is that it has loaded; return a warning if it is too small."""
-        try:
-            async with asyncio.timeout(LOOK_S):
-                body = await client.look(served.address(vendor.context_from, base_url), served.REPLY_BYTES)
-        except TimeoutError:
-            return None
-        tokens = served.context_window(vendor.context_from, model, body)
-        if tokens:
-            self._windows[base_url, model] = tokens
-        return served.warning(vendor.context_from, vendor.title, model, tokens)
-
     async def key_status(self, choice: ModelChoice) -> int:
         """The HTTP status with which the vendor answers a request with that key; the list of models costs nothing.
 
@@ -173,6 +156,7 @@ class Providers:
         vendor = self._catalog.by_name.get(choice.provider)
         if vendor is None or vendor.api not in _MODULES:
             raise ModelError(Failure.REFUSED, f"there is no provider {choice.provider} whose keys can be checked")
+        vendor = self._speaking(vendor, choice)
         url, key = url_of(vendor, choice) or "", key_of(vendor, choice)
         # Not one of the shared: a key that was refused is not kept.
         await asyncio.to_thread(load, vendor.api)
@@ -232,7 +216,7 @@ class ModelConnection:
         self._told = told
         self._conversation: VendorConversation | None = None
         self._opened_url = ""
-        self._looked = not self._vendor.context_from
+        self._looked = not (self._vendor.context_from or self._vendor.asks_for_context)
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """See `core.ports.Model.stream`."""
@@ -302,10 +286,7 @@ class ModelConnection:
     @property
     def context_window(self) -> int:
         """See `core.ports.Model.context_window`."""
-        known = self._facts.info.context_window
-        if not self._vendor.context_from:  # such a server is not asked, see `_look`
-            return known
-        return self._providers.served_window(self._choice.base_url or "", self._choice.model) or known
+        return self._providers.windows.size(self._vendor, self._choice.base_url or "", self._facts.info)
 
     @cached_property
     def _facts(self) -> ModelFacts:
@@ -316,7 +297,7 @@ class ModelConnection:
         self._looked = True
         url = self._opened_url
         client = await self._providers.client(self._vendor.api, self._destination(url, self._choice.api_key or NO_KEY))
-        return await self._providers.look_at_window(self._vendor, url, self._choice.model, client)
+        return await self._providers.windows.look(self._vendor, url, self._choice.model, client)
 
     def _destination(self, base_url: str, api_key: str) -> Destination:
         return destination(self._vendor, base_url, api_key, self._choice.variables)
@@ -331,11 +312,15 @@ class ModelConnection:
         """The conversation; a new one, which has encoded nothing yet, when the local server had to be started anew."""
         access = self._choice.access
         place = self._fixed or await self._found_destination(access)
-        if self._conversation is None or place.base_url != self._opened_url:
-            client = await self._providers.client(self._vendor.api, place)
-            self._conversation = client.open(Target(self._vendor, place.base_url, self._facts.info, access))
+        windows, vendor, model = self._providers.windows, self._vendor, self._facts.info
+        conversation, is_settled = self._conversation, windows.is_settled(vendor, place.base_url, model.id)
+        if conversation is None or place.base_url != self._opened_url or not is_settled:
+            client = await self._providers.client(vendor.api, place)
+            if vendor.asks_for_context:
+                model = await windows.settled(vendor, place.base_url, model, client)
+            conversation = self._conversation = client.open(Target(vendor, place.base_url, model, access))
             self._opened_url = place.base_url
-        return self._conversation
+        return conversation
 
     async def _found_destination(self, access: Access | None) -> Destination:
         if access is None:

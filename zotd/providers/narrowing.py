@@ -1,4 +1,4 @@
-"""Leaves out of a request what its model does not take, and says so.
+"""Leaves out of a request what its model does not take or do, and says so.
 
 What that is, the user's `[[models]]` say; or the vendor has refused a request because of it. Vendors do that in many
 words and with several statuses, and the model would be refused every later request of the session, too.
@@ -21,10 +21,11 @@ NO_IMAGES = "[an image, which this model cannot see; it is left out]"
 
 
 class Lack(StrEnum):
-    """What a model may not take."""
+    """What a model may not take or do."""
 
     IMAGES = "images"
     TOOLS = "tools"
+    REASONING = "reasoning"
 
 
 _REFUSED: Mapping[Lack, re.Pattern[str]] = {
@@ -40,12 +41,14 @@ _REFUSED: Mapping[Lack, re.Pattern[str]] = {
         r"|tools param requires --",
         re.IGNORECASE,
     ),
+    Lack.REASONING: re.compile(r"does not support thinking", re.IGNORECASE),
 }
 """Words of Ollama, llama.cpp, vLLM, LM Studio, OpenRouter, OpenAI, DeepSeek, Groq, Mistral and xAI."""
 
 _EFFECTS: Mapping[Lack, str] = {
     Lack.IMAGES: "takes no images, so they are left out of its requests; choose another model for them",
     Lack.TOOLS: "takes no tools, so it can only talk and does nothing to files; choose another model for that",
+    Lack.REASONING: "does not reason, so the reasoning level has no effect",
 }
 
 
@@ -104,7 +107,7 @@ class Narrowing:
         return False
 
     def _narrowed(self, request: ModelRequest) -> tuple[ModelRequest, Sequence[str]]:
-        """The request without tools or images if the model takes none, and one sentence about each of these."""
+        """The request without what the model does not take or do, and one sentence about each of these."""
         left_out = []
         if request.tools and self._lacks(Lack.TOOLS):
             request = replace(request, tools=[])
@@ -112,6 +115,9 @@ class Narrowing:
         if self._lacks(Lack.IMAGES) and _has(request, Lack.IMAGES):
             request = replace(request, messages=[self._without_images(message) for message in request.messages])
             left_out.append(self._sentence(Lack.IMAGES))
+        if self._lacks(Lack.REASONING) and _has(request, Lack.REASONING):
+            request = replace(request, reasoning="off")
+            left_out.append(self._sentence(Lack.REASONING))
         return request, left_out
 
     def _news(self, left_out: Sequence[str]) -> list[Part]:
@@ -126,7 +132,14 @@ class Narrowing:
         return lack in self._refused or self._says(lack) is False
 
     def _says(self, lack: Lack) -> bool | None:
-        return self._info.images if lack is Lack.IMAGES else self._info.tools
+        """What the user says; of reasoning that a model is told to, not that it can."""
+        match lack:
+            case Lack.IMAGES:
+                return self._info.images
+            case Lack.TOOLS:
+                return self._info.tools
+            case Lack.REASONING:
+                return None
 
     def _sentence(self, lack: Lack) -> str:
         words = self._refused.get(lack)
@@ -144,6 +157,8 @@ class Narrowing:
 def _has(request: ModelRequest, lack: Lack) -> bool:
     if lack is Lack.TOOLS:
         return bool(request.tools)
+    if lack is Lack.REASONING:
+        return request.reasoning != "off"
     return any(_has_images(message.content) for message in request.messages)
 
 

@@ -39,7 +39,7 @@ HOSTS = {
 }
 """Where requests go whose address has variables."""
 
-ENDS = {"anthropic": "/v1/messages", "openai": "/chat/completions", "responses": "/responses"}
+ENDS = {"anthropic": "/v1/messages", "ollama": "/api/chat", "openai": "/chat/completions", "responses": "/responses"}
 """What the API adds to a base URL, by `Vendor.api`."""
 
 PICTURE = b"\x89PNG\r\n\x1a\n" + bytes(30)

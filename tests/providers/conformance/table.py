@@ -1,7 +1,7 @@
 """What each vendor of the catalog does, cell by cell: data that the tests beside it check and `docs/conformance.md` shows."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from zotd.providers.catalog.vendors import VENDORS
@@ -39,6 +39,7 @@ class Carried(StrEnum):
     ENCRYPTED = "encrypted items"
     SIGNATURE = "thought signatures"
     TEXT = "`reasoning_content`"
+    THINKING = "`thinking`"
     NOTHING = "none"
 
 
@@ -57,6 +58,8 @@ class VendorRow:
     """Why nothing is carried."""
     model: str = ""
     """The model that is asked; empty: the vendor's default."""
+    without: Mapping[str, str] = field(default_factory=dict)
+    """Columns of what its API does not have, with the reason."""
 
 
 def _chat(credential: Credential = Credential.BEARER, reason: str = UNKNOWN, model: str = "") -> VendorRow:
@@ -87,7 +90,11 @@ ROWS: Mapping[str, VendorRow] = {
     "chatgpt": VendorRow(Credential.LOGIN, Carried.ENCRYPTED),
     "lmstudio": _chat(Credential.NONE, ASKED_FOR, "m"),
     "vllm": _chat(Credential.NONE, ASKED_FOR, "m"),
-    "ollama": _chat(Credential.NONE, ASKED_FOR),
+    "ollama": VendorRow(
+        Credential.NONE,
+        Carried.THINKING,
+        without={"refusal": "its API has no refusals: a model that declines says so in its text"},
+    ),
     "llamacpp": _chat(Credential.NONE, ASKED_FOR),
 }
 """By the vendor's name in the catalog."""
@@ -98,12 +105,13 @@ APIS = {
     "anthropic": "Messages",
     "bedrock": "Messages",
     "vertex": "Messages",
+    "ollama": "Ollama",
     "openai": "Chat Completions",
     "responses": "Responses",
 }
 """By `Vendor.api`."""
 
-CACHE = {"Messages": "read, written", "Chat Completions": "read", "Responses": "read, written"}
+CACHE = {"Messages": "read, written", "Chat Completions": "read", "Ollama": "read", "Responses": "read, written"}
 """Figures that the scripted server sends in that API."""
 
 
@@ -112,9 +120,16 @@ def vendors() -> list[Vendor]:
     return [vendor for vendor in VENDORS if vendor.name not in EXCEPTED]
 
 
+def vendors_with(column: str) -> list[Vendor]:
+    """The rows whose API has what the column tests."""
+    return [vendor for vendor in vendors() if column not in ROWS[vendor.name].without]
+
+
 def cell(vendor: Vendor, column: str) -> str:
     """Return what the page shows."""
     row = ROWS[vendor.name]
+    if column in row.without:
+        return "none"
     match column:
         case "reasoning carried over a restart":
             return row.carried.value
@@ -135,6 +150,9 @@ def markdown() -> Iterator[str]:
     for vendor in vendors():
         if reason := ROWS[vendor.name].reason:
             yield f"- `{vendor.name}`: {reason}."
+    yield "\nWhat the API of a vendor does not have:\n"
+    for vendor in vendors():
+        yield from (f"- `{vendor.name}`: {reason}." for reason in ROWS[vendor.name].without.values())
     yield "\nWithout cells:\n"
     for name, reason in EXCEPTED.items():
         yield f"- `{name}`: {reason}."

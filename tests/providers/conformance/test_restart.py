@@ -58,6 +58,9 @@ def assert_carried(vendor, received):
         case Carried.TEXT:
             assert [part["reasoning_content"] for part in found if part.get("reasoning_content")] == [THOUGHT]
             assert SIGNED not in str(found)
+        case Carried.THINKING:
+            assert [part["thinking"] for part in found if part.get("thinking")] == [THOUGHT]
+            assert SIGNED not in str(found)
         case Carried.NOTHING:
             assert not any(one in str(found) for one in (THOUGHT, SIGNED))
 

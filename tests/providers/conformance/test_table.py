@@ -26,4 +26,5 @@ def test_the_row_of_a_vendor_says_what_the_catalog_says():
         assert (carried is Carried.TEXT) == vendor.echo_reasoning
         assert (carried is Carried.SIGNATURE) == vendor.thought_signatures
         assert (carried is Carried.ENCRYPTED) == (APIS[vendor.api] == "Responses")
+        assert (carried is Carried.THINKING) == (APIS[vendor.api] == "Ollama")
         assert (carried is Carried.SIGNED) == (APIS[vendor.api] == "Messages")

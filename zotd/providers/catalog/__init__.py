@@ -138,8 +138,10 @@ class Catalog:
         """The model as `find` has it, or as its name lets expect."""
         max_output, reasoning = figures(model)
         found = self.find(provider, model)
+        vendor = self.by_name.get(provider)
+        window = vendor.window if vendor is not None else 0
         return found or ModelInfo(
-            model, self._name(provider), 0, max_output, reasoning, api=self.api_needed(provider, model)
+            model, self._name(provider), window, max_output, reasoning, api=self.api_needed(provider, model)
         )
 
     def price(self, provider: str, model: str, tokens: Tokens) -> Tokens:

@@ -11,7 +11,7 @@ from zotd.providers.catalog.vendors import VENDORS
 from zotd.providers.shared import Vendor
 from zotd.wire.base import BadFrameError, Frozen, decode
 
-_FIELDS = {"dialect": "api", "headers": "extra_headers"}
+_FIELDS = {"dialect": "api", "headers": "extra_headers", "context_window": "window"}
 """Fields of `ProviderSection` that have another name in `Vendor`."""
 
 _LATE = frozenset({"base_url", "api", "login_url", "client_id"})

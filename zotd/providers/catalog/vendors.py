@@ -219,7 +219,8 @@ VENDORS = (
     Vendor(
         name="ollama",
         label="Ollama",
-        base_url="http://127.0.0.1:11434/v1",
+        api="ollama",
+        base_url="http://127.0.0.1:11434",
         default_model="qwen3",
         context_from="ollama",
     ),

@@ -10,6 +10,8 @@ def unmet(vendor: Vendor, model: ModelInfo, reasoning: str, *, has_tools: bool) 
     if reasoning == "off":
         return None
     effect = f"so reasoning {reasoning} has no effect"
+    if vendor.api == "ollama":
+        return None  # the server says it of the installed model
     if not model.reasoning:
         return f"{model.id} is not known to reason, {effect}; if it does, models.json can say so"
     if vendor.api != "openai":

@@ -6,6 +6,7 @@ from zotd.providers.shared.transcript import EncodedTranscript, Preamble, parame
 from zotd.providers.shared.vendors import (
     CONNECT_S,
     DRAIN_S,
+    NO_KEY,
     SILENCE_S,
     Access,
     Destination,
@@ -19,6 +20,7 @@ from zotd.providers.shared.vendors import (
 __all__ = [
     "CONNECT_S",
     "DRAIN_S",
+    "NO_KEY",
     "SILENCE_S",
     "Access",
     "Destination",

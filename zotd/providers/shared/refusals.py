@@ -75,6 +75,12 @@ REFUSALS = (
         "the account may not use {model}: have it enabled at {title}, or use another model",
     ),
     _refusal(
+        "404",
+        r"model '[^']+' not found|try pulling it first",  # Ollama
+        Failure.NO_MODEL,
+        "install it with ollama pull {model}, or check its name with ollama list",
+    ),
+    _refusal(
         "400 404 422",
         r"model_not_found|DeploymentNotFound|deployment [^.]*does not exist|unknown model|invalid model|no such model"
         r"|model[^.]{0,80}(not found|does not exist|is not available|is invalid)|isn't supported on this route"
@@ -89,6 +95,13 @@ REFUSALS = (
         r"|UnrecognizedClient|security token included in the request is invalid|InvalidClientTokenId",
         Failure.AUTH,
         "check the API key: {ways}",
+    ),
+    # Ollama answers 500, which would otherwise be asked again for hours. The context window takes a part of the memory.
+    _refusal(
+        "500",
+        r"requires more system memory",
+        Failure.REFUSED,
+        "choose a smaller model, or set a smaller context_window for {model} in [[models]]",
     ),
     # llama.cpp answers 500, which would otherwise be asked again for hours.
     _refusal(

@@ -24,6 +24,9 @@ pings or headers meanwhile; a connection that is silent for longer is dead."""
 DRAIN_S = 0.25
 """Longest wait for a response's end after its last event; then the connection is given up instead of used again."""
 
+NO_KEY = "none"
+"""Stands for a key where none is needed: the SDKs insist on one."""
+
 
 class Vendor(Frozen, frozen=True, kw_only=True):
     """A company or program that serves models, and how its API differs from the one that it imitates."""
@@ -32,7 +35,8 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     label: str = ""
     """The name for users; `name` if empty."""
     api: str = "openai"
-    """`anthropic` (Messages), `openai` (Chat Completions), `responses` (OpenAI's Responses), or a name of `connect.EXTRAS`."""
+    """`anthropic` (Messages), `openai` (Chat Completions), `responses` (OpenAI's Responses), `ollama` (its own), or a name
+    of `connect.EXTRAS`."""
     base_url: str
     """May have placeholders for environment variables: see `placeholders`."""
     key_env: tuple[str, ...] = ()
@@ -56,7 +60,8 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     listed: str = ""
     """A pattern for the ids of its models in that data; its first group is the id that the vendor uses."""
     window: int = 0
-    """Context window of models of which that data knows none: the least that the vendor has, so that compaction is in time."""
+    """Context window of models of which that data knows none: the least that the vendor has, so that compaction is in time.
+    At Ollama: what its requests ask for."""
     subscription: bool = False
     """Requests are paid by a subscription, so they cost nothing, whatever that data says."""
     any_model: bool = False
@@ -98,6 +103,11 @@ class Vendor(Frozen, frozen=True, kw_only=True):
     def is_free(self) -> bool:
         """Its requests are not paid one by one, so a model without a known price costs nothing."""
         return self.subscription or not (self.key_env or self.own_login)
+
+    @property
+    def asks_for_context(self) -> bool:
+        """Its requests say how large the context window is to be."""
+        return self.api == "ollama"
 
     @property
     def serves_unknown(self) -> bool:
