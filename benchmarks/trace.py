@@ -22,7 +22,7 @@ from types import FrameType
 
 import zotd
 from benchmarks import rig
-from zotd.embed.runtime import Runtime
+from zotd.embed.session_runtime import Runtime
 
 PACKAGE = str(Path(zotd.__file__).parent)
 

@@ -15,7 +15,7 @@ FOLDERS = ("docs", "examples", "systemd")
 LINK = re.compile(r"\]\(([^)#\s]+)")
 
 MODULES = {
-    "Embedding": ["zot", "zotd.embed.runtime", "zotd.embed.blocking"],
+    "Embedding": ["zot"],
     "Clients": ["zotd.client.client", "zotd.client.follow", "zotd.client.session", "zotd.client.errors"],
     "Extensions in Python": ["zotd.sdk"],
     "The wire": ["zotd.wire.api", "zotd.wire.events", "zotd.wire.content", "zotd.wire.errors", "zotd.wire.ext"],

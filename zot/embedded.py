@@ -10,7 +10,7 @@ from zot.errors import AgentError, OptionError
 from zot.held import HeldContext
 from zot.options import CheckedOptions
 from zotd.config import ConfigError
-from zotd.embed.runtime import Runtime
+from zotd.embed.session_runtime import Runtime
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage
 from zotd.wire.content import Message

@@ -1,4 +1,4 @@
-"""The programs of examples/embed, run as in the documentation."""
+"""The program of examples/embed, run as in the documentation."""
 
 import asyncio
 import sys
@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from zotd.client import blocking
-from zotd.testing.script import CallPart, Refusal, calls, text
+from zotd.testing.script import text
 
 EXAMPLES = Path(__file__).parents[2] / "examples/embed"
 
@@ -30,25 +30,6 @@ def run(place):
         return process.returncode, out.decode(), err.decode()
 
     return run
-
-
-async def test_async_runtime(run, model, place):
-    (place.cwd / "a").write_text("walrus")
-    server = await model(
-        calls(CallPart("read", {"path": "a"})), text("It says ", "walrus."), Refusal(401, "no such key")
-    )
-    code, out, err = await run("async_runtime.py", server, "what does a say?")
-    assert (code, out) == (0, "It says walrus.")
-    assert "[read {'path': 'a'}]" in err
-    assert "20 tokens read, 10 written" in err
-    code, out, err = await run("async_runtime.py", server, "again")
-    assert (code, out, "no such key" in err) == (1, "", True)
-
-
-async def test_blocking_runtime(run, model):
-    server = await model(text("first"), text("second"))
-    assert await run("blocking_runtime.py", server, "one", "two") == (0, "first\nsecond\n", "")
-    assert "first" in str(server.requests[1].messages)
 
 
 async def test_daemon_client(run, model, place):

@@ -7,7 +7,7 @@ import psutil
 import pytest
 
 from zotd.embed import rehearsal
-from zotd.embed.runtime import Runtime
+from zotd.embed.session_runtime import Runtime
 
 
 @pytest.fixture

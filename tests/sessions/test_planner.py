@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from zotd import config
 from zotd.core import records
-from zotd.embed.runtime import Runtime
+from zotd.embed.session_runtime import Runtime
 from zotd.testing.live_daemon import place as place_in
 from zotd.wire.content import Text
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from zotd.embed.runtime import Runtime
+from zotd.embed.session_runtime import Runtime
 from zotd.telemetry.content import MAX_CHARS
 from zotd.telemetry.export import BATCH_CHARS
 from zotd.testing.live_daemon import place

@@ -16,7 +16,15 @@ HEAVY = (
         "prompt_toolkit",
     ),
     *("psutil", "pydantic", "pygments", "sqlite3", "tree_sitter"),
-    *("zotctl", "zottui", "zotd.client.client", "zotd.embed.runtime", "zotd.jail", "zotd.providers", "zotd.sessions"),
+    *(
+        "zotctl",
+        "zottui",
+        "zotd.client.client",
+        "zotd.embed.session_runtime",
+        "zotd.jail",
+        "zotd.providers",
+        "zotd.sessions",
+    ),
     *("zotd.store", "zotd.tools"),
 )
 """Modules that only a run needs, or not even that."""

@@ -15,7 +15,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from zotd.embed import rpc
-from zotd.embed.runtime import Runtime
+from zotd.embed.session_runtime import Runtime
 from zotd.providers.connect import APIS, load
 
 LIMIT_S = 20.0

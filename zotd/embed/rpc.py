@@ -16,7 +16,7 @@ from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import HANDLERS
 from zotd.api.stdio import StdioDoor
 from zotd.core.permissions import MODES
-from zotd.embed.runtime import Runtime
+from zotd.embed.session_runtime import Runtime
 from zotd.key_flags import add_key_flags
 from zotd.process.subreaper import orphans_adopted
 from zotd.sanitize import harmless

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 
 from tests.providers.conformance.table import ROWS, Credential, vendors
 from tests.testing.shapes import checked_dialects
-from zotd.embed.runtime import Runtime
+from zotd.embed.session_runtime import Runtime
 from zotd.logins.vendors import LOGINS
 from zotd.testing.live_daemon import place as place_in
 from zotd.testing.model_server import ModelServer

@@ -6,7 +6,7 @@ from contextlib import aclosing
 
 import pytest
 
-from zotd.embed.runtime import BusyError, Runtime
+from zotd.embed.session_runtime import BusyError, Runtime
 from zotd.testing.script import CallPart, Gate, Hang, ScriptedReply, TextPart, calls, text
 from zotd.wire import events
 from zotd.wire.content import Text

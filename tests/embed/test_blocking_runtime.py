@@ -8,8 +8,8 @@ import threading
 
 import pytest
 
-from zotd.embed.blocking import BlockingRuntime
-from zotd.embed.runtime import BusyError
+from zotd.embed.blocking_runtime import BlockingRuntime
+from zotd.embed.session_runtime import BusyError
 from zotd.testing.live_daemon import place as place_in
 from zotd.wire import events
 from zotd.wire.errors import CommandError
