@@ -13,7 +13,8 @@ from typing import TypeVar
 from benchmarks import rig
 from benchmarks.rig import Row
 from zotd import paths
-from zotd.jail import Jail, JailError, Mechanism, Network, find_jail
+from zotd.jail import Jail, JailError, Mechanism, Network
+from zotd.jail.mechanisms import find_jail
 from zotd.process import spawn
 from zotd.proxy import AllowList, Outlet, running_proxy
 

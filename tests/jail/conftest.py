@@ -14,7 +14,9 @@ from tempfile import TemporaryDirectory
 import pytest
 
 from tests.needs import needs
-from zotd.jail import Jail, Mechanism, Network, NetworkOutlet, find_jail, policy_for
+from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
+from zotd.jail.computing import policy_for
+from zotd.jail.mechanisms import find_jail
 from zotd.process import spawn
 
 KEY = "a key that no command may read"

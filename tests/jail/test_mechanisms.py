@@ -15,7 +15,8 @@ import pytest
 import zotd
 from tests.jail.conftest import KEY, git, repository
 from tests.needs import needs
-from zotd.jail import JailError, Mechanism, Network, find_jail
+from zotd.jail import JailError, Mechanism, Network
+from zotd.jail.mechanisms import find_jail
 from zotd.process import spawn
 
 IDENTITY = "git -c user.name=a -c user.email=a@example.org"
@@ -236,7 +237,8 @@ def only_path():
 
 AS_NOBODY = """
 import asyncio, os, sys
-from zotd.jail import find_jail, Mechanism, Network
+from zotd.jail import Mechanism, Network
+from zotd.jail.mechanisms import find_jail
 from zotd.process import spawn
 
 async def main(root, mechanism):

@@ -19,7 +19,8 @@ import pytest
 from tests.jail.conftest import files, git, repository
 from tests.needs import needs
 from zotd import paths
-from zotd.jail import JailError, Mechanism, Network, find_jail
+from zotd.jail import JailError, Mechanism, Network
+from zotd.jail.mechanisms import find_jail
 from zotd.proxy import AllowList, TrafficRecord, parse_rule, running_proxy
 
 

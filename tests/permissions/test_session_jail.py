@@ -1,5 +1,8 @@
 """The jail of one session: made once, made again for another place, and said to be impossible once."""
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.jail.conftest import person as person  # noqa: PLC0414  (a fixture)
@@ -61,3 +64,9 @@ async def test_a_jail_that_becomes_impossible_is_told(session, person, told):
     (person.home / ".netrc").symlink_to(person.work / "netrc")
     assert await session.at(site(person)) is None
     assert ["has to be hidden" in text for text in told] == [True]
+
+
+def test_a_start_of_the_daemon_loads_no_mechanism():
+    heavy = ("zotd.jail.mechanisms", "zotd.jail.computing", "zotd.jail.refusals")
+    code = f"import sys, zotd.app; print([name for name in {heavy} if name in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -14,7 +14,8 @@ from pathlib import Path
 from zotctl import output
 from zotd import config, paths
 from zotd.client.errors import ClientError
-from zotd.jail import Jail, JailError, Mechanism, Network, NetworkOutlet, find_jail
+from zotd.jail import Jail, JailError, Mechanism, Network, NetworkOutlet
+from zotd.jail.mechanisms import find_jail
 from zotd.proxy import AllowList, HostError, TrafficLog, TrafficRecord, parse_rule, running_proxy
 from zotd.proxy.default_hosts import DEFAULT_HOSTS
 from zotd.proxy.hosts import HostPort

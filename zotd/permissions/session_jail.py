@@ -10,9 +10,8 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeVar
 
 from zotd.core.permissions import SHELL
-from zotd.jail import Jail, JailError, JailPolicy, Mechanism, Network, NetworkOutlet, find_jail
+from zotd.jail import Jail, JailError, JailPolicy, Mechanism, Network, NetworkOutlet
 from zotd.jail.policy import is_in
-from zotd.jail.refusals import refused
 from zotd.paths import UnsafePathError
 from zotd.permissions.call_hosts import CallHosts
 
@@ -81,6 +80,8 @@ class JailedCall:
 
     def refused(self, output: str) -> Sequence[str]:
         """See `CallJail`. What the proxy has refused is known, and not read from the output: many programs hide it."""
+        from zotd.jail.refusals import refused  # noqa: PLC0415  (2 ms, on the thread of the first command)
+
         return [*refused(output, self.jail.policy), *(() if self.hosts is None else self.hosts.refused)]
 
 
@@ -185,9 +186,15 @@ async def no_jail() -> Jail | None:
 async def _found(site: JailSite) -> FoundJail:
     try:
         async with asyncio.timeout(FIND_S):
-            jail = await asyncio.to_thread(find_jail, site.cwd, site.env, network=site.network, shown=site.shown)
+            jail = await asyncio.to_thread(_find, site)
     except JailError as error:
         return FoundJail(site, None, str(error))
     except TimeoutError:
         return FoundJail(site, None, f"no jail could be made within {FIND_S:g} s; a file system does not answer")
     return FoundJail(site, jail, "")
+
+
+def _find(site: JailSite) -> Jail:
+    from zotd.jail.mechanisms import find_jail  # noqa: PLC0415  (10 ms that no start of a daemon has to wait for)
+
+    return find_jail(site.cwd, site.env, network=site.network, shown=site.shown)

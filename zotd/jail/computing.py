@@ -1,0 +1,107 @@
+"""Computes what commands in a jail may do from the working directory and the user's environment."""
+
+import os
+import pwd
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+
+from zotd import paths
+from zotd.jail.errors import JailError
+from zotd.jail.places import CACHES, SECRETS, SOCKETS, located
+from zotd.jail.policy import JailPolicy, Network, is_in
+from zotd.jail.repository import git_places
+
+
+def policy_for(cwd: str, env: Mapping[str, str], *, network: Network, shown: Sequence[str] = ()) -> JailPolicy:
+    """Return the policy for commands in `cwd`. Blocks for a hundred system calls.
+
+    Args:
+        cwd: the working directory, a real path: a link could be changed by the commands.
+        env: the environment of the user, not one that a command in the jail has set.
+        network: what commands may connect to.
+        shown: what may be read although it lies in something hidden; only the user can have made it.
+
+    Raises:
+        JailError: `cwd` is a place in which a jail would keep nothing, such as the home directory.
+    """
+    if os.path.realpath(cwd) != cwd:
+        raise JailError(f"{cwd} leads through a link")
+    home = home_of(env)
+    secrets = [*located(SECRETS, env, home), paths.zot_home(env)]
+    # Also under the name that is used: a link could be replaced by what it leads to.
+    hidden = _outermost(map(os.path.realpath, secrets))
+    _check(cwd, os.path.realpath(home), hidden)
+    git = git_places(cwd)
+    sockets = [*located(SOCKETS, env, home), os.path.dirname(paths.socket_path(env)), _made(paths.outlet_dir(env))]
+    if agent := env.get("SSH_AUTH_SOCK"):
+        sockets.append(agent)
+    shared = [_temporary(env), "/dev/shm", *located(CACHES, env, home)]  # noqa: S108  (POSIX semaphores are there)
+    return JailPolicy(
+        cwd=cwd,
+        writable=(cwd, *_writable([*git.writable, *shared], [cwd, *hidden], os.path.realpath(home))),
+        carved=git.carved,
+        protected=git.protected,
+        hidden=hidden,
+        shown=tuple(path for path in map(os.path.realpath, shown) if is_in(os.path.dirname(path), hidden)),
+        sockets=_outermost(map(os.path.realpath, sockets)),
+        network=network,
+    )
+
+
+def home_of(env: Mapping[str, str]) -> str:
+    """Return the home directory of the user; raises JailError if it is unknown."""
+    home = env.get("HOME", "")
+    if os.path.isabs(home):
+        return os.path.normpath(home)
+    try:
+        return pwd.getpwuid(os.getuid()).pw_dir
+    except KeyError:
+        raise JailError("the home directory is unknown, so what has to be hidden is unknown too") from None
+
+
+def _made(folder: str) -> str:
+    """Return the directory after making it: while it is absent, it cannot be hidden from commands that then run on."""
+    with suppress(OSError):
+        paths.make_private_dir(folder)
+    return folder
+
+
+def _temporary(env: Mapping[str, str]) -> str:
+    given = env.get("TMPDIR", "")
+    return given if os.path.isabs(given) else "/tmp"  # noqa: S108  (as `tempfile` does)
+
+
+def _check(cwd: str, home: str, hidden: Iterable[str]) -> None:
+    if is_in(home, [cwd]):
+        what = "is your home directory" if cwd == home else "contains your home directory"
+        raise JailError(f"the working directory {what}, and a command that may change all of it is not confined")
+    for path in hidden:
+        if is_in(path, [cwd]) or is_in(cwd, [path]):
+            raise JailError(f"the working directory {cwd} and {path}, which has to be hidden, contain one another")
+
+
+def _writable(wanted: Iterable[str], outside_of: Sequence[str], home: str) -> tuple[str, ...]:
+    """Return the real paths of those that exist, without any that contains the home directory.
+
+    A variable may have an odd value, such as a home directory as the directory of a cache. A place in a directory that
+    is writable anyway is dropped before links are followed: a command may have put the link there.
+    """
+    real = {_entry(path): os.path.realpath(path) for path in wanted}
+    found = []
+    for entry, path in real.items():
+        others = [root for other, target in real.items() if other != entry for root in (other, target)]
+        is_inside = is_in(entry, [*others, *outside_of]) or is_in(path, outside_of)
+        if not is_inside and os.path.exists(path) and not is_in(home, [path]):
+            found.append(path)
+    return _outermost(found)
+
+
+def _entry(path: str) -> str:
+    """Return where the entry itself lies: the real path of its directory, and its name."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
+def _outermost(found: Iterable[str]) -> tuple[str, ...]:
+    """Return the paths without those that lie in another one, in the same order."""
+    each = list(dict.fromkeys(found))
+    return tuple(path for path in each if not is_in(path, [other for other in each if other != path]))
