@@ -12,6 +12,7 @@ terminal.
 
 import functools
 import os
+import stat
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -138,7 +139,8 @@ def _seen(paths: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _emptied(path: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    if os.path.isdir(path):
-        yield path, ("--tmpfs", path)
-    elif os.path.lexists(path):
-        yield path, ("--ro-bind", "/dev/null", path)
+    try:
+        mode = os.lstat(path).st_mode  # one look at each of a hundred paths, most of which are absent
+    except OSError:
+        return
+    yield path, ("--tmpfs", path) if stat.S_ISDIR(mode) else ("--ro-bind", "/dev/null", path)

@@ -209,7 +209,8 @@ class Runner:
         """Start these calls, or have them cleared first."""
         authorization = self._plan.authorization
         if not judged and authorization.is_needed:
-            await self._batch.commit()  # people see what the model wants while guards, or they, think about it
+            if authorization.asks_guards:
+                await self._batch.commit()  # people see what the model wants while guards think about it
             keys = self._calls.judge(keys, authorization, tasks)
         if not keys:
             return
