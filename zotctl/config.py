@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from zotctl import output
@@ -51,6 +51,7 @@ def _show(args: argparse.Namespace) -> int:
 
 def _check(args: argparse.Namespace) -> int:
     found = load()
+    found = found._replace(warnings=[*found.warnings, *_malformed_hosts(found)])
     if args.json:
         warnings = list(found.warnings)
         output.print_json({"v": 1, "path": found.path, "ok": not warnings, "warnings": warnings})
@@ -80,3 +81,15 @@ def load() -> Found:
     except config.ConfigError as error:
         raise ClientError(str(error)) from error
     return Found(path, msgspec.to_builtins(loaded.values), loaded.sources, loaded.warnings)
+
+
+def _malformed_hosts(found: Found) -> Iterator[str]:
+    """Yield a sentence for each host of `sandbox.hosts` that the proxy cannot understand, and leaves out."""
+    from zotd.proxy import HostError, parse_rule  # noqa: PLC0415  (with asyncio 50 ms, only for this command)
+
+    hosts = found.values["sandbox.hosts"]
+    for host in hosts if isinstance(hosts, list | tuple) else ():
+        try:
+            parse_rule(host)
+        except HostError as error:
+            yield f"{found.path}: sandbox.hosts: {error}"

@@ -223,6 +223,18 @@ def test_the_configuration_is_shown_and_checked_without_a_daemon(shell):
     assert ["file:", str(file)] in lines
 
 
+def test_hosts_that_the_proxy_cannot_understand_are_named(shell):
+    file = shell.home / "zot" / "config.toml"
+    file.parent.mkdir()
+    file.write_text('[sandbox]\nhosts = ["example.org", "http://example.org/", "*.example.org:8443", "10.0.0.0/99"]\n')
+    code, out, err = shell.zotctl("config", "check")
+    first, second = err.splitlines()
+    assert (code, out) == (1, "")
+    assert first.startswith(f"zotctl: {file}: sandbox.hosts: ")
+    assert ("http://example.org/" in first, "10.0.0.0/99" in second) == (True, True)
+    assert len(json.loads(shell.zotctl("config", "check", "--json")[1])["warnings"]) == 2
+
+
 @pytest.mark.parametrize(
     ("text", "problem"), [("max_steps = \n", "line 1"), ("max_step = 9\n", "did you mean max_steps")]
 )

@@ -116,6 +116,12 @@ STATES = (
         "end what the sentence names, or set ZOT_TEMPLATE=off if it must be so",
     ),
     ProblemKind(
+        "no-jail",
+        "no jail is possible, so sessions in the mode `workspace` ask before each change",
+        "neither bubblewrap nor Landlock works here, and `approval.mode` is `workspace`",
+        "install bubblewrap, or set approval.mode in config.toml to ask, which then says the same",
+    ),
+    ProblemKind(
         "extensions-cold",
         "each extension in Python takes 20 ms and more to start",
         "the process from which the daemon forks them does not start, ends or hangs",

@@ -10,7 +10,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 
 from zotctl import output
-from zotctl.doctor import daemon_checks, host_checks, store_checks
+from zotctl.doctor import daemon_checks, host_checks, jail_check, store_checks
 from zotctl.doctor.findings import STATES, Finding, found
 from zotctl.doctor.host_checks import Scene
 from zotd.client import colour
@@ -41,22 +41,24 @@ WITHOUT_DAEMON: Mapping[str, Callable[[Scene], Iterator[Finding]]] = {
 
 def run(env: Mapping[str, str], *, as_json: bool) -> int:
     """Run all checks, print the findings and return the exit code: 1 if there are any."""
-    state, findings = examine(Scene(env))
+    state, jails, findings = examine(Scene(env))
     if as_json:
         rows = [{"id": one.state.id, "text": masked(one.text), "next": masked(one.next)} for one in findings]
-        output.print_json({"v": 1, "state": state, "findings": rows})
+        output.print_json({"v": 1, "state": state, "jail": jails[0] if jails else None, "findings": rows})
     else:
-        _print(state, findings)
+        _print(state, jails, findings)
     return 1 if findings else 0
 
 
-def examine(scene: Scene) -> tuple[str, list[Finding]]:
-    """Return the daemon's state, as in `zotctl status`, and the findings in the order of `STATES`.
+def examine(scene: Scene) -> tuple[str, list[Json], list[Finding]]:
+    """Return the daemon's state, as in `zotctl status`, a row of `jail_check.jail` if it was in time, and the findings.
 
-    Takes at most two rounds of `CHECK_S`; the second one only runs if the daemon answers.
+    They are in the order of `STATES`. Takes at most two rounds of `CHECK_S`; the second one only runs if the daemon answers.
     """
     looked: list[Json] = []
+    jails: list[Json] = []
     wanted: dict[str, Check] = {name: partial(check, scene) for name, check in WITHOUT_DAEMON.items()}
+    wanted["the jail"] = lambda: jail_check.jail(scene, jails)
     wanted["the daemon"] = lambda: _daemon(scene, looked)
     findings = _all_of(wanted, scene)
     status: Json = looked[0] if looked else {"state": "wedged", "error": ""}
@@ -65,7 +67,7 @@ def examine(scene: Scene) -> tuple[str, list[Finding]]:
         findings = [one for one in findings if one not in provisional]
         findings += _all_of(_of_daemon(scene, status, asks_for_keys=bool(provisional)), scene)
     order = [state.id for state in STATES]
-    return str(status["state"]), sorted(findings, key=lambda one: order.index(one.state.id))
+    return str(status["state"]), jails, sorted(findings, key=lambda one: order.index(one.state.id))
 
 
 def _daemon(scene: Scene, looked: list[Json]) -> Iterator[Finding]:
@@ -120,10 +122,13 @@ def _carry_out(name: str, check: Check, results: "SimpleQueue[tuple[str, list[Fi
         results.put((name, findings))
 
 
-def _print(state: str, findings: list[Finding]) -> None:
+def _print(state: str, jails: list[Json], findings: list[Finding]) -> None:
     print(one_line(f"the daemon is {state}"))
     if not findings:
         print(output.painted("no problems found", colour.GREEN))
     for one in findings:
         print(one_line(f"{one.state.id}: {masked(one.text)}"))
         print(one_line(f"    {masked(one.next)}"))
+    for row in jails:
+        for line in jail_check.described(row):
+            print(one_line(line))

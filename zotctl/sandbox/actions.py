@@ -15,6 +15,7 @@ from zotctl import output
 from zotd import config, paths
 from zotd.client.errors import ClientError
 from zotd.jail import Jail, JailError, Mechanism, Network, NetworkOutlet
+from zotd.jail.caches import make_caches
 from zotd.jail.mechanisms import find_jail
 from zotd.proxy import AllowList, HostError, TrafficLog, TrafficRecord, parse_rule, running_proxy
 from zotd.proxy.default_hosts import DEFAULT_HOSTS
@@ -98,6 +99,8 @@ def attempt(choice: SandboxChoice, command: Sequence[str]) -> int:
         if record.outcome is ProxyOutcome.REFUSED:
             refused[HostPort(record.host, record.port)] = record.reason
 
+    with suppress(JailError):  # `_run` says it
+        make_caches(os.path.realpath(os.getcwd()), os.environ)
     try:
         code = asyncio.run(_run(choice, [os.path.abspath(program), *command[1:]], note))
     except (JailError, OSError) as error:

@@ -47,6 +47,28 @@ CACHES: tuple[str, ...] = (
 )
 """Directories and files whose content is fetched or built again when it is missing."""
 
+CACHE_PROGRAMS: Mapping[str, str] = {
+    "$XDG_CACHE_HOME": "",
+    "$UV_CACHE_DIR": "uv",
+    "$npm_config_cache": "npm",
+    "$HOME/.yarn/berry/cache": "yarn",
+    "$XDG_DATA_HOME/pnpm/store": "pnpm",
+    "$HOME/.bun/install/cache": "bun",
+    "$CARGO_HOME/registry": "cargo",
+    "$CARGO_HOME/git": "cargo",
+    "$CARGO_HOME/.package-cache": "cargo",
+    "$CARGO_HOME/.package-cache-mutate": "cargo",
+    "$GOMODCACHE": "go",
+    "$GOCACHE": "go",
+    "$HOME/.m2/repository": "mvn",
+    "$HOME/.nuget/packages": "dotnet",
+    "$HOME/.ccache": "ccache",
+}
+"""Caches that are made if they are missing and this program is installed; empty: always."""
+
+CACHE_FILES = frozenset({"$CARGO_HOME/.package-cache", "$CARGO_HOME/.package-cache-mutate"})
+"""Those that are files."""
+
 SECRETS: tuple[str, ...] = (
     # Keys and passwords
     "$HOME/.ssh",

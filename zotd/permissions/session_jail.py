@@ -195,6 +195,8 @@ async def _found(site: JailSite) -> FoundJail:
 
 
 def _find(site: JailSite) -> Jail:
-    from zotd.jail.mechanisms import find_jail  # noqa: PLC0415  (10 ms that no start of a daemon has to wait for)
+    from zotd.jail.caches import make_caches  # noqa: PLC0415  (10 ms that no start of a daemon has to wait for)
+    from zotd.jail.mechanisms import find_jail  # noqa: PLC0415
 
+    make_caches(site.cwd, site.env)
     return find_jail(site.cwd, site.env, network=site.network, shown=site.shown)

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.needs import needs
 from zotctl.doctor import daemon_checks, runner
 from zotctl.doctor.findings import STATES
 from zotd.client.blocking import connect
@@ -69,6 +70,14 @@ class Patient:
         out, err = capsys.readouterr()
         assert err == ""
         return code, json.loads(out)
+
+    def said(self):
+        """The exit code and the lines, without those about the jail, which differ from machine to machine."""
+        code, out = self.examine()
+        state, *lines = out.splitlines()
+        jail = [line for line in lines if line.startswith(("commands of the model run in a jail of ", "    "))]
+        assert jail
+        return code, [state, *(line for line in lines if line not in jail)]
 
     def examine(self, *flags):
         """Run the program; return its exit code and output."""
@@ -186,6 +195,12 @@ def cold_start(patient):
     return "end what the sentence names, or set ZOT_TEMPLATE=off if it must be so"
 
 
+def no_jail(patient):
+    patient.env["GNUPGHOME"] = tempfile.gettempdir()  # hidden, so what lies in it cannot be a working directory
+    patient.env["ZOT_APPROVAL_MODE"] = "workspace"
+    return "install bubblewrap, or set approval.mode in config.toml to ask, which then says the same"
+
+
 def extensions_cold(patient):
     tools, hook = patient.home / "extensions" / "tools", patient.folder / "hook"
     tools.mkdir(parents=True)
@@ -296,7 +311,16 @@ MADE = {
     made.__name__.replace("_", "-"): made
     for made in (
         *(stale_socket, listener_lost, wedged, version_mismatch, unmanaged, unreachable, gave_up, socket_directory),
-        *(home_not_writable, disk_full, log_not_writable, config_invalid, auth_file, cold_start, extensions_cold),
+        *(
+            home_not_writable,
+            disk_full,
+            log_not_writable,
+            config_invalid,
+            auth_file,
+            cold_start,
+            no_jail,
+            extensions_cold,
+        ),
         *(no_key, login_file, login_ended, database_damaged, database_newer, linger_off, extension_failing),
         *(extension_doubtful, code_untrusted, port_taken, slow_check),
     )
@@ -328,9 +352,9 @@ def test_the_page_says_what_the_table_says():
 
 
 def test_nothing_is_wrong_with_a_daemon_and_without_one(patient):
-    assert patient.examine() == (0, "the daemon is stopped\nno problems found\n")
+    assert patient.said() == (0, ["the daemon is stopped", "no problems found"])
     daemon = patient.daemon()
-    assert patient.examine() == (0, "the daemon is running\nno problems found\n")
+    assert patient.said() == (0, ["the daemon is running", "no problems found"])
     del patient.env["OPENAI_API_KEY"]  # the daemon's environment has it
     assert patient.examine()[0] == 0
     assert sorted(path.name for path in patient.home.glob("tmp*")) == []
@@ -342,7 +366,7 @@ def test_an_extension_that_a_person_has_disabled_is_listed_and_is_no_fault(patie
     directory.mkdir(parents=True)
     (directory / "extension.json").write_text(json.dumps({"name": "resting", "exec": "true", "enabled": False}))
     patient.daemon()
-    assert patient.examine() == (0, "the daemon is running\nno problems found\n")
+    assert patient.said() == (0, ["the daemon is running", "no problems found"])
     command = [sys.executable, "-m", "zotctl", "ext", "doctor"]
     done = subprocess.run(
         command, env=patient.env, cwd=patient.place.cwd, capture_output=True, text=True, check=False, timeout=50
@@ -398,3 +422,16 @@ def test_what_looks_like_a_key_is_masked_wherever_it_stands(patient):
 def test_doctor_takes_less_than_three_seconds_whatever_hangs():
     assert daemon_checks.CONNECT_S + daemon_checks.ANSWER_S < runner.CHECK_S
     assert 2 * runner.CHECK_S + 0.3 <= 3  # and this program's own start
+
+
+def test_the_jail_is_named_and_what_it_does_not_keep(patient):
+    needs("bwrap")
+    assert "commands of the model run in a jail of bubblewrap\n" in patient.examine()[1]
+    patient.env["PATH"] = "/nowhere"
+    code, out = patient.examine()
+    assert code == 0
+    assert "run in a jail of landlock\n    it lets them connect to sockets that are files" in out
+    assert "needs bubblewrap (apt install bubblewrap), and here: bubblewrap (bwrap) is not installed" in out
+    jail = json.loads(patient.examine("--json")[1])["jail"]
+    assert jail["mechanism"] == "landlock"
+    assert "see the names of hidden files" in jail["can_although_it_should_not"]
