@@ -6,8 +6,11 @@ Each command leaves a trace when it succeeds: it prints `ESCAPED` or the content
 | variable | is |
 |---|---|
 | `WORK` | the working directory, a git repository |
-| `VICTIM` | a process of the user outside, whose working directory is the home and whose environment has a secret |
+| `VICTIM` | a process of the user outside, whose working directory is the home, whose environment has a secret, and whose \
+standard input is `~/.bashrc`, opened for reading and writing |
 | `SOCKET`, `ABSTRACT` | a socket that is a file in `XDG_RUNTIME_DIR`, and an abstract one, in which a program listens |
+| `ZOTD`, `DOCKER` | a program listens at the path of zotd's socket, and, if this user is root, in `/run`, as Docker does |
+| `QUEUE` | the key of a message queue of the user (System V) |
 | `TCP`, `UDP` | ports of this machine where a program answers `ESCAPED` |
 | `WEB`, `TLS` | ports of 127.0.0.3, which commands with a proxy may reach. `/away` leads to `WEB` of 127.0.0.1 and ::1, which \
 may not be reached and answer `ESCAPED`; so does 127.0.0.3 itself when it is asked for `evil.example` |
@@ -99,9 +102,28 @@ _HAND_OVER = (
 )
 
 _UDP = (
-    "import os, socket; s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); s.settimeout(0.5); "
-    's.sendto(b"x", ("127.0.0.1", int(os.environ["UDP"]))); print(s.recv(99).decode())'
+    "import os, socket; s = socket.socket(socket.AF_INET{}, socket.SOCK_DGRAM); s.settimeout(0.5); "
+    's.sendto(b"x", ("{}", int(os.environ["UDP"]))); print(s.recv(99).decode())'
 )
+
+_STOLEN = _LIBC + 'import os; d = libc.syscall(438, os.pidfd_open(v), 0, 0); os.write(d, b"x")'
+"""pidfd_getfd"""
+
+_RING = (
+    _LIBC
+    + """import mmap, struct
+params = ctypes.create_string_buffer(120)
+ring = libc.syscall(425, 4, params)
+numbers = struct.unpack("30I", params.raw)
+tail, array = numbers[11], numbers[16]
+path = ctypes.create_string_buffer((h + "/planted").encode())
+queue, entries = mmap.mmap(ring, array + 16), mmap.mmap(ring, 256, offset=0x10000000)
+entries[:40] = struct.pack("<BBHiQQIIQ", 18, 0, 0, -100, 0, ctypes.addressof(path), 0o600, os.O_CREAT | os.O_WRONLY, 1)
+queue[array:array + 4] = struct.pack("I", 0)
+queue[tail:tail + 4] = struct.pack("I", 1)
+libc.syscall(426, ring, 1, 1, 1, None, 0)"""
+)
+"""io_uring: openat, done by the kernel."""
 
 ESCAPES = (
     # Changing files outside
@@ -140,6 +162,24 @@ ESCAPES = (
             _LIBC
             + ('d = os.open(h, os.O_PATH); os.close(os.open(f"/proc/self/fd/{d}/planted", os.O_WRONLY | os.O_CREAT))')
         ),
+    ),
+    Escape("write by a descriptor of a process outside", "echo x > /proc/$VICTIM/fd/0"),
+    Escape("take a descriptor from a process outside", python(_STOLEN)),
+    Escape("make a file by io_uring", python(_RING)),
+    Escape("edit a file that shells run", "sed -i s/before/after/ ~/.bashrc"),
+    Escape(
+        "have a library loaded into all programs of the next login",
+        "mkdir -p ~/.config/environment.d; echo LD_PRELOAD=$WORK/x.so > ~/.config/environment.d/x.conf && echo ESCAPED",
+    ),
+    Escape(
+        "plant a service for the user's systemd",
+        "mkdir -p ~/.config/systemd/user; echo '[Service]' > ~/.config/systemd/user/x.service && echo ESCAPED",
+    ),
+    Escape("plant a program that desktops start", "mkdir -p ~/.config/autostart && echo ESCAPED"),
+    Escape(
+        "plant a job for cron",
+        "d=/etc/cron.d; [ -d $d ] || d=/etc; echo > $d/zot-escape && echo ESCAPED; rm -f $d/zot-escape",
+        as_root=True,
     ),
     Escape("change the mode of a file of the home", "chmod 777 ~/.bashrc && echo ESCAPED", BUBBLEWRAP),
     Escape("change the times of a file of the home", "touch -d @0 ~/.bashrc && echo ESCAPED", BUBBLEWRAP),
@@ -187,12 +227,20 @@ ESCAPES = (
     Escape("signal a process outside", "kill -0 $VICTIM && echo ESCAPED"),
     Escape("trace a process outside", python(_LIBC + 'libc.ptrace(0x4206, v, 0, 0) == 0 and print("ESCAPED")')),
     Escape("read the memory of a process outside", "head -c0 /proc/$VICTIM/mem && echo ESCAPED"),
+    Escape(
+        "use a message queue of the user",
+        python(_LIBC + 'libc.msgget(int(os.environ["QUEUE"]), 0) >= 0 and print("ESCAPED")'),
+        BUBBLEWRAP,
+    ),
     # Sockets and the network
     Escape("connect to a socket that is a file", python(_TALK.format('os.environ["SOCKET"]')), BUBBLEWRAP),
+    Escape("connect to zotd", python(_TALK.format('os.environ["ZOTD"]')), BUBBLEWRAP),
+    Escape("connect to a socket in /run", python(_TALK.format('os.environ["DOCKER"]')), BUBBLEWRAP, as_root=True),
     Escape("connect to an abstract socket", python(_TALK.format('"\\0" + os.environ["ABSTRACT"]'))),
     Escape("connect by TCP", "cat < /dev/tcp/127.0.0.1/$TCP"),
     Escape("connect by TCP to an IPv6 address", "cat < /dev/tcp/::1/$TCP"),
-    Escape("send a datagram by UDP", python(_UDP), BUBBLEWRAP),
+    Escape("send a datagram by UDP", python(_UDP.format("", "127.0.0.1")), BUBBLEWRAP),
+    Escape("send a datagram by IPv6", python(_UDP.format("6", "::1")), BUBBLEWRAP),
     Escape("open a raw socket", python('import socket; socket.socket(17, 3, 768); print("ESCAPED")'), as_root=True),
     # The proxy
     Escape("reach another host", via("127.0.0.1")),

@@ -1,9 +1,12 @@
 """Each escape of the table succeeds without a jail, and exactly those fail in one that it claims to stop."""
 
 import asyncio
+import ctypes
 import os
+import secrets
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +16,11 @@ from tests.jail.web import ALLOWED, web
 from zotd import paths
 from zotd.jail import Mechanism, Network
 from zotd.proxy import AllowList, parse_rule, running_proxy
+from zotd.testing.live_daemon import ROOT
 
 ABSTRACT = "zot-test-{}"
+
+LIBC = ctypes.CDLL(None)
 
 
 @asynccontextmanager
@@ -34,7 +40,14 @@ async def world(person):
                 await writer.drain()
             writer.close()
 
-        for path in (str(socket), f"\0{abstract}"):
+        zotd = Path(paths.socket_path(person.env))
+        zotd.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        docker = f"/run/{abstract}.sock"
+        listening = [str(socket), f"\0{abstract}", str(zotd)]
+        if os.geteuid() == 0:
+            stack.callback(os.unlink, docker)
+            listening.append(docker)
+        for path in listening:
             server = await asyncio.start_unix_server(answer, path)
             stack.callback(server.close)
         server = await asyncio.start_server(answer, "127.0.0.1", 0)
@@ -44,10 +57,16 @@ async def world(person):
         stack.callback(server.close)
         udp, _ = await asyncio.get_running_loop().create_datagram_endpoint(Answers, ("127.0.0.1", 0))
         stack.callback(udp.close)
+        port = udp.get_extra_info("sockname")[1]
+        udp, _ = await asyncio.get_running_loop().create_datagram_endpoint(Answers, ("::1", port))
+        stack.callback(udp.close)
+        queue, key = message_queue()
+        stack.callback(LIBC.msgctl, queue, 0, None)  # IPC_RMID
         http, tls = await stack.enter_async_context(web())
         proxy = await stack.enter_async_context(running_proxy(paths.outlet_dir(person.env), lambda _: None))
         secret = {"SECRET": KEY, "PATH": os.environ["PATH"]}
-        victim = await asyncio.create_subprocess_exec("sleep", "1000", cwd=person.home, env=secret)
+        opened = stack.enter_context((person.home / ".bashrc").open("r+b"))
+        victim = await asyncio.create_subprocess_exec("sleep", "1000", cwd=person.home, env=secret, stdin=opened)
         stack.push_async_callback(victim.wait)
         stack.callback(victim.kill)
         yield (
@@ -56,7 +75,10 @@ async def world(person):
                 "SOCKET": str(socket),
                 "ABSTRACT": abstract,
                 "TCP": str(tcp),
-                "UDP": str(udp.get_extra_info("sockname")[1]),
+                "UDP": str(port),
+                "ZOTD": str(zotd),
+                "DOCKER": docker,
+                "QUEUE": str(key),
                 "WEB": str(http),
                 "TLS": str(tls),
                 "OUTLET": proxy.outlet("another jail", AllowList([parse_rule("*:*")])).admit(),
@@ -67,6 +89,14 @@ async def world(person):
             master,
             proxy.outlet("this jail", AllowList([parse_rule(f"{ALLOWED}:{http}"), parse_rule(f"{ALLOWED}:{tls}")])),
         )
+
+
+def message_queue():
+    """A new queue of this user: its id and its key."""
+    while True:
+        key = secrets.randbelow(2**30) + 1
+        if (found := LIBC.msgget(key, 0o3600)) >= 0:  # IPC_CREAT | IPC_EXCL
+            return found, key
 
 
 class Answers(asyncio.DatagramProtocol):
@@ -124,3 +154,10 @@ async def test_with_a_proxy_the_allowed_host_is_reached(person):
         for command in (via(ALLOWED), via(ALLOWED, "$TLS", "other.example") + "; echo", via(ALLOWED, "$TLS", ALLOWED)):
             said, _ = await person.run(jail, command, outlet)
             assert ("allowed" in said) == ("other" not in command)
+
+
+def test_the_page_says_how_many_there_are_and_how_many_are_stopped():
+    page = " ".join((ROOT / "docs" / "security.md").read_text().split())
+    bubblewrap, landlock = (sum(one in escape.stopped_by for escape in ESCAPES) for one in Mechanism)
+    assert f"[{len(ESCAPES)} ways out that were tried]" in page
+    assert f"bubblewrap stops {bubblewrap} of them, also with the proxy, and Landlock {landlock}." in page
