@@ -8,7 +8,6 @@ from zot.approver import Approver, approver_of
 from zot.errors import OptionError
 from zot.options import AgentOptions, check_known
 from zot.permissions import CanUseTool
-from zotd.client.settings import Where
 
 
 class AttachOptions(TypedDict, total=False):
@@ -33,7 +32,10 @@ class CheckedAttachOptions:
     """The keyword arguments, after their check."""
 
     env: Mapping[str, str] | None
-    where: Where
+    socket: str | None
+    host: str | None
+    token_file: str | None
+    ca_file: str | None
     approver: Approver | None
     """Decides about tool calls in place of a person; None: other clients do."""
 
@@ -52,14 +54,14 @@ def checked_attach(options: AttachOptions) -> CheckedAttachOptions:
         if name in AgentOptions.__annotations__ and name not in AttachOptions.__annotations__:
             raise OptionError(f"{name}: chosen when a session is created, and this one exists already")
     check_known("keyword argument", options, AttachOptions.__annotations__)
-    where = Where(
-        path=_text(options, "socket"),
+    return CheckedAttachOptions(
+        env=options.get("env"),
+        socket=_text(options, "socket"),
         host=_text(options, "host"),
         token_file=_text(options, "token_file"),
         ca_file=_text(options, "ca_file"),
+        approver=approver_of(options.get("can_use_tool"), options.get("decide_within_s")),
     )
-    approver = approver_of(options.get("can_use_tool"), options.get("decide_within_s"))
-    return CheckedAttachOptions(options.get("env"), where, approver)
 
 
 def _text(options: Mapping[str, object], name: str) -> str | None:

@@ -88,8 +88,15 @@ class _Attachment:
 
 @asynccontextmanager
 async def _attached(session: str, options: CheckedAttachOptions) -> AsyncIterator[_Attachment]:
-    decides = options.approver is not None
-    connecting = Client.connect(name="zot.Agent", can_approve=decides, env=options.env, **options.where)
+    connecting = Client.connect(
+        name="zot.Agent",
+        can_approve=options.approver is not None,
+        env=options.env,
+        path=options.socket,
+        host=options.host,
+        token_file=options.token_file,
+        ca_file=options.ca_file,
+    )
     async with connecting as client:
         with client.connection.feed(session) as feed:
             snapshot = await client.attach(session, limit=1)

@@ -166,6 +166,53 @@ async def test_an_open_agent_is_refused_in_another_loop(agent, model):
         assert (await one.run("go")).text == "hi"
 
 
+def test_an_agent_goes_on_after_a_fork_unless_it_is_open(place):
+    program = """
+import asyncio, os, sys
+from zot import Agent, AgentError
+
+def in_child(work):
+    if (pid := os.fork()) == 0:
+        try:
+            print(work(), flush=True)
+        finally:
+            os._exit(0)
+    os.waitpid(pid, 0)
+
+def refused():
+    try:
+        return asyncio.run(agent.run("go")).text
+    except AgentError as error:
+        return error
+
+async def forked_while_it_is_open():
+    async with agent:
+        in_child(refused)
+
+agent = Agent(provider="openai", base_url=sys.argv[1], api_key="sk-x")
+agent.run_sync("first")
+in_child(lambda: agent.run_sync("second").text)
+asyncio.run(forked_while_it_is_open())
+"""
+    with subprocess.Popen(
+        [sys.executable, "-m", "zotd.testing.model_server", "--reply", "hello"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        url = json.loads(next(iter(process.stdout or ())))["url"] + "/v1"
+        ran = subprocess.run(
+            [sys.executable, "-c", program, url],
+            cwd=place.cwd,
+            env=place.env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        process.terminate()
+    assert (ran.stdout, ran.stderr) == (
+        "hello\nthis agent was opened before the process forked; make another one in the new process\n",
+        "",
+    )
+
+
 async def test_an_image_is_sent_along(agent, model):
     server = await model(text("a dot"))
     await agent(server, model="gpt-5").run("what is this?", images=[Image.from_bytes(DOT)])
