@@ -1,7 +1,6 @@
 """`Agent`: a conversation with a model that has tools."""
 
 import asyncio
-from base64 import b64encode
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
 from types import TracebackType
@@ -9,11 +8,12 @@ from typing import Self, TypeVar, Unpack, overload
 
 from zot.attach_options import AttachOptions, checked_attach
 from zot.conversation import Conversation, ConversationSource
-from zot.errors import AgentError, OptionError, RunError, RunStoppedError
+from zot.errors import AgentError, RunError, RunStoppedError
 from zot.handlers import EventHandlers, Handler, Heard, check_kind
 from zot.options import AgentOptions, checked
 from zot.output_types import OutputType
-from zot.permissions import GuardFunction
+from zot.permissions import GuardFunction, check_function
+from zot.prompts import check_prompt, encoded
 from zot.results import CollectedRun, RunResult
 from zot.run_stream import RunStream
 from zot.sources import AttachedSource, EmbeddedSource
@@ -21,7 +21,6 @@ from zot.turns import AgentPlace, AgentTurn, AgentTurns
 from zot.typed_runs import typed_run
 from zotd.sdk.values import Image
 from zotd.wire import events
-from zotd.wire.api import PromptImage
 from zotd.wire.content import Message
 
 E = TypeVar("E", bound=Heard)
@@ -72,7 +71,7 @@ class Agent:
         Raises:
             OptionError: an option is unknown or wrong.
         """
-        return cls(AttachedSource(session, checked_attach(options)))
+        return cls(AttachedSource(checked_attach(session, options)))
 
     async def __aenter__(self) -> Self:
         if self._kept is not None:
@@ -119,13 +118,12 @@ class Agent:
             RunError: the run ended without an answer; `OutputError` if none of its replies matched.
             AgentBusyError: the agent is answering another prompt.
             AgentError: the agent cannot be opened.
-            OptionError: `output_type` cannot be expressed as JSON.
+            OptionError: `output_type` cannot be expressed as JSON, or another argument is wrong.
         """
+        check_prompt(prompt, images, tries)
         if output_type is None or output_type is str:
             async with self._opened(AgentTurn()) as conversation:
                 return await self._answer(conversation, prompt, images)
-        if tries < 1:
-            raise OptionError(f"tries must be at least 1, not {tries}")
         expected = OutputType(output_type)
         async with self._opened(AgentTurn()) as conversation:
             unsent = [images]
@@ -136,7 +134,8 @@ class Agent:
             return await typed_run(ask, prompt, expected, tries=tries)
 
     def stream(self, prompt: str, *, images: Sequence[Image] = ()) -> RunStream:
-        """Send a prompt and iterate over the events of its run (`zot.events`). Raises like `run`, in the loop."""
+        """Send a prompt and iterate over the events of its run (`zot.events`). Raises like `run`, mostly in the loop."""
+        check_prompt(prompt, images, TRIES)
         turn = AgentTurn()
         stream = RunStream(self._streamed(prompt, images, turn))
         turn.watch(stream)
@@ -188,11 +187,12 @@ class Agent:
         It runs on the agent's event loop, and the run's next event waits for it. What it raises is logged.
 
         Raises:
-            OptionError: `kind` is none of these.
+            OptionError: `kind` is none of these, or what is decorated is no function.
         """
         check_kind(kind)
 
         def add(handler: Handler[E]) -> Handler[E]:
+            check_function("what is told of events", handler)
             self._handlers.add(kind, handler)
             return handler
 
@@ -214,6 +214,7 @@ class Agent:
             raise AgentError(
                 "guards see the calls of this process; a session of the daemon has those of its extensions"
             )
+        check_function("a guard", function)
         self._source.guards.add(function)
         return function
 
@@ -266,9 +267,8 @@ class Agent:
     async def _events(
         self, conversation: Conversation, prompt: str, images: Sequence[Image], collected: CollectedRun
     ) -> AsyncGenerator[events.Event, None]:
-        encoded = [PromptImage(image.mime_type, b64encode(image.data).decode()) for image in images]
         try:
-            async with aclosing(conversation.prompt(prompt, encoded)) as source:
+            async with aclosing(conversation.prompt(prompt, encoded(images))) as source:
                 async for event in source:
                     await self._handlers.tell(event, collected.see(event))
                     yield event

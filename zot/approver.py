@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from zot.errors import AgentError, OptionError
-from zot.permissions import Allow, CallCheck, CallContext, CanUseTool, Deny
+from zot.permissions import Allow, CallCheck, CallContext, CanUseTool, Deny, check_function
 from zotd.wire import events
 from zotd.wire.api import Approve
 
@@ -78,8 +78,7 @@ def approver_of(can_use_tool: CanUseTool | None, decide_within_s: float | None) 
     within_s = seconds_of(decide_within_s)
     if can_use_tool is None:
         return None
-    if not callable(can_use_tool):
-        raise OptionError(f"can_use_tool must be a function, not {can_use_tool!r:.80}")
+    check_function("can_use_tool", can_use_tool)
     return Approver(can_use_tool, within_s=within_s)
 
 
@@ -87,7 +86,7 @@ def seconds_of(decide_within_s: object) -> float:
     """Return the time limit of decisions in seconds; raises OptionError for what is none."""
     if decide_within_s is None:
         return DECIDE_WITHIN_S
-    if not isinstance(decide_within_s, int | float) or not decide_within_s > 0:
+    if isinstance(decide_within_s, bool) or not isinstance(decide_within_s, int | float) or not decide_within_s > 0:
         raise OptionError(f"decide_within_s must be a number of seconds above 0, not {decide_within_s!r:.80}")
     return decide_within_s
 

@@ -29,8 +29,9 @@ class AttachOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class CheckedAttachOptions:
-    """The keyword arguments, after their check."""
+    """The session and the keyword arguments, after their check."""
 
+    session: str
     env: Mapping[str, str] | None
     socket: str | None
     host: str | None
@@ -40,12 +41,14 @@ class CheckedAttachOptions:
     """Decides about tool calls in place of a person; None: other clients do."""
 
 
-def checked_attach(options: AttachOptions) -> CheckedAttachOptions:
-    """Check names and types; whether there is such a daemon is found when the agent is opened.
+def checked_attach(session: str, options: AttachOptions) -> CheckedAttachOptions:
+    """Check the id, names and types; whether there is such a session is found when the agent is opened.
 
     Raises:
         OptionError: an option is wrong.
     """
+    if not _text({"session": session}, "session"):
+        raise OptionError("session: the id is empty; `zotctl sessions` lists them")
     for name in options:
         if name == "tools":
             raise OptionError(
@@ -55,6 +58,7 @@ def checked_attach(options: AttachOptions) -> CheckedAttachOptions:
             raise OptionError(f"{name}: chosen when a session is created, and this one exists already")
     check_known("keyword argument", options, AttachOptions.__annotations__)
     return CheckedAttachOptions(
+        session=session,
         env=options.get("env"),
         socket=_text(options, "socket"),
         host=_text(options, "host"),

@@ -32,14 +32,14 @@ class AttachedConversation:
         self._session = attachment.value.session
 
     @classmethod
-    async def open(cls, session: str, options: CheckedAttachOptions) -> Self:
+    async def open(cls, options: CheckedAttachOptions) -> Self:
         """Connect to the daemon, which is started if none runs, and follow the session.
 
         Raises:
             AgentError: there is no such session, or the daemon cannot be reached.
         """
         with _told():
-            return cls(await HeldContext.enter(_attached(session, options)))
+            return cls(await HeldContext.enter(_attached(options)))
 
     async def messages(self) -> Sequence[Message]:
         """Return the conversation now, oldest first; images without their data."""
@@ -87,7 +87,7 @@ class _Attachment:
 
 
 @asynccontextmanager
-async def _attached(session: str, options: CheckedAttachOptions) -> AsyncIterator[_Attachment]:
+async def _attached(options: CheckedAttachOptions) -> AsyncIterator[_Attachment]:
     connecting = Client.connect(
         name="zot.Agent",
         can_approve=options.approver is not None,
@@ -98,9 +98,9 @@ async def _attached(session: str, options: CheckedAttachOptions) -> AsyncIterato
         ca_file=options.ca_file,
     )
     async with connecting as client:
-        with client.connection.feed(session) as feed:
-            snapshot = await client.attach(session, limit=1)
-            attachment = _Attachment(client, client.session(session))
+        with client.connection.feed(options.session) as feed:
+            snapshot = await client.attach(options.session, limit=1)
+            attachment = _Attachment(client, client.session(options.session))
             if options.approver is None:
                 yield attachment
                 return

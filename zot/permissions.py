@@ -9,6 +9,7 @@ from functools import partial
 
 import msgspec
 
+from zot.errors import OptionError
 from zotd.embed.in_thread import in_thread
 from zotd.sdk.hints import is_coroutine_function
 
@@ -46,6 +47,12 @@ CanUseTool = Callable[[str, dict[str, object], CallContext], Allow | Deny | Awai
 
 GuardFunction = Callable[[str, dict[str, object], CallContext], Allow | Deny | Awaitable[Allow | Deny | None] | None]
 """The same; None: nothing against it."""
+
+
+def check_function(what: str, given: object) -> None:
+    """Raise OptionError for what cannot be called."""
+    if not callable(given):
+        raise OptionError(f"{what} must be a function, not {given!r:.80}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ class AttachedSource:
     given: AgentOptions | None = None
     guards: CallGuards | None = None
 
-    def __init__(self, session: str, options: CheckedAttachOptions) -> None:
-        self._session = session
+    def __init__(self, options: CheckedAttachOptions) -> None:
         self._options = options
 
     async def open(self, messages: Sequence[Message]) -> Conversation:
@@ -41,4 +40,4 @@ class AttachedSource:
         del messages
         from zot.attached import AttachedConversation  # noqa: PLC0415  (the client, which other agents do not need)
 
-        return await AttachedConversation.open(self._session, self._options)
+        return await AttachedConversation.open(self._options)

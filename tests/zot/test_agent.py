@@ -238,6 +238,21 @@ def test_a_wrong_option_is_one_sentence_before_anything_starts(options, sentence
     assert str(caught.value) == sentence
 
 
+@pytest.mark.parametrize(
+    ("prompt", "options", "sentence"),
+    [
+        (5, {}, "the prompt must be text, not 5"),
+        ("go", {"images": [b"x"]}, "images must be made with Image.from_bytes(data); this is b'x'"),
+        ("go", {"tries": "3", "output_type": int}, "tries must be a whole number from 1 on, not '3'"),
+        ("go", {"tries": 0, "output_type": int}, "tries must be a whole number from 1 on, not 0"),
+    ],
+)
+async def test_a_wrong_prompt_is_one_sentence_before_anything_starts(prompt, options, sentence):
+    with pytest.raises(OptionError) as caught:
+        await Agent().run(prompt, **options)
+    assert str(caught.value) == sentence
+
+
 async def test_an_unknown_model_is_refused_with_the_nearest(place):
     wrong = Agent(provider="openai", model="gpt-5-mni", api_key="sk-x", cwd=place.cwd, env=place.env)
     with pytest.raises(

@@ -208,6 +208,16 @@ def test_a_wrong_option_is_one_sentence(options, sentence):
     assert str(caught.value) == sentence
 
 
+@pytest.mark.parametrize(
+    ("session", "sentence"),
+    [("", "session: the id is empty; `zotctl sessions` lists them"), (5, "session must be text, not 5")],
+)
+def test_a_session_is_named_by_its_id(session, sentence):
+    with pytest.raises(OptionError) as caught:
+        Agent.attach(session)
+    assert str(caught.value) == sentence
+
+
 def test_what_only_this_process_can_do_is_refused_in_a_sentence():
     one = Agent.attach("s_1")
     with pytest.raises(AgentError, match="guards see the calls of this process"):
