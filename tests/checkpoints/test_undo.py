@@ -2,7 +2,7 @@
 
 import pytest
 
-from zotd.checkpoints.errors import ChangedSinceError, CheckpointError
+from zotd.checkpoints.errors import ChangedSinceError, CheckpointError, UnclearRunError
 from zotd.checkpoints.plan import WhenChanged, WhyKept
 
 S = "s_1"
@@ -92,10 +92,23 @@ def test_a_new_run_ends_what_can_be_redone(place):
 
 def test_a_run_that_was_cut_is_undone_as_far_as_it_came(place):
     run(place, "r1", {"a": "1"}, ends=False)
-    place.checkpoints().undo(S)
+    place.checkpoints().undo(S, when_changed=WhenChanged.OVERWRITE)
     assert texts(place) == {}
     place.checkpoints().redo(S)
     assert texts(place) == {"a": "1"}
+
+
+@pytest.mark.parametrize("when_changed", [WhenChanged.REFUSE, WhenChanged.KEEP])
+def test_a_run_that_was_cut_is_not_undone_unasked_because_later_changes_look_like_its_own(place, when_changed):
+    place.write("mine", "0")
+    run(place, "r1", {"a": "1"}, ends=False)
+    place.write("mine", "the user's")
+    with pytest.raises(UnclearRunError, match="a, mine"):
+        place.checkpoints().undo(S, when_changed=when_changed)
+    place.record()
+    with pytest.raises(UnclearRunError, match="a, mine"):
+        place.checkpoints().undo_after(S, -1, when_changed=when_changed)
+    assert texts(place) == {"a": "1", "mine": "the user's"}
 
 
 def test_each_session_undoes_its_own_runs(place):

@@ -180,3 +180,22 @@ async def test_without_checkpoints_there_is_nothing_to_undo(opened, work):
     assert "nothing to undo" in (await refusal(talk, "session.undo"))[1]
     assert "nothing to redo" in (await refusal(talk, "session.redo"))[1]
     assert await talk.refused("session.undo", when_changed="maybe") == "bad_request"
+
+
+async def test_the_changes_of_a_turn_are_shown_with_their_lines(opened, work):
+    (work / "kept.txt").write_text("1\n2\n")
+    talk = await opened(
+        bash("echo 3 >> kept.txt; printf 'a\\0' > data"), text("one"), write(work / "b.txt", "b"), text("two")
+    )
+    await talk.run("first")
+    await talk.run("second")
+    messages = (await talk.ask("session.history"))["messages"]
+    first, second = (one["seq"] for one in messages if one["role"] == "user")
+    last = await talk.ask("session.changes")
+    assert last["files"] == [{"path": "b.txt", "added": 1, "removed": 0}]
+    before = await talk.ask("session.changes", after=first, until=second)
+    assert before["files"] == [{"path": "data"}, {"path": "kept.txt", "added": 1, "removed": 0}]
+    assert "+3\n" in before["patch"]
+    await talk.ask("session.undo")
+    assert (await talk.ask("session.changes"))["files"] == last["files"]
+    assert "no run there has changed" in (await refusal(talk, "session.changes", after=messages[-1]["seq"]))[1]

@@ -20,7 +20,7 @@ ROLES = {
         hello ping
         session.list session.get session.history session.search session.tree attach detach presence presence.update
         subscribe
-        get_state get_messages get_models model.show complete prompt.history workspace.info queue.list approval.list channel.list ext.list ext.logs ext.doctor
+        get_state get_messages get_models model.show complete prompt.history workspace.info session.changes queue.list approval.list channel.list ext.list ext.logs ext.doctor
         daemon.status daemon.metrics usage.report auth.list
     """,
     Role.SUBMIT: """

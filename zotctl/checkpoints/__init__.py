@@ -9,6 +9,7 @@ examples:
   zotctl checkpoints record
   zotctl checkpoints list
   zotctl checkpoints diff 41
+  zotctl checkpoints diff 41 --run
   zotctl checkpoints restore 41 src/parser.py
   zotctl checkpoints restore 41
 
@@ -39,6 +40,9 @@ def add(commands: Subparsers) -> None:
     for action in (diff, restore):
         action.add_argument("paths", nargs="*", metavar="PATH", help="only these files and directories")
     diff.add_argument("--to", type=int, metavar="CHECKPOINT", help="compare with this checkpoint instead of the files")
+    diff.add_argument(
+        "--run", action="store_true", help="compare before and after the run that this checkpoint is part of"
+    )
     restore.add_argument("--force", action="store_true", help="restore also files changed since the last checkpoint")
 
 
@@ -57,7 +61,7 @@ def _show(args: argparse.Namespace) -> int:
 def _diff(args: argparse.Namespace) -> int:
     from zotctl.checkpoints import actions  # noqa: PLC0415  (as above)
 
-    return actions.diff(args.cwd, args.number, args.to, args.paths)
+    return actions.diff(args.cwd, args.number, args.to, args.paths, of_run=args.run)
 
 
 def _restore(args: argparse.Namespace) -> int:

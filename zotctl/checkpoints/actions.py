@@ -13,6 +13,7 @@ from zotd.checkpoints.errors import CheckpointError
 from zotd.checkpoints.left_out import Why
 from zotd.checkpoints.recording import RecordingLimits
 from zotd.checkpoints.trees import PathDifference
+from zotd.checkpoints.undo import recorded_runs
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
 from zotd.client.humanize import counted, size
@@ -60,12 +61,15 @@ def show(cwd: str, number: int, *, as_json: bool) -> int:
     return 0
 
 
-def diff(cwd: str, number: int, to: int | None, places: Sequence[str]) -> int:
-    """Print a patch from the checkpoint to another one, or to the files as they are."""
+def diff(cwd: str, number: int, to: int | None, places: Sequence[str], *, of_run: bool) -> int:
+    """Print a patch from the checkpoint to another one, or to the files as they are; `of_run`: that of its run."""
     with _sentences(), output.progress("comparing"):
         here = _here(cwd)
         under = [_below(here.workspace, place) for place in places]
-        patch = here.diff(here.find(number), None if to is None else here.find(to), under)
+        older, newer = here.find(number), None if to is None else here.find(to)
+        if of_run:
+            older, newer = _ends_of_run(here, older)
+        patch = here.diff(older, newer, under)
     sys.stdout.flush()
     sys.stdout.buffer.write(patch)  # bytes of the files: a patch must stay one
     sys.stdout.buffer.flush()
@@ -110,6 +114,14 @@ def record(cwd: str, *, as_json: bool) -> int:
     else:
         print(one_line(f"nothing has changed since checkpoint {made.number}"))
     return 0
+
+
+def _ends_of_run(here: Checkpoints, one: Checkpoint) -> tuple[Checkpoint, Checkpoint | None]:
+    """Return the checkpoints before and after the run that a checkpoint is part of; None: it is the last one."""
+    found = next((run for run in recorded_runs(here.all()[::-1], one.session) if run.run == one.run and one.run), None)
+    if found is None:
+        raise ClientError(f"checkpoint {one.number} is not part of a run that changed files")
+    return found.before, found.after
 
 
 def numbers() -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from pathlib import Path
 
@@ -19,7 +19,7 @@ import msgspec
 from zotd import paths, pid_lock
 from zotd.checkpoints import eligibility, history, journal, left_out, packing
 from zotd.checkpoints.checkpoint import Checkpoint, Occasion
-from zotd.checkpoints.errors import AbandonedError, ChangedSinceError, CheckpointError
+from zotd.checkpoints.errors import AbandonedError, ChangedSinceError, CheckpointError, UnclearRunError
 from zotd.checkpoints.exclusions import exclusions
 from zotd.checkpoints.journal import RestoreJournal
 from zotd.checkpoints.left_out import LeftOut
@@ -27,8 +27,8 @@ from zotd.checkpoints.plan import Kept, WhenChanged, plan
 from zotd.checkpoints.recording import Recorder, RecordingLimits
 from zotd.checkpoints.restoring import Restorer, draft_prefix
 from zotd.checkpoints.shadow import EMPTY_TREE, ShadowRepository, find_program
-from zotd.checkpoints.trees import PathDifference, differences
-from zotd.checkpoints.undo import RecordedRun, undo_stack
+from zotd.checkpoints.trees import LineCount, PathDifference, differences, line_counts
+from zotd.checkpoints.undo import RecordedRun, recorded_runs, undo_stack
 
 FOLDER = "checkpoints"
 """Directory of all shadow repositories, in `$ZOT_HOME`."""
@@ -56,6 +56,21 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     kept: Sequence[Kept]
     before: Checkpoint
     after: Checkpoint
+
+
+@dataclass(frozen=True, slots=True)
+class RunChanges:
+    """What a run has changed.
+
+    Attributes:
+        run: with the checkpoints before and after it.
+        files: the lines that were added and removed, by path; None: it is no text.
+        patch: the changes themselves.
+    """
+
+    run: RecordedRun
+    files: Mapping[str, LineCount | None]
+    patch: bytes
 
 
 def unfinished(home: str) -> list[str]:
@@ -158,6 +173,18 @@ class Checkpoints:
             *(older.tree if older else EMPTY_TREE, target, "--", *places),
         )
 
+    def run_changes(self, session: str, after: int = 0, until: int | None = None) -> RunChanges:
+        """Return what the last run of a session has changed that began after the event `after`, at most at `until`.
+
+        Raises:
+            CheckpointError: there is no such run, or its end is not recorded yet.
+        """
+        for run in reversed(recorded_runs(self.all()[::-1], session)):
+            if run.after is not None and after < run.before.seq and (until is None or run.before.seq <= until):
+                counts = line_counts(self.repository, run.before.tree, run.after.tree)
+                return RunChanges(run, counts, self.diff(run.before, run.after))
+        raise CheckpointError("no run there has changed recorded files")
+
     # --- restoring --------------------------------------------------------------------------------------------
 
     def restore(self, target: Checkpoint, *, under: Sequence[str] = (), force: bool = False) -> Restored:
@@ -181,6 +208,7 @@ class Checkpoints:
 
         Raises:
             ChangedSinceError: the user has changed some of the files since, and `when_changed` is REFUSE.
+            UnclearRunError: the run was cut, and `when_changed` is not OVERWRITE.
             CheckpointError: no run is left.
         """
         with self._locked():
@@ -198,7 +226,7 @@ class Checkpoints:
             run = stack.undone[-1]
             assert run.after is not None  # an undo records it
             if when_changed is WhenChanged.REFUSE:
-                self._refuse_changed([RecordedRun(run.run, run.after, run.before)])
+                self._refuse_changed([RecordedRun(run.run, run.after, run.before, run.has_end)])
             occasion = Occasion(kind="restored", session=session, redoes=run.run)
             force = when_changed is WhenChanged.OVERWRITE
             return self._restore([run.before], run.after, occasion, force=force, is_within=True)
@@ -207,7 +235,7 @@ class Checkpoints:
         """Undo all runs of a session that began after its event `seq`, the newest first; empty if there are none.
 
         Raises:
-            ChangedSinceError: as `undo` does; no run is undone then.
+            ChangedSinceError, UnclearRunError: as `undo` does; no run is undone then.
             CheckpointError: the event is in the middle of a run that changed files.
         """
         with self._locked():
@@ -235,6 +263,8 @@ class Checkpoints:
 
     def _undo(self, runs: Sequence[RecordedRun], session: str, when_changed: WhenChanged) -> list[Restored]:
         """Undo runs, given oldest first, from the newest on."""
+        if when_changed is not WhenChanged.OVERWRITE:
+            self._refuse_unclear(runs)
         newest_first = [replace(run, after=run.after or self._cut_end(run, session)) for run in reversed(runs)]
         if when_changed is WhenChanged.REFUSE:
             self._refuse_changed(newest_first)
@@ -245,6 +275,15 @@ class Checkpoints:
             force = when_changed is WhenChanged.OVERWRITE
             done.append(self._restore([run.after], run.before, occasion, force=force, is_within=True))
         return done
+
+    def _refuse_unclear(self, runs: Sequence[RecordedRun]) -> None:
+        """Raise UnclearRunError if the end of one of these runs was not recorded."""
+        for run in runs:
+            if not run.has_end:
+                after = run.after.tree if run.after else self._recorder().tree()
+                changed = differences(self.repository, run.before.tree, after)
+                if changed:
+                    raise UnclearRunError(sorted(changed))
 
     def _cut_end(self, run: RecordedRun, session: str) -> Checkpoint:
         """Record the end of a run that was cut, with no checkpoint since: what is there now is what it has made."""

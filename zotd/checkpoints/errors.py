@@ -19,6 +19,15 @@ class DiskFullError(CheckpointError):
     """There is too little space to record; the next attempt may find more."""
 
 
+class UnclearRunError(CheckpointError):
+    """The end of a run was not recorded, so it is not known which changes are its own, and nothing was restored."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        """`paths`: what has changed since the run began, relative to the workspace."""
+        self.paths = paths
+        super().__init__(f"the run was cut, so its changes cannot be told from later ones: {', '.join(paths)}")
+
+
 class ChangedSinceError(CheckpointError):
     """The user has changed files since, and nothing was restored."""
 

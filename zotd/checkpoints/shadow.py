@@ -37,7 +37,7 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 FORMAT = "1"
 """Written to the file `zot-format` when the repository is complete."""
 
-ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding -diff\n* diff\n"
+ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding !diff\n"
 """Outranks each `.gitattributes` of the workspace: nothing is converted."""
 
 CONFIG = """\

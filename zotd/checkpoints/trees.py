@@ -4,6 +4,7 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from zotd.checkpoints.errors import CheckpointError
 from zotd.checkpoints.shadow import ShadowRepository
@@ -34,6 +35,13 @@ class PathDifference:
     after: FileState | None
 
 
+class LineCount(NamedTuple):
+    """Number of lines that were added to a file, and removed from it."""
+
+    added: int
+    removed: int
+
+
 def differences(repository: ShadowRepository, before: str, after: str) -> Mapping[str, PathDifference]:
     """Return the paths that differ between two trees, named by tree or commit."""
     if before == after:
@@ -45,6 +53,16 @@ def differences(repository: ShadowRepository, before: str, after: str) -> Mappin
         modes = raw.decode().removeprefix(":").split(" ")
         name = _checked(os.fsdecode(path))
         found[name] = PathDifference(_state(modes[0], modes[2]), _state(modes[1], modes[3]))
+    return found
+
+
+def line_counts(repository: ShadowRepository, before: str, after: str) -> Mapping[str, LineCount | None]:
+    """Return how many lines differ in each path that differs between two trees, in order; None: it is no text."""
+    printed = repository.run("diff-tree", "-r", "-z", "--numstat", "--no-renames", before, after)
+    found: dict[str, LineCount | None] = {}
+    for row in printed.split(b"\0")[:-1]:
+        added, removed, path = row.split(b"\t", 2)
+        found[_checked(os.fsdecode(path))] = None if added == b"-" else LineCount(int(added), int(removed))
     return found
 
 

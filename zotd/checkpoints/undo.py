@@ -21,6 +21,9 @@ class RecordedRun:
     after: Checkpoint | None
     """At its end, or the next checkpoint of the workspace if its end was not recorded; None: there is none since."""
 
+    has_end: bool
+    """Whether its end was recorded: else changes that the user has made since then cannot be told from its own."""
+
     @property
     def changed_nothing(self) -> bool:
         """Whether it left the workspace as it was."""
@@ -46,6 +49,15 @@ class _Fold:
     """Place of the last checkpoint of a run that has not ended, by run."""
     after: dict[str, Checkpoint] = field(default_factory=dict)
 
+    def runs(self, names: Sequence[str], history: Sequence[Checkpoint]) -> Sequence[RecordedRun]:
+        """Return the runs with these names that changed something."""
+        found = []
+        for name in names:
+            following = history[self.last[name] + 1 : self.last[name] + 2]
+            after = self.after.get(name, following[0] if following else None)
+            found.append(RecordedRun(name, self.before[name], after, name in self.after))
+        return [one for one in found if not one.changed_nothing]
+
     def take(self, place: int, one: Checkpoint) -> None:
         if one.kind == "step":
             if one.run not in self.before:
@@ -65,17 +77,19 @@ class _Fold:
 
 def undo_stack(history: Sequence[Checkpoint], session: str) -> UndoStack:
     """Return what a session can undo and redo. `history`: all checkpoints of its workspace, oldest first."""
+    fold = _folded(history, session)
+    return UndoStack(fold.runs(fold.done, history), fold.runs(fold.undone, history))
+
+
+def recorded_runs(history: Sequence[Checkpoint], session: str) -> Sequence[RecordedRun]:
+    """Return all runs of a session that changed something, oldest first, also those that were undone since."""
+    fold = _folded(history, session)
+    return fold.runs(list(fold.before), history)
+
+
+def _folded(history: Sequence[Checkpoint], session: str) -> _Fold:
     fold = _Fold()
     for place, one in enumerate(history):
         if one.session == session:
             fold.take(place, one)
-
-    def runs(names: Sequence[str]) -> list[RecordedRun]:
-        found = []
-        for name in names:
-            following = history[fold.last[name] + 1 : fold.last[name] + 2]
-            after = fold.after.get(name, following[0] if following else None)
-            found.append(RecordedRun(name, fold.before[name], after))
-        return [one for one in found if not one.changed_nothing]
-
-    return UndoStack(runs(fold.done), runs(fold.undone))
+    return fold

@@ -1,4 +1,4 @@
-"""Undo, redo and rewind of what runs have done to files: carried out, recorded, and told to people and to the model.
+"""Changes of runs in files: shown; and their undo, redo and rewind, recorded, and told to people and to the model.
 
 The model gets a message with the names of the files, since what it has read of them is no longer so. After a rewind it
 gets none: the conversation goes back with the files.
@@ -6,10 +6,11 @@ gets none: the conversation goes back with the files.
 
 import os
 from collections.abc import Awaitable, Callable, Sequence
+from itertools import islice
 from typing import TypeVar
 
 from zotd.checkpoints.checkpoints import Restored
-from zotd.checkpoints.errors import ChangedSinceError, CheckpointError
+from zotd.checkpoints.errors import ChangedSinceError, CheckpointError, UnclearRunError
 from zotd.checkpoints.plan import Kept, WhenChanged
 from zotd.clock import rfc3339
 from zotd.core import records
@@ -18,12 +19,15 @@ from zotd.sanitize import escaped
 from zotd.sessions.errands import run_alone
 from zotd.sessions.session import Session
 from zotd.wire import events
-from zotd.wire.api import FilesRestored, KeptFile
+from zotd.wire.api import ChangedFile, ChangedFiles, FilesRestored, KeptFile
 from zotd.wire.content import Block, Text
 from zotd.wire.errors import Code, CommandError
 
 LISTED = 1000
 """Most names of files in an answer."""
+
+PATCH_BYTES = 256 * 1024
+"""Longest patch in an answer."""
 
 NAMED = 20
 """Most names of files in a sentence."""
@@ -95,6 +99,19 @@ async def undo_after(session: Session, seq: int, when_changed: WhenChanged) -> F
     return found[0]
 
 
+async def changes(session: Session, after: int, until: int | None) -> ChangedFiles:
+    """Return what a run has changed in files; raises CommandError if there is no such run."""
+    found = await _carried_out(session.checkpoints.changes(after, until))
+    patch = found.patch[:PATCH_BYTES]
+    if is_cut := len(patch) < len(found.patch):
+        patch = patch[: patch.rfind(b"\n") + 1]
+    files = [
+        ChangedFile(_shown(path), *([] if lines is None else lines))
+        for path, lines in islice(found.files.items(), LISTED)
+    ]
+    return ChangedFiles(found.run.run, files, len(found.files), patch.decode(errors="replace"), is_cut)
+
+
 def flag_of(args: str) -> WhenChanged:
     """Return what the arguments of a slash command say; raises CommandError if they are not understood."""
     found = FLAGS.get(args)
@@ -124,6 +141,12 @@ async def _carried_out(work: Awaitable[Done]) -> Done:
         sentence = (
             f"{_names(error.paths)} {verb} changed since then, so nothing was restored; repeat it with --keep to leave "
             "what was changed as it is, or with --force to restore that, too"
+        )
+        raise CommandError(Code.CONFLICT, sentence) from error
+    except UnclearRunError as error:
+        sentence = (
+            f"that run was cut, so what it has changed cannot be told from later changes: {_names(error.paths)}; nothing "
+            "was restored; --force restores all of these files"
         )
         raise CommandError(Code.CONFLICT, sentence) from error
     except CheckpointError as error:

@@ -25,7 +25,7 @@ from zotd.wire.errors import Code, CommandError
 
 OF_CLIENTS = (
     *("help", "new", "sessions", "model", "exit", "quit", "login", "logout", "settings", "rename", "fork"),
-    *("steer", "queue", "fallback"),
+    *("steer", "queue", "fallback", "diff"),
 )
 """Commands that clients carry out themselves, and that no extension can have."""
 

@@ -508,6 +508,38 @@ class Undo(Mutation, frozen=True, kw_only=True):
     files stay as they are) or `overwrite`."""
 
 
+class FileChanges(OfSession, frozen=True, kw_only=True):
+    """Asks what the last run that changed files has changed, among those that began between two events."""
+
+    after: int = 0
+    """`seq` of an event before its first change."""
+    until: int | None = None
+    """`seq` of the last event that may come before its first change; absent: all."""
+
+
+class ChangedFile(Frozen, frozen=True):
+    """A file that a run has changed."""
+
+    path: str
+    added: int | None = None
+    """Lines; absent: it is no text."""
+    removed: int | None = None
+
+
+class ChangedFiles(Frozen, frozen=True):
+    """What a run has changed in files."""
+
+    run: str
+    files: list[ChangedFile]
+    """At most 1,000."""
+    total: int
+    """Number of all files."""
+    patch: str
+    """As git writes it, at most 256 KiB."""
+    is_cut: bool = False
+    """Whether the patch goes on."""
+
+
 class KeptFile(Frozen, frozen=True):
     """A file that stayed as it was, although it differs."""
 
@@ -983,6 +1015,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("prompt.history", PromptHistory, reports.PromptPage, "lists earlier prompts of all sessions, newest first"),
         ("workspace.info", OfSession, WorkspaceInfo, "returns the working directory of a session and its git branch"),
         ("approval.list", ApprovalScope, Approvals, "lists pending approval requests of one session or all"),
+        ("session.changes", FileChanges, ChangedFiles, "returns what a run has changed in files"),
         ("queue.list", OfSession, QueueList, "lists queued inputs"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "lists extensions and their states"),
         ("ext.logs", extensions.Logs, extensions.LogPage, "returns the end of an extension's log"),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
 from zotd.checkpoints.checkpoint import Occasion
-from zotd.checkpoints.checkpoints import Checkpoints, Restored
+from zotd.checkpoints.checkpoints import Checkpoints, Restored, RunChanges
 from zotd.checkpoints.errors import CheckpointError, UnrecordableError
 from zotd.checkpoints.plan import WhenChanged
 from zotd.checkpoints.recording import RecordingLimits
@@ -104,6 +104,10 @@ class SessionCheckpoints:
     async def undo_after(self, seq: int, when_changed: WhenChanged) -> Sequence[Restored]:
         """Undo all runs that began after the event `seq`; raises as `Checkpoints.undo_after` does."""
         return await self._restored(lambda here: here.undo_after(self._session, seq, when_changed=when_changed))
+
+    async def changes(self, after: int, until: int | None) -> RunChanges:
+        """Return what a run has changed; see `Checkpoints.run_changes`. Raises CheckpointError."""
+        return await self._restored(lambda here: here.run_changes(self._session, after, until))
 
     async def _record(self, occasion: Occasion, limit_s: float) -> bool:
         """Return whether it is recorded."""

@@ -6,7 +6,7 @@ from zottui.commands.files import FILES, FileFlags
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
 from zottui.ui_context import UiContext
-from zottui.viewer.turns import PromptEntry, turns
+from zottui.viewer.turns import PromptEntry, prompts
 from zottui.widgets.cells import clean, cut
 
 SHOWN_CELLS = 60
@@ -45,7 +45,7 @@ async def rewind(ui: UiContext, args: str) -> None:
     """Rewind the conversation to before a prompt and put that prompt into the editor; with `--files` also the files."""
     flags = FileFlags.parsed(args)
     which = number(flags.rest, "the prompt to rewind to")
-    known = await prompts(ui)
+    known = await prompts(ui, of(ui))
     with_files: bool | None = flags.with_files
     if which is None:
         entries = [Entry(str(at), f"{at:3}  {cut(clean(turn.text), SHOWN_CELLS)}") for at, turn in enumerate(known, 1)]
@@ -85,11 +85,6 @@ async def _rewind(ui: UiContext, turn: PromptEntry, when_changed: str | None) ->
         both = api.Rewind(session=session, seq=turn.before, files=True, when_changed=when_changed)
         await ui.ask(both, api.FilesRestored, timeout_s=None)
     ui.edit(turn.text)
-
-
-async def prompts(ui: UiContext) -> list[PromptEntry]:
-    """Return the prompts on the current branch of the conversation, oldest first."""
-    return [turn async for turn in turns(ui, of(ui))][::-1]
 
 
 COMMANDS = (

@@ -1,11 +1,13 @@
-"""Commands that return files to an earlier state: undo and redo of what runs have changed."""
+"""Commands about what runs have changed in files: show it, undo it, redo it."""
 
 from dataclasses import dataclass
 from typing import Self
 
 from zotd.wire import api
-from zottui.commands.command import Command, UsageError, of
+from zottui.commands.command import Command, UsageError, number, of
 from zottui.ui_context import UiContext
+from zottui.viewer.changes import DIFF_S, blocks
+from zottui.viewer.turns import PromptEntry, prompts
 
 FILES = "--files"
 
@@ -49,6 +51,22 @@ async def redo(ui: UiContext, args: str) -> None:
     await ui.ask(params, api.FilesRestored, timeout_s=None)
 
 
+async def diff(ui: UiContext, args: str) -> None:
+    """Print what a run has changed in files: the last one, or that of a prompt with this number."""
+    which = number(args, "the prompt whose changes are shown")
+    after, until = (0, None) if which is None else _span(await prompts(ui, of(ui)), which)
+    params = api.FileChanges(session=of(ui), after=after, until=until)
+    found = await ui.ask(params, api.ChangedFiles, timeout_s=DIFF_S)
+    ui.print(*blocks(found))
+
+
+def _span(known: list[PromptEntry], which: int) -> tuple[int, int | None]:
+    """Return the events between which the run of a prompt begins to change files."""
+    if not 1 <= which <= len(known):
+        raise UsageError(f"there are {len(known)} prompts; /diff N shows what prompt N has changed")
+    return known[which - 1].seq, known[which].seq if which < len(known) else None
+
+
 def _policy(args: str, name: str) -> str:
     flags = FileFlags.parsed(args)
     if flags.rest or flags.with_files:
@@ -57,6 +75,7 @@ def _policy(args: str, name: str) -> str:
 
 
 COMMANDS = (
+    Command("diff", "show what a run has changed in files", diff, "[N]"),
     Command("undo", "take back what the last run changed in files", undo, "[--keep|--force]"),
     Command("redo", "make the changes again that /undo took back", redo, "[--keep|--force]"),
 )

@@ -2,11 +2,11 @@
 
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, number, of
-from zottui.commands.conversation import prompts
 from zottui.dialogs.picker import Picker
 from zottui.dialogs.sessions import created
 from zottui.dialogs.tree import browse
 from zottui.ui_context import UiContext
+from zottui.viewer.turns import prompts
 
 
 async def new(ui: UiContext, name: str) -> None:
@@ -26,7 +26,7 @@ async def fork(ui: UiContext, args: str) -> None:
     which = number(args, "the prompt to fork before")
     seq = None
     if which is not None:
-        turns = await prompts(ui)
+        turns = await prompts(ui, of(ui))
         if not 1 < which <= len(turns):
             raise UsageError(f"there are {len(turns)} prompts; /fork N needs the second or a later one")
         seq = turns[which - 1].before

@@ -38,12 +38,13 @@ KEYS = (
     ViewerKey(("N",), "previous-hit", "previous match"),
     ViewerKey(("y",), "copy", "copy the block under the cursor"),
     ViewerKey(("[",), "print", "print a tool's output into the scrollback when you leave"),
+    ViewerKey(("f",), "changes", "files that this turn has changed; the patch is printed when you leave"),
     ViewerKey(("v",), "edit", "open the loaded messages in $VISUAL or $EDITOR"),
     ViewerKey(("q", "c-t", "c-c"), "leave", "leave the viewer"),
     ViewerKey(("escape",), "stop", "stop a search, or leave the viewer"),
 )
 
-HINTS = ("q back", "/ search", "enter expand", "{ } prompts", "y copy", "v editor", "[ print")
+HINTS = ("q back", "/ search", "enter expand", "{ } prompts", "y copy", "v editor", "[ print", "f files")
 """Hints for the last line: keys that users would not guess."""
 
 BY_KEY = {name: key.action for key in KEYS for name in key.keys}

@@ -22,7 +22,6 @@ from prompt_toolkit.output import Output
 from prompt_toolkit.styles import Style
 
 from zottui import external_editor
-from zottui.blocks import Block, CodeLines, Rule, ToolRan
 from zottui.dialogs.keys import TYPED
 from zottui.terminal.keyboard import ESCAPE_S, Keyboard
 from zottui.ui_context import UiContext
@@ -30,7 +29,6 @@ from zottui.viewer import finding
 from zottui.viewer.keys import KEYS
 from zottui.viewer.viewing import Viewer
 from zottui.viewer.visit import Visit
-from zottui.viewer.whole import words_of
 
 FRAME_S = 1 / 30
 """Least seconds between two redraws: a burst of wheel events then causes one."""
@@ -40,7 +38,7 @@ async def shown(ui: UiContext, visit: Visit, *, keyboard: Input | None = None, d
     """Show the viewer until the user leaves it. `keyboard` and `display` replace the terminal's, for tests."""
     while True:
         viewer = await _seen(ui, visit, keyboard, display)
-        ui.print(*(block for call in viewer.printed for block in _printed(call)))
+        ui.print(*viewer.printed)
         if not viewer.wants_editor:
             _give_back_typed()
             return
@@ -89,11 +87,6 @@ def _give_back_typed() -> None:
     if typed:
         below.key_processor.feed_multiple(typed)
         below.key_processor.process_keys()
-
-
-def _printed(call: ToolRan) -> tuple[Block, ...]:
-    lines = tuple(words_of(call).split("\n"))
-    return Rule(f"output of {call.name}"), CodeLines("", lines, opens=True, closes=True)
 
 
 class _Conversation(UIControl):

@@ -44,6 +44,11 @@ async def turns(ui: CommandSender, session: str, at: int | None = None) -> Async
         yield _turn(prompt, None)
 
 
+async def prompts(ui: CommandSender, session: str) -> list[PromptEntry]:
+    """Return the prompts on the current branch of the conversation, oldest first."""
+    return [turn async for turn in turns(ui, session)][::-1]
+
+
 def _turn(prompt: Message, before: int | None) -> PromptEntry:
     return PromptEntry(text_of(prompt.content), prompt.seq or 0, before)
 

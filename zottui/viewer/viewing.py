@@ -5,12 +5,13 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from zotd.client.errors import ClientError
-from zottui.blocks import ToolRan
+from zottui.blocks import Block, CodeLines, Rule, ToolRan
 from zottui.dialogs.keys import TYPED, named
 from zottui.dialogs.line import Line
 from zottui.terminal.sequences import TooLongError, clipboard
 from zottui.theme import TextRole
 from zottui.ui_context import Row, UiContext
+from zottui.viewer import changes
 from zottui.viewer.finding import Query
 from zottui.viewer.folding import marked
 from zottui.viewer.keys import BY_KEY, HINTS
@@ -39,8 +40,8 @@ class Viewer:
         """`leave` ends the application that shows it, `redraw` schedules a frame. Keys work only within `run`."""
         self.wants_editor = False
         """Whether the viewer was left for the external editor, and should reopen afterwards."""
-        self.printed: list[ToolRan] = []
-        """Calls whose output is printed into the scrollback when the viewer closes."""
+        self.printed: list[Block] = []
+        """What is printed into the scrollback when the viewer closes."""
         self._ui = ui
         self._visit = visit
         self._reader = visit.reader
@@ -165,6 +166,7 @@ class Viewer:
             "previous-hit": lambda: self._again(is_back=True),
             "copy": self._copy,
             "print": self._print,
+            "changes": lambda: self._do(self._changes),
             "edit": self._edit,
             "leave": self._leave,
             "stop": self._stop,
@@ -207,10 +209,22 @@ class Viewer:
     def _print(self) -> None:
         block = self._reader.block
         if isinstance(block, ToolRan):
-            self.printed.append(block)
+            self.printed += [Rule(f"output of {block.name}"), _code(words_of(block))]
             self._say("the output is printed when you leave")
         else:
             self._say("[ prints a tool's output: move the cursor to a tool")
+
+    async def _changes(self) -> None:
+        navigator = self._visit.navigator
+        if not navigator.numbers.is_complete:
+            self._say("the turns are still being counted; press f again in a moment")
+            return
+        found = await changes.of_turn(self._ui, navigator.pages.session, navigator.numbers, self._reader.seq)
+        if found is None:
+            self._say("f shows what a turn has changed: move the cursor to a turn")
+        else:
+            self.printed += changes.blocks(found)
+            self._say(changes.summary(found))
 
     # --- searching ----------------------------------------------------------------------------------------------------
 
@@ -348,3 +362,7 @@ def _fitting(hints: Sequence[str], width: int) -> list[str]:
             break
         fitting.append(hint)
     return fitting
+
+
+def _code(words: str) -> CodeLines:
+    return CodeLines("", tuple(words.split("\n")), opens=True, closes=True)

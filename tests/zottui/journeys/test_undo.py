@@ -59,6 +59,23 @@ def test_undo_and_redo_of_what_a_run_did_leave_the_users_own_edit(world, work):
     assert "has undone what an earlier run changed" in world.model.seen()
 
 
+def test_a_turns_diff_is_printed_and_shown_in_the_viewer(world, work):
+    (work / "a").write_text("one\n")
+    zot = world.zot()
+    works(world, zot, "echo two >> a", "changed a", "first prompt")
+    works(world, zot, "echo new > b", "made b", "second prompt")
+    type_line(zot, "/diff 1")
+    zot.wait(r"1 file changed: a \+1 -0", where="history")
+    zot.wait(r"\+two", where="history")
+    zot.wait(PROMPT)
+    zot.key("C-t")
+    zot.wait("turn 2/2")
+    zot.key("f")
+    zot.wait(r"1 file changed: b \+1 -0")
+    zot.key("q")
+    zot.wait(r"\+new", where="history")
+
+
 def test_rewind_asks_whether_the_files_go_back_too(world, work):
     zot = world.zot()
     works(world, zot, "echo 1 > a", "made a", "first prompt")

@@ -7,7 +7,7 @@ from tests.zottui.viewer.conversations import Stored, call, lines, result, shell
 from tests.zottui.viewer.reading import reading
 from zotd.client.errors import ClientError
 from zotd.wire import api
-from zottui.blocks import ToolRan
+from zottui.blocks import CodeLines, Rule
 from zottui.viewer.loaded import MOST_MESSAGES
 
 
@@ -251,7 +251,7 @@ async def test_the_output_that_is_to_be_printed_waits_for_the_end():
         await it.press("[")
         assert "move the cursor to a tool" in it.last_line
         await it.press("/", *"make", "enter", "[")
-        assert [type(block) for block in it.viewer.printed] == [ToolRan]
+        assert [type(block) for block in it.viewer.printed] == [Rule, CodeLines]
         assert it.fake_ui.printed == []
 
 

@@ -77,6 +77,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.fork": history.fork,
         "session.import": history.import_file,
         "session.rewind": history.rewind,
+        "session.changes": history.changes,
         "session.undo": history.undo,
         "session.redo": history.redo,
         "session.close": sessions.close,

@@ -48,6 +48,14 @@ async def rewind(call: Invocation, params: api.Rewind) -> None:
         await rewind_to(session, params.seq, accepted=call.respond)
 
 
+async def changes(call: Invocation, params: api.FileChanges) -> api.ChangedFiles:
+    """Return what a run has changed in files."""
+    session = await session_of(call, params.session)
+    found = await file_restores.changes(session, params.after, params.until)
+    await wait_for_room(call)
+    return found
+
+
 async def undo(call: Invocation, params: api.Undo) -> None:
     """Take back what the last run has changed in files."""
     session = await loaded(call, params.session)
