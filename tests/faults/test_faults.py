@@ -4,9 +4,9 @@ import secrets
 
 import pytest
 
-from tests.faults import fallback, kills, power, weather
+from tests.faults import checkpoints, fallback, kills, power, weather
 from tests.faults.row import Options
-from tests.needs import ABSENT
+from tests.needs import ABSENT, needs
 
 SHARE = 0.005
 """Every named point once."""
@@ -44,4 +44,12 @@ async def test_runs_through_bad_weather_end_in_order_and_no_dangerous_call_runs_
 async def test_runs_with_a_fallback_end_with_their_answer_whatever_the_first_vendor_does():
     said: list[str] = []
     row = await fallback.run(Options(secrets.randbits(32), 0.1, say=said.append))
+    assert row.ok, "\n".join([*said, row.line()])
+
+
+@pytest.mark.timeout(240)  # 10 s on two cores that have nothing else to do
+async def test_files_are_in_one_state_or_the_other_when_a_restore_was_killed():
+    needs("git")
+    said: list[str] = []
+    row = await checkpoints.run(Options(secrets.randbits(32), 0.012, say=said.append))
     assert row.ok, "\n".join([*said, row.line()])
