@@ -311,3 +311,28 @@ def test_a_digest_depends_on_tool_and_arguments_but_not_on_their_order():
 def test_a_digest_matches_the_documented_algorithm():
     canonical = b'{"args":{"command":"ls"},"tool":"bash"}'
     assert permissions.digest("bash", {"command": "ls"}) == hashlib.sha256(canonical).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("policy", "wish", "action"),
+    [
+        (Policy("yolo"), "ask", Action.ASK),
+        (Policy("yolo"), "", Action.ALLOW),
+        (Policy("ask", rules=[allow("bash", "ls")]), "ask", Action.ASK),
+        (Policy("read-only"), "ask", Action.DENY),
+        (Policy("ask"), "allow", Action.ALLOW),
+        (Policy("ask"), "perhaps", Action.ASK),
+        (Policy("ask", rules=[ask("bash")]), "allow", Action.ASK),
+        (Policy("yolo", rules=[deny("bash")]), "allow", Action.DENY),
+        (Policy("read-only"), "allow", Action.DENY),
+    ],
+)
+def test_guards_may_want_a_question_or_spare_that_of_the_mode(policy, wish, action):
+    question = bash("ls")
+    assert permissions.advised(judge(policy, question), question, wish, "it deploys").action is action
+
+
+def test_a_guard_cannot_spare_the_question_at_the_border_of_a_jail():
+    question = replace(bash("ls"), border="write outside")
+    ruling = judge(Policy("workspace"), question)
+    assert permissions.advised(ruling, question, "allow", "").action is Action.ASK

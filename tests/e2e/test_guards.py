@@ -1,6 +1,8 @@
 """Guards in a session: what they refuse, rewrite and hide, and what people and the model see of it."""
 
-from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
+import asyncio
+
+from zotd.testing.script import CallPart, Gate, Hang, ScriptedReply, TextPart, calls, text
 
 
 async def test_a_guard_refuses_a_call_and_the_model_is_told_why(shop, model, vendor, look, results):
@@ -101,3 +103,79 @@ async def test_a_guard_replaces_the_system_prompt(shop, model, look):
     talk = await shop.open(server)
     await talk.run()
     assert server.requests[0].messages[0]["content"] == "You are a walrus."
+
+
+async def test_a_guard_adds_text_to_a_prompt_which_the_model_reads_and_people_do_not(shop, model, vendor, look):
+    shop.write(
+        "teller",
+        """
+        @ext.guard("user_prompt_submit")
+        def check(event):
+            return Decision.context(f"The build is red ({event.fields['mode']}).")
+        """,
+    )
+    server = await model(text("ok"))
+    talk = await shop.open(server, vendor, mode="yolo")
+    events = await talk.run("hello")
+    assert "The build is red (yolo)." in str(server.requests[0].messages[-1])
+    assert look.only(events, "user_message")[0]["content"] == [{"type": "text", "text": "hello"}]
+    assert look.only(events, "guard_note") == []
+
+
+async def test_a_prompt_that_a_guard_refuses_is_on_no_record(shop, model, look):
+    shop.write(
+        "keys",
+        """
+        @ext.guard("user_prompt_submit")
+        def check(event):
+            return Decision.block("that is a key") if "sk-" in event.text else None
+        """,
+    )
+    server = await model(text("ok"))
+    talk = await shop.open(server)
+    response = await talk.client.answer("prompt", session=talk.id, message="use sk-1234")
+    assert (response["code"], response["error"]) == ("blocked", "keys refuses the prompt: that is a key")
+    await talk.run("hello")
+    assert "sk-1234" not in str(await talk.ask("session.history"))
+    assert "sk-1234" not in str(server.requests[0].messages)
+
+
+async def test_a_prompt_that_has_waited_and_is_refused_stays_in_the_queue(shop, model, look):
+    shop.write(
+        "keys",
+        """
+        @ext.guard("user_prompt_submit")
+        def check(event):
+            return Decision.block("that is a key") if "sk-" in event.text else None
+        """,
+    )
+    gate = asyncio.Event()
+    server = await model(ScriptedReply([TextPart(["o"]), Gate(gate), TextPart(["k"])]))
+    talk = await shop.open(server)
+    await talk.ask("prompt", message="hello")
+    await talk.until("assistant_start")
+    waiting = await talk.ask("prompt", message="use sk-1234")
+    gate.set()
+    await talk.until("done")
+    events = await talk.until("done")
+    assert look.only(events, "error")[0]["message"] == "keys refuses the prompt: that is a key"
+    queue = (await talk.until("queue_changed"))[-1]
+    assert (queue["held"], [item["id"] for item in queue["items"]]) == (True, [waiting["input"]])
+
+
+async def test_a_guard_adds_text_to_the_result_of_a_call_that_ran(shop, model, results):
+    shop.write(
+        "reader",
+        """
+        @ext.guard("tool_result")
+        def check(event):
+            said = event.fields["result"]["content"][0]["text"]
+            return Decision.context(f"{event.tool_name} {event.tool_args['command']}: {'ran' in said}")
+        """,
+    )
+    server = await model(calls(CallPart("bash", {"command": "echo ran"}), CallPart("nothing", {})), text("ok"))
+    talk = await shop.open(server)
+    await talk.run()
+    ran, unknown = results(server.requests[1])
+    assert "bash echo ran: True" in ran
+    assert "True" not in unknown

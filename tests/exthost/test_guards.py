@@ -6,7 +6,7 @@ import pytest
 
 from tests.exthost.conftest import ABOUT, tell
 from zotd.core.life import ExtensionState
-from zotd.exthost.guards import TIMEOUTS, GuardRemark
+from zotd.exthost.guards import TIMEOUTS, GuardedCall, GuardRemark
 from zotd.exthost.host import ExtensionTimeouts
 from zotd.wire import ext
 
@@ -35,7 +35,7 @@ def guard(workshop):
 
 
 async def ask(host, **args: object):
-    return await host.guards.tool_call(ABOUT, "c_1", "bash", args)
+    return await host.guards.tool_call(ABOUT, GuardedCall("c_1", "bash"), args)
 
 
 # --- answers --------------------------------------------------------------------------------------------------

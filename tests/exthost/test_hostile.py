@@ -7,6 +7,7 @@ import pytest
 
 from tests.exthost.conftest import ABOUT, run
 from zotd.core.life import ExtensionState
+from zotd.exthost.guards import GuardedCall
 from zotd.exthost.host import ExtensionTimeouts, Host
 from zotd.testing import hostile
 from zotd.testing.misbehaviours import MISBEHAVIOURS, PROGRAM, Misbehaviour, Probe
@@ -44,7 +45,7 @@ async def probe(host: Host, bad: Misbehaviour) -> str:
             _, response = await host.offers.invoke(bad.name, "", about=ABOUT, client=None)
             return response.error
         case Probe.GUARD:
-            verdict = await host.guards.tool_call(ABOUT, "c_1", "bash", {"command": "ls"})
+            verdict = await host.guards.tool_call(ABOUT, GuardedCall("c_1", "bash"), {"command": "ls"})
             assert not verdict.is_blocked
             assert verdict.value == {"command": "ls"}
             return "".join(note.text for note in verdict.notes)

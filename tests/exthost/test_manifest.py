@@ -102,7 +102,10 @@ def test_a_name_is_also_a_file_name(read, name):
         ({"on_failure": {"tool_call": "maybe"}}, "invalid enum value 'maybe' in `on_failure[...]`"),
         (
             {"on_failure": {"tool": "closed"}},
-            '`on_failure` names "tool"; the events are tool_call, turn_start, assistant_message, before_agent_start',
+            (
+                '`on_failure` names "tool"; the events are user_prompt_submit, before_agent_start, turn_start,'
+                " assistant_message, tool_call, tool_result"
+            ),
         ),
         ({"skills": ["../other"]}, 'the skill "../other" is outside of the extension\'s directory'),
         ({"skills": ["/etc"]}, 'the skill "/etc" is outside of the extension\'s directory'),

@@ -100,6 +100,35 @@ def test_a_guard_decides(start):
     assert decide("before_agent_start", system_prompt="You.") == {"system_prompt": "You. Be brief."}
 
 
+def test_a_guard_adds_context_and_has_a_word_in_approvals(start):
+    driver = start("""
+        @ext.guard("user_prompt_submit")
+        def prompt(event):
+            return Decision.block("a key") if "sk-" in event.text else Decision.context("The build is red.")
+
+        @ext.guard("tool_result")
+        def result(event):
+            return Decision.context(event.fields["result"]["content"][0]["text"].upper())
+
+        @ext.guard("tool_call")
+        def call(event):
+            return Decision.allow() if event.tool_args["command"] == "ls" else Decision.ask("it deploys")
+        """)
+
+    def decide(event, **fields):
+        frame = driver.intercept(event, **fields)
+        del frame["type"], frame["id"]
+        return frame
+
+    result = {"content": [{"type": "text", "text": "fine"}], "is_error": False}
+    assert decide("user_prompt_submit", text="hello") == {"context": "The build is red."}
+    assert decide("user_prompt_submit", text="sk-1") == {"block": True, "reason": "a key"}
+    assert decide("tool_result", **CALL, result=result) == {"context": "FINE"}
+    assert decide("tool_call", **CALL) == {"permission": "allow"}
+    deploy = {**CALL, "tool_args": {"command": "make deploy"}}
+    assert decide("tool_call", **deploy) == {"permission": "ask", "reason": "it deploys"}
+
+
 def test_an_event_without_a_guard_is_allowed(start):
     driver = start("")
 

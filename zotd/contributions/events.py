@@ -8,7 +8,7 @@ from zotd.exthost.peer import ExtensionPeer
 from zotd.exthost.surroundings import About
 from zotd.wire import events, ext
 from zotd.wire.base import ENCODER
-from zotd.wire.content import Image, Text
+from zotd.wire.content import Image, Text, ToolContent
 
 RESULT_BYTES = 256 * 1024
 """Longest result that is told; a longer one is only said to be so."""
@@ -37,30 +37,42 @@ def told(event: events.Event, about: About) -> ext.Event | None:
             return None
 
 
-def _result(event: events.ToolResultEvent, about: About) -> ext.Event:
+def result_of(content: ToolContent, is_error: bool) -> dict[str, object]:
+    """A result as extensions get it: images as their size, nothing over `RESULT_BYTES`."""
     blocks = [
         {"type": "image", "mime_type": block.mime_type, "bytes": block.bytes}
         if isinstance(block, Image)
         else {"type": "text", "text": block.text}
-        for block in event.content
+        for block in content
     ]
     fits = len(ENCODER.encode(blocks)) <= RESULT_BYTES
+    return {"content": blocks if fits else [], "is_error": is_error, "truncated": not fits}
+
+
+def _result(event: events.ToolResultEvent, about: About) -> ext.Event:
     return say(
         "tool_result",
         about,
         tool_id=event.id,
         tool_name=event.name,
         status="failed" if event.is_error else "completed",
-        result={"content": blocks if fits else [], "is_error": event.is_error, "truncated": not fits},
+        result=result_of(event.content, event.is_error),
     )
 
 
 class EventSubscriptions:
     """The extensions that hear of a session; each hears everything in the order in which it happened."""
 
-    def __init__(self, extensions: Callable[[], Sequence[SupervisedExtension]], about: About) -> None:
-        """`extensions`: those there are at the moment, in load order."""
+    def __init__(
+        self,
+        extensions: Callable[[], Sequence[SupervisedExtension]],
+        about: About,
+        *,
+        is_new: Callable[[], bool],
+    ) -> None:
+        """`extensions`: those there are at the moment, in load order. `is_new`: the session has no messages yet."""
         self._extensions = extensions
+        self._is_new = is_new
         self._about = about
         self._greeted: WeakSet[ExtensionPeer] = WeakSet()
         """Processes that know of this session."""
@@ -79,11 +91,12 @@ class EventSubscriptions:
 
     def begin(self) -> None:
         """Tell the beginning of the session to those processes that do not know of it yet."""
+        source = "startup" if self._is_new() else "resume"
         for extension in self._extensions():
             peer = extension.serving
             if peer is not None and peer not in self._greeted and extension.hears("session_start"):
                 self._greeted.add(peer)
-                extension.send(say("session_start", self._about))
+                extension.send(say("session_start", self._about, source=source))
 
     def prompted(self, text: str, *, queued: bool, images: int) -> None:
         """A prompt was accepted."""

@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from zotd.clock import rfc3339
-from zotd.contributions.events import say
+from zotd.contributions.events import result_of, say
 from zotd.core import records
+from zotd.core.ports import ToolOutcome
 from zotd.core.retry import ModelError
-from zotd.exthost.guards import GuardRemark, Guards, GuardVerdict
+from zotd.exthost.guards import GuardedCall, GuardRemark, Guards, GuardVerdict
 from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Shown
 from zotd.wire import events, ext
@@ -58,18 +59,26 @@ class Hooks:
         """May this step call the model?"""
         return await self.guards.turn_start(self.about, number)
 
-    async def call(self, key: str, tool: str, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
+    async def call(self, call: GuardedCall, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
         """May this tool run, and with which arguments?"""
         if self.own is not None and self.own.is_needed:
-            answer = await self.own.call(key, tool, args)
+            answer = await self.own.call(call.id, call.tool, args)
             if answer.block:
                 return GuardVerdict(dict(args), is_blocked=True, reason=answer.reason)
             args = answer.modified_args if isinstance(answer.modified_args, dict) else args
-        return await self.guards.tool_call(self.about, key, tool, args)
+        return await self.guards.tool_call(self.about, call, args)
+
+    async def result(self, call: GuardedCall, args: Mapping[str, object], outcome: ToolOutcome) -> GuardVerdict[str]:
+        """What does the model read beside this result?"""
+        return await self.guards.tool_result(self.about, call, args, result_of(outcome.content, outcome.is_error))
 
     async def message(self, text: str) -> GuardVerdict[str]:
         """What is the user shown of this reply?"""
         return await self.guards.assistant_message(self.about, text)
+
+    def asked(self, key: str, tool: str, args: dict[str, object], *, reason: str) -> None:
+        """Tell that a person is asked about a call, and why."""
+        self.emit(say("permission_request", self.about, tool_id=key, tool_name=tool, tool_args=args, reason=reason))
 
     def decided(self, key: str, tool: str, *, decision: str, source: str, reason: str = "") -> None:
         """Tell whether a call may run (`approved`, `denied`) and who says so: `yolo`, `policy`, `remembered`, `user`."""
@@ -79,9 +88,9 @@ class Hooks:
         self.emit(say("permission_decision", self.about, **about))
 
     @contextmanager
-    def compaction(self, run: str, messages: int, tokens: int) -> Iterator[None]:
-        """Tell that the transcript is about to be summarised, and how that went."""
-        about = {"compaction_id": run, "message_count": messages, "token_estimate": tokens}
+    def compaction(self, run: str, messages: int, tokens: int, *, reason: str) -> Iterator[None]:
+        """Tell that the transcript is about to be summarised, and how that went; `reason`: `manual` or `auto`."""
+        about = {"compaction_id": run, "message_count": messages, "token_estimate": tokens, "reason": reason}
         self.emit(say("pre_compact", self.about, **about))
         status, error = "cancelled", None
         try:

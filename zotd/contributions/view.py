@@ -18,7 +18,7 @@ from zotd.core.life import ExtensionState
 from zotd.core.records import Settings
 from zotd.core.run_watch import RunWatch
 from zotd.exthost.extension import SupervisedExtension
-from zotd.exthost.guards import Guards
+from zotd.exthost.guards import Guards, GuardVerdict
 from zotd.exthost.host import READY_S, ExtensionTimeouts, Wish
 from zotd.exthost.offers import Offers
 from zotd.exthost.surroundings import About
@@ -53,7 +53,7 @@ class Extensions:
         self.about = About(ledger.row.id, ledger.row.cwd)
         self.resolution = resolution
         self.ui_state = UiState(ledger)
-        self.subscriptions = EventSubscriptions(resolution.used, self.about)
+        self.subscriptions = EventSubscriptions(resolution.used, self.about, is_new=lambda: not ledger.row.messages)
         """Those who hear of what happens in the session."""
         self.guards = Guards(resolution.used, limits.intercept_s, watch)
         self.offers = Offers(
@@ -95,6 +95,19 @@ class Extensions:
         finally:
             telling.cancel()
             self._patience = None
+
+    async def admit(self, prompt: str, mode: str) -> GuardVerdict[str]:
+        """Ask the guards about the prompt of the run that is being prepared; `hurry` ends the wait.
+
+        The value is what the model reads beside the prompt.
+        """
+        if not self.guards.of("user_prompt_submit"):
+            return GuardVerdict("")
+        self._patience = asyncio.timeout(None)
+        with suppress(TimeoutError):
+            async with self._patience:
+                return await self.guards.user_prompt_submit(self.about, prompt, mode)
+        return GuardVerdict("")
 
     def hurry(self) -> None:
         """The run that is being prepared is aborted: stop waiting for extensions."""

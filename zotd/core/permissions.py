@@ -122,7 +122,7 @@ class Ruling:
 
     action: Action
     source: str
-    """What decided: `yolo`, `mode`, `rule`, or `session` (a grant for the rest of the session)."""
+    """What decided: `yolo`, `mode`, `rule`, `session` (a grant for the rest of the session) or `guard`."""
     reason: str
     """One sentence. For a denial, the model sees it as the tool's result."""
 
@@ -133,6 +133,20 @@ def judge(policy: Policy, question: PermissionQuery) -> Ruling:
     # Grants replace only an approval: what a rule denies stays denied.
     if ruling.action is Action.ASK and covers(policy.granted, question):
         return Ruling(Action.ALLOW, "session", f"{question.tool} was allowed for the rest of this session")
+    return ruling
+
+
+def advised(ruling: Ruling, question: PermissionQuery, wish: str, reason: str) -> Ruling:
+    """Return the ruling with what guards want: `ask` or `allow`; empty: they want nothing.
+
+    `ask` turns what is allowed into a question. `allow` answers only a question that the session's mode asks: a rule, the
+    mode `read-only` and the border of a jail are stronger.
+    """
+    if wish == "ask" and ruling.action is Action.ALLOW:
+        return Ruling(Action.ASK, "guard", f"{question.tool} needs a person's approval: {reason}")
+    is_of_mode = ruling.action is Action.ASK and ruling.source == "mode"
+    if wish == "allow" and is_of_mode and not question.border:
+        return Ruling(Action.ALLOW, "guard", f"{question.tool} is allowed by a guard")
     return ruling
 
 

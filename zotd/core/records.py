@@ -101,6 +101,8 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     """With `resumes`: the run that was cut."""
     date: str = ""
     """The day that the model is told with the input that joins here; empty: it knows the day already."""
+    context: str = ""
+    """What guards have the model read beside the input that this attempt starts with."""
     covers: int = 0
     """More than 0: this requests an early summary of so many of the first messages, while the run goes on. Its number is 0."""
     waits: bool = False

@@ -27,7 +27,14 @@ EXPOSURES = {
 }
 """Accepted values of `exposure`, and the value that each stands for."""
 
-INTERCEPTS = ("tool_call", "turn_start", "assistant_message", "before_agent_start")
+INTERCEPTS = (
+    "user_prompt_submit",
+    "before_agent_start",
+    "turn_start",
+    "assistant_message",
+    "tool_call",
+    "tool_result",
+)
 """Events that an extension can intercept."""
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")

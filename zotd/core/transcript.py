@@ -282,7 +282,7 @@ class Transcript:
         for key in ([record.input] if record.input else []) + record.steered:
             started = self.waiting.pop(key, None)
             if started is not None:
-                content = _dated(started.content, date) if date else started.content
+                content = _noted(started.content, record.context if key == record.input else "", date)
                 date = ""
                 self.messages.append(Message("user", content, started.time))
                 self._is_cut = False
@@ -370,12 +370,12 @@ class Transcript:
         self._was_cut = self.has_unknown = self._is_cut = False
 
 
-def _dated(content: list[Block], date: str) -> list[Block]:
-    """Return an input with the day at its end, in its own text: some servers take one text only."""
-    note = DATE_NOTE.format(date=date)
-    if content and isinstance(last := content[-1], Text):
+def _noted(content: list[Block], context: str, date: str) -> list[Block]:
+    """Return an input with this context, and the day, at its end, in its own text: some servers take one text only."""
+    note = "\n\n".join(filter(None, (context, DATE_NOTE.format(date=date) if date else "")))
+    if note and content and isinstance(last := content[-1], Text):
         return [*content[:-1], Text(f"{last.text}\n\n{note}")]
-    return [*content, Text(note)]
+    return [*content, Text(note)] if note else content
 
 
 def _has_images(message: Message) -> bool:

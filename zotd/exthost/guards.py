@@ -36,6 +36,12 @@ SHOWN_CHARS = 500_000
 PROMPT_BYTES = 1024 * 1024
 """Longest system prompt that a guard may set."""
 
+CONTEXT_CHARS = 20_000
+"""Longest text that one guard may add to a prompt or a result; it is cut. The model reads it again with each request."""
+
+PERMISSIONS = ("ask", "allow")
+"""What a guard may want for a call, the stronger wish first."""
+
 T = TypeVar("T")
 
 
@@ -60,10 +66,34 @@ class GuardVerdict(Generic[T]):
     by: str = ""
     """The extension that blocked it."""
     notes: list[GuardRemark] = field(default_factory=list)
+    permission: str = ""
+    """For a call: `ask` (a person has to decide) or `allow` (the session's mode need not ask); empty: no wish."""
+    permission_reason: str = ""
+    """Why a person has to decide."""
+
+    def wish(self, by: str, answer: ext.EventInterceptResponse) -> None:
+        """Record what a guard wants for a call; of several wishes, `ask` counts."""
+        if answer.permission == "ask" or (answer.permission == "allow" and not self.permission):
+            self.permission = answer.permission
+            self.permission_reason = answer.reason[:REASON_CHARS] or f"the extension {by} wants a person to decide"
 
     def block(self, by: str, reason: str) -> None:
         """Record a block; no further guard is asked."""
         self.is_blocked, self.by, self.reason = True, by, reason
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedCall:
+    """The call that guards are asked about."""
+
+    id: str
+    tool: str
+    mode: str = ""
+    """The session's mode; empty: not told."""
+
+    def named(self, blank: ext.EventIntercept) -> ext.EventIntercept:
+        """Return the question with the call's id, its tool and the mode."""
+        return replace(blank, tool_id=self.id, tool_name=self.tool, mode=self.mode or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +108,7 @@ class GuardQuery(Generic[T]):
     what: str = "it"
     """The blocked object, for the note about a block."""
     told: Callable[[T], str] = lambda _: "rewrote it"
-    """Text of the note about a rewrite."""
+    """Text of the note about a rewrite; empty: there is none."""
     may_block: bool = True
     tool_id: str = ""
     """The call that it is about, if it is about one."""
@@ -173,11 +203,13 @@ async def _ask_one(
         verdict.block(guard.name, answer.reason[:REASON_CHARS] or f"refused by the extension {guard.name}")
         verdict.notes.append(GuardRemark(guard.name, question.event, f"blocked {question.what}: {verdict.reason}"))
         return asked
+    verdict.wish(guard.name, answer)
     rewritten = question.rewrite(answer, verdict.value)
     # An answer that changes nothing leaves no note in the transcript.
     if rewritten != verdict.value:
         verdict.value = rewritten
-        verdict.notes.append(GuardRemark(guard.name, question.event, question.told(rewritten)))
+        if note := question.told(rewritten):
+            verdict.notes.append(GuardRemark(guard.name, question.event, note))
     return asked
 
 
@@ -190,7 +222,7 @@ def _unanswered(guard: SupervisedExtension, event: str, verdict: GuardVerdict[T]
 
 
 class Guards:
-    """Asks all guards of a workspace about the four events."""
+    """Asks all guards of a workspace about the events that can be intercepted."""
 
     def __init__(
         self, extensions: Callable[[], Sequence[SupervisedExtension]], limit_s: float, watch: RunWatch | None = None
@@ -207,16 +239,44 @@ class Guards:
         """List the guards that would be asked. While `assistant_message` has any, text deltas are held back."""
         return [guard.name for guard in self._extensions() if concerns(guard, event)]
 
+    async def user_prompt_submit(self, about: About, prompt: str, mode: str) -> GuardVerdict[str]:
+        """Ask about a prompt that is about to begin a run; the value is what the model reads beside it."""
+        question: GuardQuery[str] = GuardQuery(
+            "user_prompt_submit",
+            about,
+            lambda blank, _: replace(blank, text=prompt, mode=mode),
+            _more_context,
+            what="a prompt",
+            told=lambda _: "",
+        )
+        return await self._ask(question, "")
+
+    async def tool_result(
+        self, about: About, call: GuardedCall, args: Mapping[str, object], result: dict[str, object]
+    ) -> GuardVerdict[str]:
+        """Ask about the result of a call that ran with `args`; the value is what the model reads beside the result."""
+        question: GuardQuery[str] = GuardQuery(
+            "tool_result",
+            about,
+            lambda blank, _: replace(call.named(blank), tool_args=dict(args), result=result),
+            _more_context,
+            told=lambda _: "",
+            may_block=False,
+            tool_id=call.id,
+        )
+        return await self._ask(question, "")
+
     async def tool_call(
-        self, about: About, tool_id: str, tool: str, args: Mapping[str, object]
+        self, about: About, call: GuardedCall, args: Mapping[str, object]
     ) -> GuardVerdict[dict[str, object]]:
         """Ask whether a tool may run and with which arguments. Approval by a person comes afterwards.
 
         A rewrite affects only the execution: the transcript keeps the model's own arguments.
         """
+        tool = call.tool
 
         def frame(blank: ext.EventIntercept, args: dict[str, object]) -> ext.EventIntercept:
-            return replace(blank, tool_id=tool_id, tool_name=tool, tool_args=args)
+            return replace(call.named(blank), tool_args=args)
 
         def rewrite(answer: ext.EventInterceptResponse, args: dict[str, object]) -> dict[str, object]:
             changed = answer.modified_args
@@ -226,7 +286,7 @@ class Guards:
         def told(args: dict[str, object]) -> str:
             return f"changed the arguments of {tool} to {encode(args).decode()[:TOLD_CHARS]}"
 
-        question = GuardQuery("tool_call", about, frame, rewrite, f"a call of {tool}", told, tool_id=tool_id)
+        question = GuardQuery("tool_call", about, frame, rewrite, f"a call of {tool}", told, tool_id=call.id)
         return await self._ask(question, dict(args))
 
     async def turn_start(self, about: About, step: int) -> GuardVerdict[int]:
@@ -268,3 +328,8 @@ def _new_prompt(answer: ext.EventInterceptResponse, prompt: str) -> str:
     new = answer.system_prompt
     # A prompt that is too long is ignored rather than cut: half an instruction may say the opposite.
     return prompt if new is None or len(new.encode()) > PROMPT_BYTES else new
+
+
+def _more_context(answer: ext.EventInterceptResponse, context: str) -> str:
+    added = answer.context[:CONTEXT_CHARS].strip()
+    return "\n\n".join(filter(None, (context, added)))

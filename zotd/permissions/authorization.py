@@ -18,7 +18,7 @@ from zotd.core.choices import choices_for
 from zotd.core.permissions import NETWORK, SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
 from zotd.core.ports import CallJail, Replay, StorageError, Tool
 from zotd.core.transcript import INTERRUPTED
-from zotd.exthost.guards import GuardRemark, GuardVerdict
+from zotd.exthost.guards import GuardedCall, GuardRemark, GuardVerdict
 from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
 from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.call_hosts import CallHosts, no_outlet
@@ -147,7 +147,15 @@ class Authorization:
         for _ in range(TURNS):
             guarded = await self._guarded(key, tool, args)
             notes += guarded.notes
-            verdict = Clearance(guarded.value, guarded.is_blocked, guarded.reason, guarded.by, notes)
+            verdict = Clearance(
+                guarded.value,
+                guarded.is_blocked,
+                guarded.reason,
+                guarded.by,
+                notes,
+                guarded.permission,
+                guarded.permission_reason,
+            )
             if verdict.is_blocked:
                 return verdict
             changed = await self._rule(key, tool, verdict, approved)
@@ -176,7 +184,7 @@ class Authorization:
         hooks = self._hooks()
         if hooks is None or not hooks.concerns("tool_call"):
             return GuardVerdict(dict(args))
-        return await hooks.call(key, tool.spec.name, args)
+        return await hooks.call(GuardedCall(key, tool.spec.name, self._context.policy().mode), args)
 
     async def _rule(self, key: str, tool: Tool, verdict: Clearance, approved: str | None) -> dict[str, object] | None:
         """Block the verdict, or let it be; other arguments when a person wants the call made with those.
@@ -184,12 +192,13 @@ class Authorization:
         `approved`: the digest of what a person has allowed already, unless a rule denies it.
         """
         policy = self._context.policy()
-        if policy.is_open:
+        if policy.is_open and verdict.permission != "ask":
             self._tell(key, tool.spec.name, "approved", "yolo")
             return None
         question = await self._question(key, policy, tool, verdict.value)
         verdict.confine(question)
         ruling = permissions.judge(policy, question.query)
+        ruling = permissions.advised(ruling, question.query, verdict.permission, verdict.permission_reason)
         digest = permissions.digest(tool.spec.name, verdict.value)
         if ruling.action is Action.ASK and digest == approved:
             return None
@@ -208,6 +217,7 @@ class Authorization:
         self, key: str, tool: Tool, verdict: Clearance, ruling: Ruling, *, query: PermissionQuery
     ) -> dict[str, object] | None:
         name, args = tool.spec.name, verdict.value
+        self._tell_asked(key, name, args, ruling)
         shown = await preview_of(name, tool.extension, args, self._context.cwd, home=self._context.home)
         if not self._context.approvals.is_attended:
             self._context.notify(f"{name} waits for a decision: {ruling.reason}")
@@ -256,11 +266,13 @@ class Authorization:
                 self._tell(key, NETWORK, "denied", SOURCES[ruling.source], reason=ruling.reason)
                 return HostDecision(allowed=False, reason=ruling.reason)
             context.notify(f"{SHELL} waits for a decision: {ruling.reason}")
+        args: dict[str, object] = {"host": host, "port": port, "command": command[:COMMAND_CHARS]}
+        self._tell_asked(key, NETWORK, args, ruling)
         try:
             answer = await context.approvals.ask(
                 key,
                 NETWORK,
-                {"host": host, "port": port, "command": command[:COMMAND_CHARS]},
+                args,
                 run=context.run() or "",
                 preview=visible(f"{SHELL} wants to connect: {ruling.reason}.\n\n$ {command[:COMMAND_CHARS]}"),
                 ttl_s=HOST_S if context.ttl_s is None else min(context.ttl_s, HOST_S),
@@ -272,11 +284,16 @@ class Authorization:
         self._tell(key, NETWORK, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
         return HostDecision(answer.allowed, answer.reason.removeprefix("not run: "))
 
+    def _tell_asked(self, key: str, tool: str, args: dict[str, object], ruling: Ruling) -> None:
+        hooks = self._hooks()
+        if hooks is not None:
+            hooks.asked(key, tool, args, reason=ruling.reason)
+
     def _tell(self, key: str, tool: str, decision: str, source: str, *, reason: str = "") -> None:
         hooks = self._hooks()
         if hooks is not None:
             hooks.decided(key, tool, decision=decision, source=source, reason=reason)
 
 
-SOURCES = {"yolo": "yolo", "rule": "policy", "mode": "policy", "session": "remembered"}
+SOURCES = {"yolo": "yolo", "rule": "policy", "mode": "policy", "session": "remembered", "guard": "policy"}
 """Where a ruling comes from, in the words of the event `permission_decision`."""

@@ -81,11 +81,11 @@ def compaction_record(summary: Summary, known: list[records.Known]) -> Shown:
     return Shown(record, [events.CompactDone(summary.text)])
 
 
-def told(run: str, plan: RunContext, ledger: Ledger) -> AbstractContextManager[None]:
-    """Tell the extensions that the transcript of this run is being summarised."""
+def told(run: str, plan: RunContext, ledger: Ledger, *, reason: str) -> AbstractContextManager[None]:
+    """Tell the extensions that the transcript of this run is being summarised; `reason`: `manual` or `auto`."""
     hooks = plan.hooks()
     return (
-        hooks.compaction(run, len(ledger.transcript.messages), ledger.row.context)
+        hooks.compaction(run, len(ledger.transcript.messages), ledger.row.context, reason=reason)
         if hooks is not None
         else nullcontext()
     )
@@ -134,7 +134,7 @@ class CompactionRun:
 
     async def _summarise(self) -> Summary | ModelError:
         try:
-            with told(self.id, self._plan, self._ledger):
+            with told(self.id, self._plan, self._ledger, reason="manual"):
                 messages, model = self._ledger.transcript.messages, self._plan.models.current.model
                 return await summarise(self._billing, model, messages, self._instructions)
         except ModelError as error:

@@ -46,6 +46,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     """Whether calls may run."""
     notes: Sequence[str] = ()
     """What could not be used and the user should know; shown when the run starts."""
+    input_context: str = ""
+    """What guards have the model read beside the run's input."""
     hooks: Callable[[], Hooks | None] = lambda: None
     """The guards that there are at the moment; None: no extension can be asked anything."""
     spending: Spending = field(default_factory=Spending)

@@ -128,6 +128,7 @@ class Attempts:
             answered=answered,
             steered=list(steered),
             date=now[: len(known)] if is_news else "",
+            context=self._plan.input_context if started is not None else "",
             resumes=resumes,
             estimate=estimate,
         )

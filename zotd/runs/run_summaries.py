@@ -71,7 +71,7 @@ class RunSummaries:
         if self._source is not Source.NOW:
             return self._used()
         try:
-            with told(self._run, self._plan, self._ledger):
+            with told(self._run, self._plan, self._ledger, reason="auto"):
                 model = self._plan.models.current.model
                 return await summarise(self._billing, model, self._ledger.transcript.messages)
         except ModelError as error:
@@ -82,7 +82,7 @@ class RunSummaries:
         """The early summary; extensions are told of it now, and not when it was requested."""
         found = self._ready()
         if found is not None:
-            with told(self._run, self._plan, self._ledger):
+            with told(self._run, self._plan, self._ledger, reason="auto"):
                 pass
         return found
 

@@ -221,7 +221,7 @@ class Runner:
         waits = bool(started) or not self._calls.are_brief(keys)
         await (self._batch.commit(durable=bool(started)) if waits else self._batch.commit_soon(begun))
         self._reach("calls on record")
-        self._calls.start(keys, tasks)
+        self._calls.start(keys, tasks, hooks=self._plan.hooks(), noted=self._note)
         if waits:
             begun()
 

@@ -12,15 +12,18 @@ from functools import partial
 from msgspec.structs import replace
 
 from zotd.clock import rfc3339
+from zotd.contributions.guards import Hooks
 from zotd.core import records
 from zotd.core.ports import CallJail, Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.transcript import NOT_RUN, Transcript
 from zotd.core.turn_inputs import RequestedCall
+from zotd.exthost.guards import GuardRemark
 from zotd.ids import new as new_id
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.permissions.authorization import Authorization, Clearance
 from zotd.runs.context import RunContext
 from zotd.runs.repeat import repeat
+from zotd.runs.result_guard import ResultGuard
 from zotd.runs.step_recording import StepRecording
 from zotd.wire import events
 from zotd.wire.api import RunningCall
@@ -193,12 +196,20 @@ class ToolCalls:
         """These calls, each with the name of its tool."""
         return [(key, self._calls[key].name) for key in ids]
 
-    def start(self, ids: Sequence[str], tasks: asyncio.TaskGroup) -> None:
-        """Run these calls side by side."""
+    def start(
+        self,
+        ids: Sequence[str],
+        tasks: asyncio.TaskGroup,
+        *,
+        hooks: Hooks | None,
+        noted: Callable[[Sequence[GuardRemark]], None],
+    ) -> None:
+        """Run these calls side by side; guards of `hooks` are asked about their results, `noted` is told what they did."""
+        guard = ResultGuard(hooks, noted) if hooks is not None and hooks.concerns("tool_result") else None
         now = asyncio.get_running_loop().time()
         for key in ids:
-            self._since[key] = now
-            task = tasks.create_task(self._call(self._calls[key]), name=f"call {key}")
+            self._since[key], call = now, self._calls[key]
+            task = tasks.create_task(self._call(call, guard if self._is_made(call) else None), name=f"call {key}")
             self._tasks[key] = task
             # A task that is cancelled before its first step never runs a line of its own.
             task.add_done_callback(partial(self._tell_cut, key))
@@ -249,6 +260,9 @@ class ToolCalls:
         new = (call for call in self._calls.values() if call.id not in self._started)
         self._dropped = frozenset(call.id for call in new if not self._is_safe(call))
 
+    def _is_made(self, call: ToolCall) -> bool:
+        return call.name in self._tools and call.id not in self._broken and call.id not in self._dropped
+
     def _is_parallel(self, call: ToolCall) -> bool:
         tool = self._tools.get(call.name)
         return tool is None or tool.parallel
@@ -257,14 +271,15 @@ class ToolCalls:
         tool = self._tools.get(call.name)
         return tool is not None and tool.replay is Replay.SAFE
 
-    async def _call(self, call: ToolCall) -> None:
+    async def _call(self, call: ToolCall, guard: ResultGuard | None) -> None:
         # Told here and not when the task is done, which is an iteration of the event loop later.
+        outcome = ToolOutcome.error(ABORTED)
         try:
             outcome = await self._run(call)
-        except asyncio.CancelledError:
-            self._tell(call.id, ToolOutcome.error(ABORTED))
-            raise
-        self._tell(call.id, outcome)
+            if guard is not None:
+                outcome = await guard.reviewed(call.id, call.name, self._args.get(call.id, call.args), outcome)
+        finally:
+            self._tell(call.id, outcome)
 
     def _context_of(self, key: str) -> ToolContext:
         return replace(self._context(key), jail=self._jails.get(key), operation_key=self._operations.get(key))

@@ -232,7 +232,8 @@ class Worker:
             if self._ledger.failure is not None:
                 raise
             if told:
-                log.exception("run %s of session %s failed", job.run, self._ledger.row.id)
+                if not isinstance(error, CommandError):  # else it is refused, and clients are told why
+                    log.exception("run %s of session %s failed", job.run, self._ledger.row.id)
                 await self._end_broken(job, error.sentence if isinstance(error, CommandError) else BROKEN)
             return "error"
         except BaseException as error:

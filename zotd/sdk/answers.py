@@ -16,7 +16,9 @@ EXPECTED_ERRORS = (ArgumentError, Cancelled)
 """Errors of the model or the user, which need no traceback in the log."""
 
 DECISIONS: Mapping[str, frozenset[str]] = {
-    "tool_call": frozenset({"block", "reason", "modified_args"}),
+    "user_prompt_submit": frozenset({"block", "reason", "context"}),
+    "tool_call": frozenset({"block", "reason", "modified_args", "permission"}),
+    "tool_result": frozenset({"context"}),
     "turn_start": frozenset({"block", "reason"}),
     "assistant_message": frozenset({"block", "reason", "replace_text"}),
     "before_agent_start": frozenset({"system_prompt"}),

@@ -88,6 +88,24 @@ class Decision:
         """Use this system prompt instead; only for `before_agent_start`, at most 1 MiB."""
         return cls({"system_prompt": text})
 
+    @classmethod
+    def context(cls, text: str) -> Decision:
+        """Show the model this text beside the prompt or the result; for `user_prompt_submit` and `tool_result`."""
+        return cls({"context": text})
+
+    @classmethod
+    def ask(cls, reason: str) -> Decision:
+        """Have a person decide about the call, whatever the session's mode; only for `tool_call`."""
+        return cls({"permission": "ask", "reason": reason})
+
+    @classmethod
+    def allow(cls) -> Decision:
+        """Run the call without the question that the session's mode would ask; only for `tool_call`.
+
+        Rules, the mode `read-only` and the border of a jail still decide.
+        """
+        return cls({"permission": "allow"})
+
 
 class Prompt(NamedTuple):
     """A command's answer: submit `text` as a message of the user."""

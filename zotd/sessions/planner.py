@@ -29,6 +29,7 @@ from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
 from zotd.permissions.session_jail import NETWORKS, JailSite
 from zotd.runs.context import RunContext
 from zotd.runs.model_ladder import ModelSource, OnlyModel, OpenedModel
+from zotd.sessions.admission import admitted_prompt
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.machine import Machine
 from zotd.sessions.models import ModelChooser
@@ -129,10 +130,13 @@ class Planner:
         else:
             notes = tuple(last.context.notes)
         models = await self._choice_of_models(basis, last.context, said, None if first is None else first.patience_s)
-        changes: dict[str, object] = {"models": models, "notes": notes + self._news(said, last.context)}
+        admitted = await admitted_prompt(extensions, first, basis.settings.mode)
+        notes += (*self._news(said, last.context), *(remark.text for remark in admitted.notes))
+        changes: dict[str, object] = {"models": models, "notes": notes, "input_context": admitted.value}
         if first is not None and first.unattended is not None:
-            hooks = last.context.hooks
-            changes["authorization"] = self._authorization(session, hooks, ground, unattended=first.unattended)
+            changes["authorization"] = self._authorization(
+                session, last.context.hooks, ground, unattended=first.unattended
+            )
         return replace(last.context, **changes)
 
     async def _choice_of_models(

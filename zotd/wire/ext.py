@@ -117,6 +117,10 @@ class EventInterceptResponse(Inbound, tag="event_intercept_response", frozen=Tru
     replace_text: str = ""
     """Empty: no rewrite, as in the original."""
     system_prompt: str | None = None
+    context: str = ""
+    """Text for the model beside a prompt or a result."""
+    permission: str = ""
+    """`ask` or `allow`: whether a person is asked about a call. Other words are ignored."""
 
 
 class Notify(Inbound, tag="notify", frozen=True):
@@ -398,6 +402,9 @@ class EventIntercept(Outbound, tag="event_intercept", frozen=True, kw_only=True)
     step: int | None = None
     text: str | None = None
     system_prompt: str | None = None
+    result: dict[str, object] | None = None
+    mode: str | None = None
+    """The session's mode, for events about a prompt or a call."""
     traceparent: str | None = None
 
 

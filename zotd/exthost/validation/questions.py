@@ -6,8 +6,15 @@ from zotd.core.registry import INTERCEPTS
 
 Fields = Mapping[str, object]
 
+_CALL: Fields = {"tool_id": "c_1", "tool_name": "read", "tool_args": {"path": "README.md"}}
+
 GUARDED: Mapping[str, Fields] = {
-    "tool_call": {"tool_id": "c_1", "tool_name": "read", "tool_args": {"path": "README.md"}},
+    "tool_call": {**_CALL, "mode": "ask"},
+    "tool_result": {
+        **_CALL,
+        "result": {"content": [{"type": "text", "text": "# Title"}], "is_error": False, "truncated": False},
+    },
+    "user_prompt_submit": {"text": "What is in README.md?", "mode": "ask"},
     "turn_start": {"step": 1},
     "assistant_message": {"text": "It is in README.md."},
     "before_agent_start": {"system_prompt": "You help with programs."},
@@ -17,15 +24,14 @@ GUARDED: Mapping[str, Fields] = {
 # A new kind of interception without a question would never be checked.
 assert GUARDED.keys() == set(INTERCEPTS)
 
-_CALL: Fields = {"tool_id": "c_1", "tool_name": "read", "tool_args": {"path": "README.md"}}
-
 EVENTS: Mapping[str, Fields] = {
-    "session_start": {},
+    "session_start": {"source": "startup"},
     "user_prompt_submit": {"text": "What is in README.md?", "image_count": 0, "queued": False},
     "turn_start": {"step": 1},
     "assistant_message": {"text": "I read it."},
     "tool_call": _CALL,
     "turn_end": {"stop": "tool_use"},
+    "permission_request": {**_CALL, "reason": "read needs a person's approval in this session"},
     "permission_decision": {"tool_id": "c_1", "tool_name": "read", "decision": "allow", "source": "user"},
     "tool_result": {
         **_CALL,
