@@ -166,6 +166,9 @@ class ExtensionsSection(Struct, frozen=True, kw_only=True):
     intercept_timeout_s: Seconds = 5.0
     """Timeout of a guard's answer to one event."""
 
+    claude_hooks: bool = False
+    """Whether the hooks in `~/.claude/settings.json` run, too (`docs/hooks.md`)."""
+
     python: str | None = None
     """Python interpreter for `tools/*.py`: a path relative to the working directory (`.venv/bin/python`) or a command in
     PATH. If unset or not found, the daemon's own interpreter is used."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from zotd.contributions.trust import WorkspaceTrust
-from zotd.exthost import data
+from zotd.exthost import data, hooks
 from zotd.exthost.changes import tree
 from zotd.exthost.discovery import Discovered, Shadowed, discover, is_directory, project_extensions
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, ProcessScope, read_manifest
@@ -41,6 +41,8 @@ class ExtensionSources:
     """The interpreter of Python modules: see `exthost.modules`."""
     has_daemon: bool = False
     """Extensions of scope `daemon` belong to another host."""
+    claude_settings: Path | None = None
+    """The settings of Claude Code that the user wants hooks from; None: none."""
 
 
 def tool_directories(places: ExtensionSources, cwd: Path) -> list[Path]:
@@ -51,9 +53,14 @@ def tool_directories(places: ExtensionSources, cwd: Path) -> list[Path]:
 def watched(places: ExtensionSources, cwd: Path) -> dict[Path, Collection[str] | None]:
     """Directories where a change may concern the code of a workspace, for `exthost.changes`. Blocks."""
     dot = cwd / ".zot"
-    found: dict[Path, Collection[str] | None] = {cwd: {".zot", PROJECT_MCP_FILE}}
+    found: dict[Path, Collection[str] | None] = {
+        cwd: {".zot", ".claude", PROJECT_MCP_FILE},
+        cwd / ".claude": {"settings.json", "settings.local.json", "hooks"},
+    }
+    for scripts in hooks.SCRIPTS:
+        found.update(dict.fromkeys(tree(cwd / scripts)))
     if os.path.realpath(dot) != os.path.realpath(places.home):
-        found[dot] = {"extensions", "skills", "config.toml"}
+        found[dot] = {"extensions", "skills", "config.toml", "hooks.json", "hooks"}
         found.update(dict.fromkeys([*tree(dot / "extensions"), *tree(dot / "skills")]))
     for program in programs(places.python, cwd):
         path = cwd / program
@@ -66,11 +73,16 @@ def programs(python: str | None, cwd: Path) -> list[str]:
     """Files of a workspace that would be started besides what lies in the places of its code, as paths from it.
 
     They are the interpreter that `ext.python` names, and what `.mcp.json` and the manifests of its extensions name as
-    a command or an argument. Blocks for some file reads.
+    a command or an argument; and its files of hooks, what these name, and the directories of their scripts. Blocks for
+    some file reads.
     """
-    named = [*_interpreter(python, cwd), *_of_servers(cwd), *_of_manifests(cwd)]
+    of_hooks = list(hooks.hook_programs(cwd))
+    named = [*_interpreter(python, cwd), *_of_servers(cwd), *_of_manifests(cwd), *of_hooks]
     paths = (inside(path, cwd) for path in named[:MAX_PROGRAMS])
-    return sorted({path for path in paths if path is not None and os.path.isfile(cwd / path)})  # noqa: PTH113
+    found = {path for path in paths if path is not None and os.path.isfile(cwd / path)}  # noqa: PTH113
+    if of_hooks:
+        found.update(scripts for scripts in hooks.SCRIPTS if is_directory(cwd / scripts))
+    return sorted(found)
 
 
 def commands(python: str | None, cwd: Path) -> list[str]:
@@ -81,6 +93,10 @@ def commands(python: str | None, cwd: Path) -> list[str]:
             found.append(
                 f"{PROJECT_MCP_FILE}, server {name}: {server.url or shlex.join([server.command, *server.args])}"
             )
+    for file, hook in hooks.project_hooks(cwd).hooks:
+        found.append(
+            f"{file.relative_to(cwd)}, {hook.event}: {shlex.join((hook.command, *hook.args)) if hook.args else hook.command}"
+        )
     place = project_extensions(cwd)
     for directory in sorted(place.iterdir()) if is_directory(place) else ():
         with suppress(ManifestError):
@@ -137,6 +153,7 @@ def of_workspace(
         manifests, faults = servers(file, directory=cwd)
         _add(found, manifests)
         found.errors.update({file / str(about): sentence for about, sentence in faults.items()})
+    _add_hooks(found, places, cwd, is_trusted=is_trusted)
     found.manifests.sort(key=lambda manifest: manifest.directory.is_relative_to(user))  # as sessions rank them
     if trusting is not None:
         marked = [_marked(one, trusting, cwd, user) for one in found.manifests]
@@ -160,7 +177,7 @@ def of_daemon(places: ExtensionSources) -> Discovered:
 def _marked(manifest: Manifest, trusting: WorkspaceTrust, cwd: Path, user: Path) -> Manifest:
     """Return the manifest with `granted` if it is of the workspace; the user's own extensions need no trust."""
     is_user_s = manifest.directory.is_relative_to(user) or (
-        manifest.file is not None and manifest.file != cwd / PROJECT_MCP_FILE
+        manifest.file is not None and manifest.file != cwd / PROJECT_MCP_FILE and manifest.name != hooks.PROJECT
     )
     return manifest if is_user_s else replace(manifest, granted=trusting.mark(manifest))
 
@@ -186,6 +203,20 @@ def _of_manifests(cwd: Path) -> Iterator[str]:
         except ManifestError:
             continue
         yield from (os.path.join(directory, word) for word in manifest.argv)  # noqa: PTH118
+
+
+def _add_hooks(found: Discovered, places: ExtensionSources, cwd: Path, *, is_trusted: bool) -> None:
+    """Add the user's hooks, which are asked first, and those of a project that is trusted."""
+    own = [places.home / hooks.FILE, *([places.claude_settings] if places.claude_settings is not None else [])]
+    chosen = [(hooks.USER, hooks.find_hooks(own))]
+    if is_trusted:
+        chosen.append((hooks.PROJECT, hooks.project_hooks(cwd, beside=own)))
+    for name, some in chosen:
+        found.errors.update(some.faults)
+        found.errors.update(hooks.missing_programs(some, directory=cwd))
+        manifest = hooks.hook_manifest(name, some, directory=cwd)
+        if manifest is not None:
+            _add(found, [manifest])
 
 
 def _add(found: Discovered, manifests: Sequence[Manifest]) -> None:

@@ -187,7 +187,12 @@ def _grounds(
     handover_store = handover_store_of(env, reaper, within_s=within_s) if addressed else None
     reaper.sweep(spares_kept=not addressed)  # after the handover store, which takes over processes that this would end
     return PoolConfig(
-        places=ExtensionSources(home=home, python=config.ext.python, has_daemon=addressed),
+        places=ExtensionSources(
+            home=home,
+            python=config.ext.python,
+            has_daemon=addressed,
+            claude_settings=Path.home() / ".claude" / "settings.json" if config.ext.claude_hooks else None,
+        ),
         environment=split(unsupervised(env), catalog.key_variables(), None),
         limits=ExtensionTimeouts(
             config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s

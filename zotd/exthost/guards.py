@@ -165,6 +165,8 @@ async def _ask_one(
 ) -> str:
     """Ask one guard, and return the id of the question; empty if there is no answer."""
     # A guard that is being reloaded is waited for; skipping it would let one call pass unchecked.
+    if guard.manifest.guard_limit_s is not None:
+        limit_s = guard.manifest.guard_limit_s
     peer = await guard.available(limit_s)
     if peer is None or not intercepts(guard, question.event):
         _unanswered(guard, question.event, verdict, guard.condition)

@@ -102,6 +102,8 @@ class Manifest:
     """Digest of the trusted code, which each process is checked against. Empty for the user's own extensions."""
     call_limit_s: float | None = None
     """Time limit of its tool calls; None: the configured one."""
+    guard_limit_s: float | None = None
+    """Time limit of its answers as a guard; None: the configured one."""
     is_patient: bool = False
     """Progress of a call restarts its time limit."""
     host_argv: tuple[str, ...] = ()

@@ -4,12 +4,11 @@ import asyncio
 import os
 import socket
 import sys
-from pathlib import Path
 
 from zotd import logs
+from zotd.bridges.host_link import HostLink, taken_over
 from zotd.bridges.mcp.bridge_log import StderrOfBridges
 from zotd.bridges.mcp.bridge_server import BridgeServer
-from zotd.bridges.mcp.host_link import HostLink
 from zotd.bridges.mcp.served import ServedBridge
 from zotd.process import descriptors
 from zotd.sanitize import escaped
@@ -23,7 +22,7 @@ def main() -> int:
     the host has read, and an entry with another digest is not started.
     """
     arguments = tuple(sys.argv[1:])
-    stdin, stdout = _taken_over()
+    stdin, stdout = taken_over()
     if arguments:
         with logs.configured(None, level="info", stderr=True):
             return asyncio.run(_run_one(arguments, stdin, stdout))
@@ -32,16 +31,6 @@ def main() -> int:
     with logs.configured(None, level="info", stderr=True), socket.socket(fileno=stdin) as control:
         asyncio.run(_run_all(control, stdout))
     return 0
-
-
-def _taken_over() -> tuple[int, int]:
-    """Return stdin and stdout, whose places an empty file and stderr take: any code in this process may print."""
-    sys.stdout = sys.stderr
-    stdin, stdout = os.dup(0), os.dup(1)
-    with Path(os.devnull).open("rb", buffering=0) as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)
-    return stdin, stdout
 
 
 async def _run_all(control: socket.socket, reports: int) -> None:

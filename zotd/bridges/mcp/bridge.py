@@ -16,8 +16,8 @@ from mcp import MCPError
 from mcp.client import IncomingMessage
 from mcp.types import CONNECTION_CLOSED, RequestParamsMeta, ToolListChangedNotification
 
+from zotd.bridges.host_link import HostLink
 from zotd.bridges.mcp.connection import McpConnection, connected
-from zotd.bridges.mcp.host_link import HostLink
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
 from zotd.bridges.mcp.server_place import ServerPlace
 from zotd.bridges.mcp.tools import offered_names, registration

@@ -16,8 +16,8 @@ import socket
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
+from zotd.bridges.host_link import HostLink
 from zotd.bridges.mcp.bridge_log import CURRENT, BridgeLog
-from zotd.bridges.mcp.host_link import HostLink
 from zotd.bridges.mcp.served import ServedBridge
 from zotd.wire.bridges import MESSAGE, STREAMS, BridgeOrder, BridgeRequest, report
 

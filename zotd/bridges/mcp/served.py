@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from zotd import logs
-from zotd.bridges.mcp.host_link import HostLink
+from zotd.bridges.host_link import HostLink
 from zotd.bridges.mcp.server_place import ServerPlace
 from zotd.wire.bridges import BridgeRequest
 from zotd.wire.mcp import McpServer, ServerError, expanded, fingerprint, read_servers, secrets

@@ -1,13 +1,15 @@
-"""The connection of one bridge to the host: frames over pipes that the event loop reads and writes.
+"""The connection of a bridge to the host: frames over pipes that the event loop reads and writes.
 
-Unlike `sdk.pipe.HostPipe` it never blocks: other bridges run in the same process.
+Unlike `sdk.pipe.HostPipe` it never blocks: a process may run several bridges.
 """
 
 import asyncio
 import json
 import os
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Self
 
 from zotd.sdk.pipe import MAX_LINE_BYTES, Frame, encode
@@ -20,6 +22,16 @@ INPUT_BYTES = 2 * MAX_LINE_BYTES
 
 FLUSH_S = 1.0
 """How long the end of a bridge waits until the host has read the last frames."""
+
+
+def taken_over() -> tuple[int, int]:
+    """Return stdin and stdout, whose places an empty file and stderr take: any code in this process may print."""
+    sys.stdout = sys.stderr
+    stdin, stdout = os.dup(0), os.dup(1)
+    with Path(os.devnull).open("rb", buffering=0) as nothing:
+        os.dup2(nothing.fileno(), 0)
+    os.dup2(2, 1)
+    return stdin, stdout
 
 
 class _Outlet(asyncio.Protocol):
