@@ -61,9 +61,11 @@ class Chat:
 def open_chat(stack, tmp_path, telegram):
     """`await open_chat(model)`: a house whose Telegram user 7 is paired."""
 
-    async def open_chat(model, *, paired=True, mode="yolo"):
+    async def open_chat(model, *, paired=True, mode="yolo", cwd=None):
         approval = ApprovalSection(mode=mode)
-        house = await stack.enter_async_context(serving(tmp_path, model.openai_url, telegram.url, approval=approval))
+        house = await stack.enter_async_context(
+            serving(tmp_path, model.openai_url, telegram.url, cwd=cwd, approval=approval)
+        )
         chat = Chat(telegram, house)
         if paired:
             await chat.pair(user=USER)

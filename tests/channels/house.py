@@ -63,7 +63,7 @@ class House:
 
 
 @asynccontextmanager
-async def serving(folder, model_url, telegram_url=None, **settings):
+async def serving(folder, model_url, telegram_url=None, *, cwd=None, **settings):
     """A house in this loop until the end of the block; a second one in the same folder goes on where it ended."""
     home = folder / "home"
     home.mkdir(mode=0o700, exist_ok=True)
@@ -91,7 +91,7 @@ async def serving(folder, model_url, telegram_url=None, **settings):
                 manager=parts.manager,
                 send=lambda name, frame: house.send(name, frame),  # noqa: PLW0108  (the host comes later)
                 spawn=spawn,
-                cwd=home / "channels",
+                cwd=cwd or home / "channels",
             )
             host = Host(discover=programs.discover, surroundings=programs.surroundings(ENV), listener=channels)
             house = House(home, parts.manager, host, channels, journal)

@@ -6,6 +6,8 @@ import pytest
 
 from tests.channels.conftest import Chat
 from tests.channels.house import serving
+from tests.jail.conftest import files
+from tests.needs import needs
 from zotd.channels.answers import INTERRUPTED
 from zotd.channels.questions import PREVIEW_CHARS
 from zotd.config import ApprovalSection
@@ -17,9 +19,9 @@ from zotd.wire import api
 def asking(model, open_chat, telegram):
     """`await asking(command)`: a paired sender whose agent wants to run a command, and the question; `may_approve`."""
 
-    async def asking(command, *answers, may_approve=True):
+    async def asking(command, *answers, may_approve=True, **options):
         server = await model(calls(CallPart("bash", {"command": command})), *(answers or [text("done")]))
-        chat = await open_chat(server, paired=False, mode="ask")
+        chat = await open_chat(server, paired=False, **{"mode": "ask", **options})
         told = await chat.say("let me in")
         await chat.house.channels.pair(told.split()[-1], may_approve=may_approve)
         await telegram.said(2)
@@ -43,6 +45,19 @@ async def test_a_button_lets_a_call_run_and_the_answer_follows(asking, telegram,
     ]
     await telegram.press("Deny", question)
     assert (await telegram.said(6))[5]["text"] == "That question is over."
+
+
+async def test_a_button_lets_a_command_reach_a_host(asking, telegram, tmp_path):
+    needs("bwrap", "curl")
+    (tmp_path / "page").write_text("what the host says")
+    with files(tmp_path) as port:
+        command = f"curl -sS http://127.0.0.3:{port}/page"
+        _, server, question = await asking(command, mode="workspace", cwd=tmp_path / "work")
+        assert question["text"].startswith("May a command connect there?")
+        assert f"127.0.0.3:{port} is a loopback address" in question["text"]
+        await telegram.press("Allow", question)
+        assert {one["text"] for one in (await telegram.said(5))[3:]} == {"Allowed.", "done"}
+    assert "what the host says" in str(server.requests[1].messages)
 
 
 async def test_a_word_denies_a_call_and_the_model_is_told(asking, tmp_path):

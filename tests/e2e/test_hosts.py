@@ -216,6 +216,16 @@ async def test_the_arguments_of_a_command_that_runs_cannot_be_changed(yard, user
         await talk.until("done")
 
 
+async def test_a_question_without_an_answer_ends_and_the_command_is_told(yard, user):
+    with site(user) as host:
+        await yard.configure("[approval]\nttl_s = 0.5\n")
+        talk, _ = await yard.open(calls(CallPart(*curl(host))), text("done"))
+        events = await talk.run()
+    [asked], [resolved] = only(events, "approval_requested"), only(events, "approval_resolved")
+    assert (asked["expires"] is None, resolved["decision"]) == (False, "deny")
+    assert "zot: there was no decision within 0.5 s" in results_of(events)[0]
+
+
 async def test_without_a_client_that_can_decide_the_setting_decides(yard, user):
     with site(user) as host:
         await yard.configure('[approval]\nunattended = "deny"\n')

@@ -5,8 +5,8 @@
 | a model request, a call or a command runs, an early summary included | waits | no |
 | an extension has calls made, with a run or without | waits | no |
 | a run only waits for people, about its own calls | stops: they are asked again, and the run goes on as they decide | no |
-| a question is left from before a restart, with a deadline | stops: the next start ends it, if it is over | no |
 | a question of a command that runs, about a host | waits | no |
+| a question is left from before a restart, with a deadline | stops: the next start ends it, if it is over | no |
 | such a question without a deadline, or nothing, is there | stops | yes |
 """
 

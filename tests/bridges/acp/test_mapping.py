@@ -154,6 +154,21 @@ def test_a_question_shows_the_lines_that_change():
     assert [one.option_id for one in questions.options(asked)] == ["allow_once", "reject_once"]
 
 
+@pytest.mark.parametrize(("decision", "status"), [("allow", "completed"), ("deny", "failed"), ("cancelled", "failed")])
+def test_a_question_about_a_host_leaves_the_call_that_runs_as_it_is(decision, status):
+    told = updates()
+    list(told.of(events.ToolCallEvent(id="c", name="bash", args={"command": "make"})))
+    about: dict[str, object] = {"host": "example.org", "port": 443, "command": "make"}
+    asked = events.ApprovalRequested(
+        approval="a", tool_id="c", tool="network", args=about, args_digest="d", preview="bash wants to connect"
+    )
+    [question] = plain([told.question(asked)])
+    assert (question["sessionUpdate"], question["toolCallId"]) == ("tool_call", "a")
+    assert (question["title"], question["kind"]) == ("network example.org", "fetch")
+    [update] = plain(told.of(events.ApprovalResolved(approval="a", decision=decision, scope="once", by="ann")))
+    assert (update["toolCallId"], update["status"]) == ("a", status)
+
+
 def test_history_is_told_message_by_message():
     told = updates()
     history = [
