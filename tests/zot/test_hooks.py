@@ -146,9 +146,9 @@ def test_a_handler_of_what_is_no_event_is_refused(kind):
 
 def test_what_is_no_function_is_refused():
     with pytest.raises(OptionError, match="a guard must be a function, not 5"):
-        Agent().guard(5)
+        Agent().guard(5)  # type: ignore[type-var]
     with pytest.raises(OptionError, match="what is told of events must be a function, not 5"):
-        Agent().on(events.Done)(5)
+        Agent().on(events.Done)(5)  # type: ignore[arg-type]
 
 
 async def test_a_fork_goes_on_from_the_conversation_and_leaves_the_other_alone(agent, model):
