@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.conftest import House
-from tests.e2e.shop import Shop
+from tests.e2e.shop import Shop, until_state
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.script import CallPart, calls, text
 
@@ -42,6 +42,14 @@ class Hooks:
         events.setdefault(event, []).append(group)
         self.files[where].parent.mkdir(parents=True, exist_ok=True)
         self.files[where].write_text(json.dumps({"hooks": events}))
+
+    async def open(self, server, vendor="openai", **options):
+        """A session whose hooks are ready: a run waits 3 s for them, which a busy machine may need for their start."""
+        watcher = await self.shop.house.connect()
+        await watcher.ask("subscribe", topics=["extensions"])
+        talk = await self.shop.open(server, vendor, **options)
+        await until_state(watcher, "hooks", "ready")
+        return talk
 
     def told(self):
         """What `KEEP` has written, one line for each run."""
@@ -81,7 +89,7 @@ async def test_a_hook_that_exits_with_2_refuses_a_call_and_the_model_reads_its_s
     server = await model(
         calls(CallPart("bash", {"command": "rm -rf keep"}), CallPart("bash", {"command": "echo fine"})), text("ok")
     )
-    talk = await shop.open(server, vendor)
+    talk = await hooks.open(server, vendor)
     await talk.run("delete keep")
     assert (hooks.cwd / "keep").exists()
     refused, ran = results(server.requests[1])
@@ -99,7 +107,7 @@ async def test_a_hook_gets_the_call_in_the_words_of_its_format(hooks, shop, mode
         ),
         text("ok"),
     )
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     events = await talk.run()
     (given,) = hooks.told()
     call = next(event for event in events if event["type"] == "tool_call")
@@ -124,7 +132,7 @@ async def test_a_hook_rewrites_the_input_of_a_call(hooks, shop, model, results):
     """
     hooks.add("PreToolUse", hooks.script("safer", safer), matcher="*")
     server = await model(calls(CallPart("bash", {"command": "echo danger"})), text("ok"))
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     await talk.run()
     assert f"safe in {hooks.cwd}" in results(server.requests[1])[0]
 
@@ -142,7 +150,7 @@ async def test_a_hook_formats_a_file_after_an_edit_before_the_model_goes_on(hook
         calls(CallPart("read", {"path": "a.txt"})),
         text("ok"),
     )
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     await talk.run()
     assert "I wrote it in capitals." in results(server.requests[1])[0]
     assert "QUIET" in results(server.requests[2])[1]
@@ -152,7 +160,7 @@ async def test_a_hook_adds_context_to_a_prompt_and_people_see_their_own_words(ho
     hooks.add("UserPromptSubmit", "echo The build is red.")
     hooks.add("SessionStart", "echo This is the shop.")
     server = await model(text("ok"), text("again"))
-    talk = await shop.open(server, vendor)
+    talk = await hooks.open(server, vendor)
     events = await talk.run("hello")
     prompt = str(server.requests[0].messages[-1])
     assert "hello" in prompt
@@ -171,7 +179,7 @@ async def test_a_hook_refuses_a_prompt_which_no_model_ever_sees(hooks, shop, mod
     """
     hooks.add("UserPromptSubmit", hooks.script("check", check))
     server = await model(text("ok"))
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     assert await talk.refused("prompt", message="use sk-1234") == "blocked"
     await talk.run("use my key")
     assert "sk-1234" not in str(server.requests[0].messages)
@@ -182,7 +190,7 @@ async def test_a_hook_that_takes_too_long_is_ended_with_its_children_and_the_cal
 ):
     hooks.add("PreToolUse", "sleep 600 & sleep 600", timeout=0.3)
     server = await model(calls(CallPart("bash", {"command": "echo ran"})), text("ok"))
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     await talk.ask("subscribe", topics=["extensions"])
     await talk.ask("prompt", message="go")
     events = await talk.until("done")
@@ -194,7 +202,7 @@ async def test_a_hook_that_takes_too_long_is_ended_with_its_children_and_the_cal
 async def test_a_hook_may_take_longer_than_other_guards(hooks, shop, model, results):
     hooks.add("PreToolUse", "sleep 6; echo too late >&2; exit 2")
     server = await model(calls(CallPart("bash", {"command": "echo ran"})), text("ok"))
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     await talk.run()
     assert "too late" in results(server.requests[1])[0]
 
@@ -222,7 +230,7 @@ async def test_a_hook_has_a_person_asked_and_another_hook_hears_of_that(hooks, s
     hooks.add("Notification", hooks.script("keep", KEEP), matcher="permission_prompt")
     server = await model(calls(CallPart("bash", {"command": "make deploy"})), text("ok"))
     client = await house.connect(can_approve=True)
-    talk = await shop.open(server, client=client)
+    talk = await hooks.open(server, client=client)
     await client.ask("subscribe", topics=["extensions"])
     await talk.ask("prompt", message="go")
     asked = (await talk.until("approval_requested"))[-1]
@@ -237,7 +245,7 @@ async def test_a_hook_that_allows_a_call_spares_the_question_of_the_mode_but_no_
     hooks.add("PreToolUse", f"echo {shlex.quote(allow)}")
     call = CallPart("bash", {"command": "echo ran"})
     server = await model(calls(call), text("ok"), calls(call), text("ok"))
-    talk = await shop.open(server, mode="ask")
+    talk = await hooks.open(server, mode="ask")
     await talk.run()
     assert "ran" in results(server.requests[1])[0]
     await talk.ask("set_mode", mode="read-only")
@@ -253,7 +261,7 @@ async def test_a_hook_has_a_session_go_on_and_knows_the_second_time_that_it_did(
     """
     hooks.add("Stop", hooks.script("check", check))
     server = await model(text("Done."), text("Now really."))
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     await talk.run()
     events = await talk.until("done")
     assert look.only(events, "user_message")[0]["content"][0]["text"] == "The tests are missing."
@@ -266,7 +274,7 @@ async def test_a_hook_stops_the_run_before_the_model_is_asked_again(hooks, shop,
     stop = json.dumps({"continue": False, "stopReason": "the disk is full"})
     hooks.add("PostToolUse", f"echo {shlex.quote(stop)}")
     server = await model(calls(CallPart("bash", {"command": "echo ran"})), text("never"))
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     events = await talk.run()
     assert look.only(events, "error")[0]["message"] == "the disk is full"
     assert len(server.requests) == 1
@@ -276,7 +284,7 @@ async def test_a_message_of_a_hook_and_the_failure_of_another_are_shown_to_peopl
     hooks.add("UserPromptSubmit", f"echo {shlex.quote(json.dumps({'systemMessage': 'The build is red.'}))}")
     hooks.add("UserPromptSubmit", "no-such-program")
     server = await model(text("ok"))
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     await talk.ask("subscribe", topics=["extensions"])
     await talk.ask("prompt", message="go")
     notes = {note["message"] for note in look.only(await talk.until("done"), "ext_notify")}
@@ -289,7 +297,7 @@ async def test_the_beginning_of_a_session_and_a_compaction_are_told(hooks, shop,
     for event in ("SessionStart", "PreCompact", "PostCompact"):
         hooks.add(event, hooks.script("keep", KEEP))
     server = await model(text("ok"), text("A summary."))
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     await talk.ask("subscribe", topics=["extensions"])
     await talk.run()
     await talk.ask("compact")
@@ -304,7 +312,7 @@ async def test_the_beginning_of_a_session_and_a_compaction_are_told(hooks, shop,
 async def test_the_end_of_a_session_is_told_when_the_daemon_stops(process, model):
     hooks = Hooks(Shop(process))
     hooks.add("SessionEnd", hooks.script("keep", KEEP))
-    talk = await hooks.shop.open(await model(text("ok")))
+    talk = await hooks.open(await model(text("ok")))
     await talk.run()
     process.daemon.end(signal.SIGTERM)
     assert [told["hook_event_name"] for told in hooks.told()] == ["SessionEnd"]
@@ -316,7 +324,7 @@ async def test_what_is_wrong_with_a_file_is_told_and_the_other_hooks_run(hooks, 
     hooks.add("SubagentStop", "true")
     hooks.add("PostToolUse", "/no/such/program")
     server = await model(calls(CallPart("bash", {"command": "echo ran"})), text("ok"))
-    talk = await shop.open(server)
+    talk = await hooks.open(server)
     await talk.run()
     assert results(server.requests[1])[0] == "Error: no"
     findings = {finding["text"] for finding in (await talk.client.ask("ext.doctor"))["findings"]}

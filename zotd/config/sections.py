@@ -166,7 +166,7 @@ class ExtensionsSection(Struct, frozen=True, kw_only=True):
     intercept_timeout_s: Seconds = 5.0
     """Timeout of a guard's answer to one event."""
 
-    claude_hooks: bool = False
+    claude_hooks: Flag = False
     """Whether the hooks in `~/.claude/settings.json` run, too (`docs/hooks.md`)."""
 
     python: str | None = None
