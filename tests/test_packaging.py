@@ -1,6 +1,7 @@
 """What is built and given away: the archives hold what they should, and say who, what and which version."""
 
 import email.parser
+import json
 import re
 import subprocess
 import sys
@@ -99,6 +100,19 @@ def test_the_wheel_holds_the_four_packages_and_nothing_else(archives):
     assert {"zot/py.typed", "zotd/py.typed"} <= set(names)
     assert any(name.endswith("/licenses/LICENSE") for name in names)
     assert {str(path.relative_to(ROOT)) for path in (ROOT / "zotd" / "api" / "page").glob("*.js")} <= set(names)
+
+
+def test_the_wheel_holds_the_sdk_that_new_extensions_get(archives):
+    sources = {path.name: path.read_text() for path in (ROOT / "sdk" / "typescript" / "src").iterdir()}
+    with zipfile.ZipFile(archives[0]) as wheel:
+        copied = [one for one in wheel.namelist() if one.startswith("zotctl/skeletons/ts/zot_sdk/")]
+        assert {Path(one).name: wheel.read(one).decode() for one in copied} == sources
+
+
+def test_the_package_for_npm_has_the_same_version_and_needs_nothing():
+    package = json.loads((ROOT / "sdk" / "typescript" / "package.json").read_text())
+    assert package["version"] == VERSION
+    assert package.keys().isdisjoint({"dependencies", "peerDependencies", "optionalDependencies"})
 
 
 def test_the_sources_can_be_built_again_and_hold_the_documents(archives):

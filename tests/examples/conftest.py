@@ -11,6 +11,7 @@ import pytest
 
 import zotd
 from tests.needs import needs
+from tests.npm import typescript as typescript_sdk
 from tests.npm.packages import installed
 from zotd.testing.ext_driver import ExtensionDriver
 
@@ -22,6 +23,12 @@ EXAMPLES = ROOT / "examples" / "extensions"
 def tsx(request):
     """The directory of the program `tsx`."""
     return installed(request.config) / ".bin"
+
+
+@pytest.fixture(scope="session")
+def node(request):
+    """The directory of a Node that reads TypeScript."""
+    return typescript_sdk.runtime(request.config, "node")[0].parent
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ def offered(driver):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_an_example_starts_and_ends_as_the_protocol_wants(launch, tsx, name):
-    driver = launch(name, tsx)
+def test_an_example_starts_and_ends_as_the_protocol_wants(launch, node, name):
+    driver = launch(name, node)
     driver.send("hello_ack", protocol_version=1)
     driver.send("a_frame_of_a_newer_host", id="x")
 
@@ -34,8 +34,8 @@ def test_an_example_starts_and_ends_as_the_protocol_wants(launch, tsx, name):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_an_example_ends_with_its_input(launch, tsx, name):
-    driver = launch(name, tsx)
+def test_an_example_ends_with_its_input(launch, node, name):
+    driver = launch(name, node)
 
     driver.close_stdin()
 
@@ -105,8 +105,8 @@ def test_the_guard_refuses_what_it_cannot_write_down(start, tmp_path):
     assert answer["reason"].startswith("guard could not decide")
 
 
-def test_the_scratchpad_is_written_by_people_and_read_by_the_model(start, tsx):
-    driver = start("scratchpad", tsx)
+def test_the_scratchpad_is_written_by_people_and_read_by_the_model(start, node):
+    driver = start("scratchpad", node)
 
     assert text_of(driver.call_tool("read_notes")) == "no notes"
     assert driver.run_command("note", "buy milk")["display"] == "noted (1 so far)"

@@ -1,5 +1,6 @@
-"""Packages from npm, installed once on a machine for all tests, from the lock file beside this module."""
+"""Packages from npm, installed once on a machine for all tests, from the lock file of a project."""
 
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -13,26 +14,32 @@ HERE = Path(__file__).parent
 FILES = ("package.json", "package-lock.json")
 
 INSTALL_S = 90
-"""For 60 MB, 10 s on an idle machine. Only the first run on a machine waits for it."""
+"""For 150 MB, 10 s on an idle machine. Only the first run on a machine waits for it."""
 
 
-def installed(config):
-    """The directory `node_modules` with everything that `package.json` names.
+@contextlib.contextmanager
+def alone(home):
+    """Make this directory, and keep the other processes of a run out of it."""
+    home.mkdir(exist_ok=True)
+    with (home / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def installed(config, project=HERE):
+    """The directory `node_modules` with everything that `package.json` of this project names.
 
     The tests of one run are spread over processes: the first one installs, the others wait for the lock.
     """
     needs("npm", "node")
-    lock = (HERE / "package-lock.json").read_bytes()
+    lock = (project / "package-lock.json").read_bytes()
     home = config.cache.mkdir("npm") / hashlib.sha256(lock).hexdigest()[:16]
-    home.mkdir(exist_ok=True)
-    done = home / "done"
-    with (home / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        if not done.exists():
+    with alone(home):
+        if not (home / "done").exists():
             for name in FILES:
-                shutil.copy(HERE / name, home)
+                shutil.copy(project / name, home)
             # --install-scripts of packages are not needed here, and would be code that no test asked for.
             command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
             subprocess.run(command, cwd=home, env=os.environ, check=True, capture_output=True, timeout=INSTALL_S)
-            done.touch()
+            (home / "done").touch()
     return home / "node_modules"

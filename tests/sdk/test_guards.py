@@ -1,27 +1,38 @@
 """Events and guards."""
 
 import json
+import re
 
 import pytest
 
 CALL = {"tool_id": "t1", "tool_name": "bash", "tool_args": {"command": "ls"}}
 
 
-def test_events_arrive_one_after_another_in_their_order(start):
-    driver = start("""
-        @ext.on("turn_start")
-        async def starts(event):
-            await asyncio.sleep(0.01 / event.step)
-            ext.notify("info", f"start {event.step}")
+def test_events_arrive_one_after_another_in_their_order(start_program):
+    driver = start_program(
+        python="""
+            @ext.on("turn_start")
+            async def starts(event):
+                await asyncio.sleep(0.01 / event.step)
+                ext.notify("info", f"start {event.step}")
 
-        @ext.on("turn_end")
-        def ends(event):
-            ext.notify("info", f"end {event.stop}")
+            @ext.on("turn_end")
+            def ends(event):
+                ext.notify("info", f"end {event.stop}")
 
-        @ext.on("turn_end")
-        def also():
-            ext.notify("info", "also")
-        """)
+            @ext.on("turn_end")
+            def also():
+                ext.notify("info", "also")
+            """,
+        typescript="""
+            ext.on("turn_start", async (event) => {
+              await sleep(10 / event.step);
+              ext.notify("info", `start ${event.step}`);
+            });
+            ext.on("turn_end", (event) => ext.notify("info", `end ${event.stop}`));
+            ext.on("turn_end", () => ext.notify("info", "also"));
+            """,
+    )
     assert [frame["events"] for frame in driver.registrations] == [["turn_start"], ["turn_end"], ["turn_end"]]
 
     for step in (1, 2, 3):
@@ -35,12 +46,20 @@ def test_events_arrive_one_after_another_in_their_order(start):
     assert {note["session_id"] for note in notes} == {"s"}
 
 
-def test_a_handler_that_raises_costs_no_later_event(start):
-    driver = start("""
-        @ext.on("turn_start")
-        def handler(event):
-            ext.notify("info", str(1 // (event.step - 1)))
-        """)
+def test_a_handler_that_raises_costs_no_later_event(start_program):
+    driver = start_program(
+        python="""
+            @ext.on("turn_start")
+            def handler(event):
+                ext.notify("info", str(1 // (event.step - 1)))
+            """,
+        typescript="""
+            ext.on("turn_start", (event) => {
+              if (event.step === 1) throw new Error("ZeroDivisionError");
+              ext.notify("info", "1");
+            });
+            """,
+    )
 
     driver.send("event", event="turn_start", step=1)
     driver.send("event", event="turn_start", step=2)
@@ -49,36 +68,53 @@ def test_a_handler_that_raises_costs_no_later_event(start):
     assert "ZeroDivisionError" in driver.log()
 
 
-def test_an_event_shows_all_fields_of_its_frame(start):
-    driver = start("""
-        @ext.on("tool_result")
-        def handler(event):
-            ext.notify("info", f"{event.name} {event.cwd} {event.tool_id} {event.text!r} {event.fields['status']}")
-        """)
+def test_an_event_shows_all_fields_of_its_frame(start_program):
+    driver = start_program(
+        python="""
+            @ext.on("tool_result")
+            def handler(event):
+                ext.notify("info", f"{event.name} {event.cwd} {event.tool_id} {event.text!r} {event.fields['status']}")
+            """,
+        typescript="""
+            ext.on("tool_result", (event) => {
+              ext.notify("info", `${event.event} ${event.cwd} ${event.tool_id} '${event.text ?? ""}' ${event.status}`);
+            });
+            """,
+    )
 
     driver.send("event", event="tool_result", cwd="/w", tool_id="t", status="done")
 
     assert driver.expect("notify")["message"] == "tool_result /w t '' done"
 
 
-def test_a_guard_decides(start):
-    driver = start("""
-        @ext.guard("tool_call")
-        def check(event):
-            return {"rm": Decision.block("no"), "ls": Decision.args({"command": "pwd"})}.get(event.tool_args["command"])
+def test_a_guard_decides(start_program):
+    driver = start_program(
+        python="""
+            @ext.guard("tool_call")
+            def check(event):
+                return {"rm": Decision.block("no"), "ls": Decision.args({"command": "pwd"})}.get(event.tool_args["command"])
 
-        @ext.guard("turn_start")
-        async def hours(event):
-            return Decision.block("closed") if event.step > 1 else None
+            @ext.guard("turn_start")
+            async def hours(event):
+                return Decision.block("closed") if event.step > 1 else None
 
-        @ext.guard("assistant_message")
-        def scrub(event):
-            return Decision.text(event.text.replace("secret", "…"))
+            @ext.guard("assistant_message")
+            def scrub(event):
+                return Decision.text(event.text.replace("secret", "…"))
 
-        @ext.guard("before_agent_start")
-        def prompt(event):
-            return Decision.system_prompt(event.system_prompt + " Be brief.")
-        """)
+            @ext.guard("before_agent_start")
+            def prompt(event):
+                return Decision.system_prompt(event.system_prompt + " Be brief.")
+            """,
+        typescript="""
+            ext.guard("tool_call", (event) => {
+              return { rm: Decision.block("no"), ls: Decision.args({ command: "pwd" }) }[event.tool_args.command];
+            });
+            ext.guard("turn_start", async (event) => (event.step > 1 ? Decision.block("closed") : null));
+            ext.guard("assistant_message", (event) => Decision.text(event.text.replace("secret", "…")));
+            ext.guard("before_agent_start", (event) => Decision.systemPrompt(event.system_prompt + " Be brief."));
+            """,
+    )
 
     def decide(event, **fields):
         frame = driver.intercept(event, **fields)
@@ -100,20 +136,31 @@ def test_a_guard_decides(start):
     assert decide("before_agent_start", system_prompt="You.") == {"system_prompt": "You. Be brief."}
 
 
-def test_a_guard_adds_context_and_has_a_word_in_approvals(start):
-    driver = start("""
-        @ext.guard("user_prompt_submit")
-        def prompt(event):
-            return Decision.block("a key") if "sk-" in event.text else Decision.context("The build is red.")
+def test_a_guard_adds_context_and_has_a_word_in_approvals(start_program):
+    driver = start_program(
+        python="""
+            @ext.guard("user_prompt_submit")
+            def prompt(event):
+                return Decision.block("a key") if "sk-" in event.text else Decision.context("The build is red.")
 
-        @ext.guard("tool_result")
-        def result(event):
-            return Decision.context(event.fields["result"]["content"][0]["text"].upper())
+            @ext.guard("tool_result")
+            def result(event):
+                return Decision.context(event.fields["result"]["content"][0]["text"].upper())
 
-        @ext.guard("tool_call")
-        def call(event):
-            return Decision.allow() if event.tool_args["command"] == "ls" else Decision.ask("it deploys")
-        """)
+            @ext.guard("tool_call")
+            def call(event):
+                return Decision.allow() if event.tool_args["command"] == "ls" else Decision.ask("it deploys")
+            """,
+        typescript="""
+            ext.guard("user_prompt_submit", ({ text }) => {
+              return text.includes("sk-") ? Decision.block("a key") : Decision.context("The build is red.");
+            });
+            ext.guard("tool_result", ({ result }) => Decision.context(result.content[0].text.toUpperCase()));
+            ext.guard("tool_call", ({ tool_args }) => {
+              return tool_args.command === "ls" ? Decision.allow() : Decision.ask("it deploys");
+            });
+            """,
+    )
 
     def decide(event, **fields):
         frame = driver.intercept(event, **fields)
@@ -129,25 +176,32 @@ def test_a_guard_adds_context_and_has_a_word_in_approvals(start):
     assert decide("tool_call", **deploy) == {"permission": "ask", "reason": "it deploys"}
 
 
-def test_an_event_without_a_guard_is_allowed(start):
-    driver = start("")
+def test_an_event_without_a_guard_is_allowed(start_program):
+    driver = start_program(python="", typescript="")
 
     assert driver.intercept("tool_call", **CALL).keys() == {"type", "id"}
 
 
-FAILING = """
-    @ext.guard("tool_call")
-    def check(event):
-        raise RuntimeError("out of order")
+FAILING = {
+    "python": """
+        @ext.guard("tool_call")
+        def check(event):
+            raise RuntimeError("out of order")
 
-    @ext.guard("turn_start")
-    async def wrong(event):
-        return "yes"
+        @ext.guard("turn_start")
+        async def wrong(event):
+            return ["yes"]
 
-    @ext.guard("assistant_message")
-    def other(event):
-        return Decision.args({})
-    """
+        @ext.guard("assistant_message")
+        def other(event):
+            return Decision.args({})
+        """,
+    "typescript": """
+        ext.guard("tool_call", () => { throw new Error("out of order"); });
+        ext.guard("turn_start", async () => ["yes"]);
+        ext.guard("assistant_message", () => Decision.args({}));
+        """,
+}
 
 
 def failures(driver):
@@ -158,19 +212,19 @@ def failures(driver):
     ]
 
 
-def test_a_guard_that_fails_allows_by_default(start):
-    driver = start(FAILING)
+def test_a_guard_that_fails_allows_by_default(start_program):
+    driver = start_program(**FAILING)
 
     assert [frame.keys() for frame in failures(driver)] == [{"type", "id"}] * 3
-    assert "RuntimeError: out of order" in driver.log()
-    assert "the guard of turn_start returned a str, not a Decision or None" in driver.log()
+    assert "Error: out of order" in driver.log()
+    assert re.search("the guard of turn_start returned a (list|Array), not a Decision", driver.log())
     assert "the guard of assistant_message decided about modified_args" in driver.log()
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["told the directory", "beside its manifest"])
-def test_a_guard_that_fails_refuses_where_the_manifest_says_closed(start, write, tmp_path, told):
+def test_a_guard_that_fails_refuses_where_the_manifest_says_closed(start_program, write, tmp_path, told):
     write("extension.json", json.dumps({"name": "mine", "on_failure": {"tool_call": "closed", "turn_start": "open"}}))
-    driver = start(FAILING, **({"extension_dir": str(tmp_path)} if told else {}))
+    driver = start_program(**FAILING, **({"extension_dir": str(tmp_path)} if told else {}))
 
     tool, turn, message = failures(driver)
 
@@ -179,12 +233,17 @@ def test_a_guard_that_fails_refuses_where_the_manifest_says_closed(start, write,
     assert turn.keys() == message.keys() == {"type", "id"}
 
 
-def test_rewritten_arguments_that_are_no_json_are_a_failure_of_the_guard(start):
-    driver = start("""
-        @ext.guard("tool_call")
-        def check(event):
-            return Decision.args({"command": {1, 2}})
-        """)
+def test_rewritten_arguments_that_are_no_json_are_a_failure_of_the_guard(start_program):
+    driver = start_program(
+        python="""
+            @ext.guard("tool_call")
+            def check(event):
+                return Decision.args({"command": {1, 2}})
+            """,
+        typescript="""
+            ext.guard("tool_call", () => Decision.args({ command: new Set([1, 2]) }));
+            """,
+    )
 
     assert driver.intercept("tool_call", **CALL).keys() == {"type", "id"}
     assert "TypeError" in driver.log()

@@ -1,4 +1,4 @@
-"""From hello to the end of the process."""
+"""From hello to the end of the process; `test_end.py` has the handlers that are still running at the end."""
 
 import json
 import subprocess
@@ -10,16 +10,23 @@ from zotd.testing.ext_driver import text_of
 from zotd.wire import ext as wire
 
 
-def test_hello_is_first_and_ready_comes_after_the_registrations(launch):
-    driver = launch("""
-        ext.notify("info", "early")
+def test_hello_is_first_and_ready_comes_after_the_registrations(launch_program):
+    driver = launch_program(
+        python="""
+            ext.notify("info", "early")
 
-        @ext.tool
-        async def tool(): ...
+            @ext.tool
+            async def tool(): ...
 
-        @ext.command("command")
-        def command(): ...
-        """)
+            @ext.command("command")
+            def command(): ...
+            """,
+        typescript="""
+            ext.notify("info", "early");
+            ext.tool("tool", { description: "" }, async () => {});
+            ext.command("command", "", () => {});
+            """,
+    )
 
     frames = [driver.receive() for _ in range(5)]
 
@@ -29,21 +36,34 @@ def test_hello_is_first_and_ready_comes_after_the_registrations(launch):
     assert [frame["type"] for frame in frames] == ["hello", "notify", "register_tool", "register_command", "ready"]
 
 
-def test_what_on_hello_sets_up_is_there_before_any_call_is_handled(launch):
-    driver = launch("""
-        state = {}
+def test_what_on_hello_sets_up_is_there_before_any_call_is_handled(launch_program):
+    driver = launch_program(
+        python="""
+            state = {}
 
-        @ext.tool
-        def look():
-            return state["cwd"]
+            @ext.tool
+            def look():
+                return state["cwd"]
 
-        @ext.on_hello
-        async def hello(host):
-            await asyncio.sleep(0.05)
-            state["cwd"] = host.cwd
-            ext.tool(name="late")(look)
-            ext.log(f"{host.provider} {host.model} {host.extension_dir} {host.data_dir} {host.features}")
-        """)
+            @ext.on_hello
+            async def hello(host):
+                await asyncio.sleep(0.05)
+                state["cwd"] = host.cwd
+                ext.tool(name="late")(look)
+                ext.log(f"{host.provider} {host.model} {host.extension_dir} {host.data_dir} {host.features}")
+            """,
+        typescript="""
+            const state = {};
+            const look = () => state.cwd;
+            ext.tool("look", { description: "" }, look);
+            ext.onHello(async (host) => {
+              await sleep(50);
+              state.cwd = host.cwd;
+              ext.tool("late", { description: "" }, look);
+              ext.log(`${host.provider} ${host.model} ${host.extension_dir} ${host.data_dir} ['${host.features}']`);
+            });
+            """,
+    )
     driver.send("hello_ack", provider="p", model="m", cwd="/w", extension_dir="/e", data_dir="/d", features=["f"])
     driver.send("tool_call", id="1", name="late", args={})
     driver.send("event_intercept", id="2", event="tool_call")
@@ -55,16 +75,22 @@ def test_what_on_hello_sets_up_is_there_before_any_call_is_handled(launch):
     assert "p m /e /d ['f']" in driver.log()
 
 
-def test_an_on_hello_that_raises_leaves_the_extension_at_work(start):
-    driver = start("""
-        @ext.on_hello
-        def hello():
-            raise RuntimeError("no database")
+def test_an_on_hello_that_raises_leaves_the_extension_at_work(start_program):
+    driver = start_program(
+        python="""
+            @ext.on_hello
+            def hello():
+                raise RuntimeError("no database")
 
-        @ext.tool
-        def tool():
-            return ext.hello.cwd
-        """)
+            @ext.tool
+            def tool():
+                return ext.hello.cwd
+            """,
+        typescript="""
+            ext.onHello(() => { throw new Error("no database"); });
+            ext.tool("tool", { description: "" }, () => ext.hello.cwd);
+            """,
+    )
 
     assert text_of(driver.call_tool("tool")) == "/"
     assert "no database" in driver.log()
@@ -89,12 +115,17 @@ def test_stdout_and_stdin_belong_to_the_protocol(start):
         assert line in driver.log()
 
 
-def test_what_cannot_be_understood_is_skipped(start):
-    driver = start("""
-        @ext.tool
-        def tool():
-            return "here"
-        """)
+def test_what_cannot_be_understood_is_skipped(start_program):
+    driver = start_program(
+        python="""
+            @ext.tool
+            def tool():
+                return "here"
+            """,
+        typescript="""
+            ext.tool("tool", { description: "" }, () => "here");
+            """,
+    )
 
     driver.send_line(b"")
     driver.send_line(b"no json")
@@ -111,136 +142,6 @@ def test_what_cannot_be_understood_is_skipped(start):
     assert text_of(driver.expect("tool_result", id="3")) == "here"
     assert driver.log().count("from_the_future") == 1
     assert driver.log().count("no JSON object") == 4
-
-
-def test_at_shutdown_a_handler_may_finish(start):
-    driver = start("""
-        @ext.tool
-        async def slow(call):
-            call.progress("here")
-            await asyncio.sleep(0.2)
-            return "done"
-        """)
-    call_id = driver.request("tool_call", name="slow", args={})
-    driver.expect("tool_progress")
-
-    assert driver.shut_down() == 0
-
-    result, ack = driver.rest()
-    assert result["id"] == call_id
-    assert text_of(result) == "done"
-    assert ack == {"type": "shutdown_ack"}
-
-
-def test_a_handler_that_does_not_finish_is_answered_for_and_left_behind(start):
-    driver = start("""
-        @ext.tool
-        def thread(call):
-            call.progress("here")
-            threading.Event().wait()
-
-        @ext.tool
-        async def coroutine(call):
-            call.progress("here")
-            try:
-                await asyncio.sleep(1000)
-            finally:
-                ext.log("last words")
-
-        @ext.tool
-        async def library(call):
-            call.progress("here")
-            await asyncio.to_thread(threading.Event().wait)
-
-        @ext.guard("tool_call")
-        async def stubborn(event):
-            ext.notify("info", "here")
-            while True:
-                try:
-                    await asyncio.sleep(1000)
-                except asyncio.CancelledError:
-                    pass
-        """)
-    ids = {driver.request("tool_call", name=name, args={}) for name in ("thread", "coroutine", "library")}
-    ids.add(driver.request("event_intercept", event="tool_call"))
-    for _ in ids:
-        driver.receive()
-
-    assert driver.shut_down() == 0
-
-    *answers, ack = driver.rest()
-    assert {answer["id"] for answer in answers} == ids
-    assert len(answers) == len(ids)
-    assert ack == {"type": "shutdown_ack"}
-    assert {text_of(answer) for answer in answers if answer["type"] == "tool_result"} == {
-        "the extension was stopped before it had an answer"
-    }
-    assert "last words" in driver.log()
-
-
-def test_a_call_that_waits_for_an_on_hello_that_hangs_is_answered_for(launch):
-    driver = launch("""
-        @ext.on_hello
-        def hello():
-            ext.notify("info", "here")
-            threading.Event().wait()
-
-        @ext.tool
-        def tool():
-            threading.Event().wait()
-        """)
-    driver.send("hello_ack")
-    driver.expect("notify")
-    driver.request("tool_call", name="tool", args={})
-
-    assert driver.shut_down() == 0
-
-    assert [frame["id"] for frame in driver.rest() if frame["type"] == "tool_result"] == ["1"]
-
-
-def test_the_end_of_stdin_ends_the_extension(start):
-    driver = start("""
-        @ext.tool
-        async def slow():
-            await asyncio.sleep(0.05)
-            return "done"
-        """)
-    driver.request("tool_call", name="slow", args={})
-
-    driver.close_stdin()
-
-    assert driver.end() == 0
-    assert [frame["type"] for frame in driver.rest()] == ["tool_result"]
-
-
-def test_tasks_that_the_author_left_running_are_cancelled_at_the_end(start):
-    driver = start("""
-        tasks = []
-
-        async def background():
-            try:
-                await asyncio.sleep(1000)
-            finally:
-                ext.log("background ended")
-
-        @ext.tool
-        async def begin():
-            tasks.append(asyncio.create_task(background()))
-        """)
-    driver.call_tool("begin")
-
-    assert driver.shut_down() == 0
-    assert "background ended" in driver.log()
-    assert "never retrieved" not in driver.log()
-
-
-def test_what_follows_run_is_executed_at_the_end(launch, write):
-    write("after.py", "import atexit\natexit.register(print, 'farewell')")
-    driver = launch("import after")
-    driver.greet()
-
-    assert driver.shut_down() == 0
-    assert "farewell" in driver.log()
 
 
 def test_by_hand_hello_ack_may_come_first_and_the_end_of_input_right_after_the_calls(write, tmp_path):
@@ -320,35 +221,63 @@ def test_a_host_that_reads_no_more_is_no_error(write, tmp_path):
     assert log == b""
 
 
-def test_the_host_understands_every_frame(launch):
-    driver = launch("""
-        panel = Panel("p", "Title", ["line"], footer="keys")
+def test_the_host_understands_every_frame(launch_program):
+    driver = launch_program(
+        python="""
+            panel = Panel("p", "Title", ["line"], footer="keys")
 
-        @ext.tool(output_schema={"type": "object"}, namespace="n", exposure="direct", interactive=True)
-        async def tool(call):
-            call.progress("half")
-            ext.call_tool("read", {"path": "x"}).cancel()
-            return {"n": 1}
+            @ext.tool(output_schema={"type": "object"}, namespace="n", exposure="direct", interactive=True)
+            async def tool(call):
+                call.progress("half")
+                ext.call_tool("read", {"path": "x"}).cancel()
+                return {"n": 1}
 
-        @ext.command("c")
-        def command():
-            for level in ("info", "success", "warn", "error"):
-                ext.notify(level, level)
-            ext.clear_notes()
-            ext.set_status("k", "t")
-            ext.submit("x")
-            ext.submit("/x")
-            ext.open_panel(panel)
-            panel.render(["x"])
-            panel.close()
-            ext.unregister("command", "c")
-            return OpenPanel(panel)
+            @ext.command("c")
+            def command():
+                for level in ("info", "success", "warn", "error"):
+                    ext.notify(level, level)
+                ext.clear_notes()
+                ext.set_status("k", "t")
+                ext.submit("x")
+                ext.submit("/x")
+                ext.open_panel(panel)
+                panel.render(["x"])
+                panel.close()
+                ext.unregister("command", "c")
+                return OpenPanel(panel)
 
-        @ext.on("turn_end")
-        @ext.guard("tool_call")
-        def check(event):
-            return Decision.args({})
-        """)
+            @ext.on("turn_end")
+            @ext.guard("tool_call")
+            def check(event):
+                return Decision.args({})
+            """,
+        typescript="""
+            const panel = new Panel("p", { title: "Title", lines: ["line"], footer: "keys" });
+            const told = { output_schema: { type: "object" }, namespace: "n", exposure: "direct", interactive: true };
+            ext.tool("tool", { description: "", ...told }, async (_, call) => {
+              call.progress("half");
+              const enough = new AbortController();
+              const asked = ext.callTool("read", { path: "x" }, { signal: enough.signal });
+              enough.abort();
+              await asked.catch(() => {});
+              return { n: 1 };
+            });
+            ext.command("c", "", () => {
+              for (const level of ["info", "success", "warn", "error"]) ext.notify(level, level);
+              ext.clearNotes();
+              ext.setStatus("k", "t");
+              ext.submit("x");
+              ext.submit("/x");
+              ext.openPanel(panel);
+              panel.render({ lines: ["x"] });
+              panel.close();
+              ext.unregister("command", "c");
+              return new OpenPanel(panel);
+            });
+            ext.on("turn_end", () => {});
+            ext.guard("tool_call", () => Decision.args({}));
+            """,
+    )
     driver.request("tool_call", name="tool", args={}, session_id="s")
     driver.request("command_invoked", name="c", args="", session_id="s")
     driver.request("event_intercept", event="tool_call", tool_id="t", tool_name="bash", tool_args={})

@@ -20,7 +20,7 @@ PREPARATIONS = {
     "py": "",
     "sh": "",
     "js": "",
-    "ts": "npm install -g tsx",
+    "ts": "",
     "go": "(cd {directory} && go build)",
 }
 """The command to run once before the first start, by language."""
@@ -66,7 +66,10 @@ def new(name: str, lang: str, directory: Path) -> list[Path]:
     try:
         target.mkdir(parents=True)
         for template in SKELETONS.joinpath(lang).iterdir():
-            _write(template, target / template.stem, name)
+            if template.is_dir():  # the SDK, as it is
+                shutil.copytree(template, target / template.name)
+            else:
+                _write(template, target / template.stem, name)
         if lang == "py":
             _copy_sdk(target / "zot_sdk")
     except FileExistsError as error:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 
 from tests.examples.conftest import tsx  # noqa: F401  (a fixture)
 from tests.needs import needs
+from tests.npm import typescript as typescript_sdk
+from tests.npm.packages import INSTALL_S, installed
 from zotctl.ext.new import PREPARATIONS, SKELETONS, SkeletonError, new
 from zotd.testing.ext_driver import ExtensionDriver, text_of
 
@@ -18,8 +21,11 @@ BIN = Path(sys.executable).parent
 GO_BUILD_S = 180
 """Time limit in seconds. The first build compiles Go's standard library: 10 s on two idle cores."""
 
+PATIENCE_S = {"go": GO_BUILD_S + 20, "ts": INSTALL_S + 60}
+
 LANGUAGES = [
-    pytest.param(lang, marks=pytest.mark.timeout(GO_BUILD_S + 20)) if lang == "go" else lang for lang in PREPARATIONS
+    pytest.param(lang, marks=pytest.mark.timeout(PATIENCE_S[lang])) if lang in PATIENCE_S else lang
+    for lang in PREPARATIONS
 ]
 
 
@@ -36,7 +42,7 @@ def tools_of(request, shell):
         if lang in NEEDED:
             needs(NEEDED[lang])
         if lang == "ts":
-            programs.append(str(request.getfixturevalue("tsx")))
+            programs.insert(0, str(typescript_sdk.runtime(request.config, "node")[0].parent))
         if lang == "go":
             cache = str(request.config.cache.mkdir("go-build"))
             env = {**os.environ, "GOCACHE": cache, "GOFLAGS": "-mod=mod", "GOTOOLCHAIN": "local", "GOPROXY": "off"}
@@ -81,6 +87,45 @@ def test_an_extension_in_python_needs_no_zot_in_its_interpreter(tmp_path):
     with ExtensionDriver(bare, cwd=tmp_path / "weather") as driver:
         driver.greet()
         assert text_of(driver.call_tool("weather", who="Ada")) == "Hello, Ada!"
+
+
+@pytest.mark.timeout(INSTALL_S + 20)
+@pytest.mark.parametrize("program", [*typescript_sdk.RUNTIMES, "tsx"])
+def test_an_extension_in_typescript_needs_nothing_but_a_program_that_reads_it(request, tmp_path, program):
+    new("weather", "ts", tmp_path)
+    if program == "tsx":
+        needs("node", "env")
+        found = {
+            "tsx": request.getfixturevalue("tsx") / "tsx",
+            "node": shutil.which("node"),
+            "env": shutil.which("env"),
+        }
+    else:
+        found = {program: typescript_sdk.runtime(request.config, program)[0]}
+    (tmp_path / "bin").mkdir()
+    for name, path in found.items():
+        (tmp_path / "bin" / name).symlink_to(path)
+    nothing_else = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
+    with ExtensionDriver(["/bin/sh", "run.sh"], cwd=tmp_path / "weather", env=nothing_else) as driver:
+        driver.greet()
+        assert text_of(driver.call_tool("weather", who="Ada")) == "Hello, Ada!"
+        assert driver.shut_down() == 0
+        assert driver.log() == ""
+
+
+def test_an_extension_in_typescript_says_what_it_needs(tmp_path):
+    new("weather", "ts", tmp_path)
+    with ExtensionDriver(["/bin/sh", "run.sh"], cwd=tmp_path / "weather", env={"PATH": str(tmp_path)}) as driver:
+        assert driver.end() == 1
+        assert driver.log().splitlines()[-1].startswith("main.ts needs Node 22.18 or newer, Bun, Deno or tsx")
+
+
+@pytest.mark.timeout(INSTALL_S + 20)
+def test_an_extension_in_typescript_passes_the_compiler(request, tmp_path):
+    new("weather", "ts", tmp_path)
+    packages = installed(request.config, typescript_sdk.SDK)
+    (tmp_path / "weather" / "node_modules").symlink_to(packages)
+    assert typescript_sdk.complaints(packages, tmp_path / "weather") == ""
 
 
 def test_new_prints_the_files_and_the_next_steps(shell):
