@@ -69,7 +69,7 @@ def expected(number: int) -> dict[str, str]:
     return {**{f"f{each}": f"run {number}\n" for each in range(FILES)}, f"d{number}/x": f"{number}\n"}
 
 
-class Workspace:
+class UsersRepository:
     """The user's repository, with something staged, and a file of theirs that changes again and again."""
 
     def __init__(self, folder: Path, env: Mapping[str, str]) -> None:
@@ -119,7 +119,7 @@ class Workspace:
 class Victim:
     """The daemon, its session, and what has come of the kills."""
 
-    def __init__(self, daemon: DaemonProcess, work: Workspace, chance: random.Random) -> None:
+    def __init__(self, daemon: DaemonProcess, work: UsersRepository, chance: random.Random) -> None:
         self.kills: Counter[str] = Counter()
         self.cut: Counter[str] = Counter()
         """Kills after which the work had to be finished, or was not done."""
@@ -248,7 +248,7 @@ async def run(options: Options) -> Row:
             config = f'model = "scripted"\n[providers.openai]\nbase_url = "{model.openai_url}"\n'
             (daemon.place.home / "config.toml").write_text(config)
             with daemon:
-                victim = Victim(daemon, Workspace(daemon.place.cwd, daemon.place.env), chance)
+                victim = Victim(daemon, UsersRepository(daemon.place.cwd, daemon.place.env), chance)
                 await victim.begin()
                 for number in range(count):
                     await victim.cut_off(KINDS[number % len(KINDS)])
@@ -259,7 +259,7 @@ async def run(options: Options) -> Row:
         must_give="0 files between two states; 0 lost changes of the user; 0 times a repository or its index is damaged",
         got=f"{victim.between}; {victim.lost}; {victim.unsound}; not done yet at the kill: {dict(victim.cut)}",
         ok=not (victim.between or victim.lost or victim.unsound),
-        command=f"python -m tests.faults checkpoints --seed {options.seed}",
+        command=f"python -m tests.faults checkpoints --share {options.share:g} --seed {options.seed}",
         seconds=time.monotonic() - start,
         seed=options.seed,
     )
