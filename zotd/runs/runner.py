@@ -180,8 +180,7 @@ class Runner:
                 await self._begin_pause(action)
                 self._request = tasks.create_task(self._wait(action.attempt), name=f"retry of {self.id}")
             case turn.RequestCompaction(attempt):
-                # A summary takes a while: the prompt is accepted and shown before it.
-                self._batch.add(*self._summaries.begin(self._turn.step))
+                self._batch.add(*self._summaries.begin(self._turn.step))  # a summary takes long: show the prompt first
                 await self._batch.commit(durable=True)
                 self._request = tasks.create_task(self._compact(attempt), name=f"compaction of {self.id}")
             case turn.Switch():
@@ -209,8 +208,8 @@ class Runner:
         """Start these calls, or have them cleared first."""
         authorization = self._plan.authorization
         if not judged and authorization.is_needed:
-            if authorization.asks_guards:
-                await self._batch.commit()  # people see what the model wants while guards think about it
+            if authorization.asks_guards:  # people see what the model wants while guards think about it
+                await self._batch.commit()
             keys = self._calls.judge(keys, authorization, tasks)
         if not keys:
             return
