@@ -50,45 +50,70 @@ async def world(person):
         for path in listening:
             server = await asyncio.start_unix_server(answer, path)
             stack.callback(server.close)
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
-        stack.callback(server.close)
-        tcp = server.sockets[0].getsockname()[1]
-        server = await asyncio.start_server(answer, "::1", tcp)
-        stack.callback(server.close)
-        udp, _ = await asyncio.get_running_loop().create_datagram_endpoint(Answers, ("127.0.0.1", 0))
-        stack.callback(udp.close)
-        port = udp.get_extra_info("sockname")[1]
-        udp, _ = await asyncio.get_running_loop().create_datagram_endpoint(Answers, ("::1", port))
-        stack.callback(udp.close)
+        tcp = await on_both_loopbacks(stack, lambda host, port: asyncio.start_server(answer, host, port))
+        udp = await on_both_loopbacks(stack, datagrams)
         queue, key = message_queue()
         stack.callback(LIBC.msgctl, queue, 0, None)  # IPC_RMID
         http, tls = await stack.enter_async_context(web())
         proxy = await stack.enter_async_context(running_proxy(paths.outlet_dir(person.env), lambda _: None))
-        secret = {"SECRET": KEY, "PATH": os.environ["PATH"]}
-        opened = stack.enter_context((person.home / ".bashrc").open("r+b"))
-        victim = await asyncio.create_subprocess_exec("sleep", "1000", cwd=person.home, env=secret, stdin=opened)
-        stack.push_async_callback(victim.wait)
-        stack.callback(victim.kill)
         yield (
             {
                 "WORK": str(person.work),
                 "SOCKET": str(socket),
                 "ABSTRACT": abstract,
                 "TCP": str(tcp),
-                "UDP": str(port),
+                "UDP": str(udp),
                 "ZOTD": str(zotd),
                 "DOCKER": docker,
                 "QUEUE": str(key),
                 "WEB": str(http),
                 "TLS": str(tls),
                 "OUTLET": proxy.outlet("another jail", AllowList([parse_rule("*:*")])).admit(),
-                "VICTIM": str(victim.pid),
+                "VICTIM": str(await victim(stack, person)),
                 "TERMINAL": os.ttyname(slave),
                 "PYTHON": sys.executable,
             },
             master,
             proxy.outlet("this jail", AllowList([parse_rule(f"{ALLOWED}:{http}"), parse_rule(f"{ALLOWED}:{tls}")])),
         )
+
+
+async def on_both_loopbacks(stack, start):
+    """Start a server at one port of 127.0.0.1 and ::1; return the port."""
+    while True:
+        first = await start("127.0.0.1", 0)
+        port = first.sockets[0].getsockname()[1]
+        try:
+            second = await start("::1", port)
+        except OSError:  # another program has this port there
+            first.close()
+            continue
+        stack.callback(first.close)
+        stack.callback(second.close)
+        return port
+
+
+class Datagrams:
+    """A transport with the attributes of a server that are used here."""
+
+    def __init__(self, transport):
+        self.sockets = [transport.get_extra_info("socket")]
+        self.close = transport.close
+
+
+async def datagrams(host, port):
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Answers, (host, port))
+    return Datagrams(transport)
+
+
+async def victim(stack, person):
+    """Start another program of the user, which has a secret and an open file; return its pid."""
+    secret = {"SECRET": KEY, "PATH": os.environ["PATH"]}
+    opened = stack.enter_context((person.home / ".bashrc").open("r+b"))
+    process = await asyncio.create_subprocess_exec("sleep", "1000", cwd=person.home, env=secret, stdin=opened)
+    stack.push_async_callback(process.wait)
+    stack.callback(process.kill)
+    return process.pid
 
 
 def message_queue():

@@ -31,54 +31,58 @@ def test_at_shutdown_a_handler_may_finish(start_program):
     assert ack == {"type": "shutdown_ack"}
 
 
-def test_a_handler_that_does_not_finish_is_answered_for_and_left_behind(start_program):
-    driver = start_program(
-        python="""
-            @ext.tool
-            def thread(call):
-                call.progress("here")
-                threading.Event().wait()
+UNFINISHED = {
+    "python": """
+        @ext.tool
+        def thread(call):
+            call.progress("here")
+            threading.Event().wait()
 
-            @ext.tool
-            async def coroutine(call):
-                call.progress("here")
+        @ext.tool
+        async def coroutine(call):
+            call.progress("here")
+            try:
+                await asyncio.sleep(1000)
+            finally:
+                ext.log("last words")
+
+        @ext.tool
+        async def library(call):
+            call.progress("here")
+            await asyncio.to_thread(threading.Event().wait)
+
+        @ext.guard("tool_call")
+        async def stubborn(event):
+            ext.notify("info", "here")
+            while True:
                 try:
                     await asyncio.sleep(1000)
-                finally:
-                    ext.log("last words")
+                except asyncio.CancelledError:
+                    pass
+        """,
+    "typescript": """
+        const hang = (call) => {
+          call.progress("here");
+          return new Promise(() => {});
+        };
+        ext.tool("thread", { description: "" }, (_, call) => hang(call));
+        ext.tool("coroutine", { description: "" }, async (_, call) => {
+          call.progress("here");
+          await sleep(1_000_000, undefined, { signal: call.signal }).finally(() => ext.log("last words"));
+        });
+        ext.tool("library", { description: "" }, (_, call) => hang(call));
+        ext.guard("tool_call", async () => {
+          ext.notify("info", "here");
+          setInterval(() => {}, 1000);
+          await new Promise(() => {});
+        });
+        """,
+}
+"""Its programs, in both languages."""
 
-            @ext.tool
-            async def library(call):
-                call.progress("here")
-                await asyncio.to_thread(threading.Event().wait)
 
-            @ext.guard("tool_call")
-            async def stubborn(event):
-                ext.notify("info", "here")
-                while True:
-                    try:
-                        await asyncio.sleep(1000)
-                    except asyncio.CancelledError:
-                        pass
-            """,
-        typescript="""
-            const hang = (call) => {
-              call.progress("here");
-              return new Promise(() => {});
-            };
-            ext.tool("thread", { description: "" }, (_, call) => hang(call));
-            ext.tool("coroutine", { description: "" }, async (_, call) => {
-              call.progress("here");
-              await sleep(1_000_000, undefined, { signal: call.signal }).finally(() => ext.log("last words"));
-            });
-            ext.tool("library", { description: "" }, (_, call) => hang(call));
-            ext.guard("tool_call", async () => {
-              ext.notify("info", "here");
-              setInterval(() => {}, 1000);
-              await new Promise(() => {});
-            });
-            """,
-    )
+def test_a_handler_that_does_not_finish_is_answered_for_and_left_behind(start_program):
+    driver = start_program(**UNFINISHED)
     ids = {driver.request("tool_call", name=name, args={}) for name in ("thread", "coroutine", "library")}
     ids.add(driver.request("event_intercept", event="tool_call"))
     for _ in ids:

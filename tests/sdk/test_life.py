@@ -221,63 +221,67 @@ def test_a_host_that_reads_no_more_is_no_error(write, tmp_path):
     assert log == b""
 
 
+EVERY_FRAME = {
+    "python": """
+        panel = Panel("p", "Title", ["line"], footer="keys")
+
+        @ext.tool(output_schema={"type": "object"}, namespace="n", exposure="direct", interactive=True)
+        async def tool(call):
+            call.progress("half")
+            ext.call_tool("read", {"path": "x"}).cancel()
+            return {"n": 1}
+
+        @ext.command("c")
+        def command():
+            for level in ("info", "success", "warn", "error"):
+                ext.notify(level, level)
+            ext.clear_notes()
+            ext.set_status("k", "t")
+            ext.submit("x")
+            ext.submit("/x")
+            ext.open_panel(panel)
+            panel.render(["x"])
+            panel.close()
+            ext.unregister("command", "c")
+            return OpenPanel(panel)
+
+        @ext.on("turn_end")
+        @ext.guard("tool_call")
+        def check(event):
+            return Decision.args({})
+        """,
+    "typescript": """
+        const panel = new Panel("p", { title: "Title", lines: ["line"], footer: "keys" });
+        const told = { output_schema: { type: "object" }, namespace: "n", exposure: "direct", interactive: true };
+        ext.tool("tool", { description: "", ...told }, async (_, call) => {
+          call.progress("half");
+          const enough = new AbortController();
+          const asked = ext.callTool("read", { path: "x" }, { signal: enough.signal });
+          enough.abort();
+          await asked.catch(() => {});
+          return { n: 1 };
+        });
+        ext.command("c", "", () => {
+          for (const level of ["info", "success", "warn", "error"]) ext.notify(level, level);
+          ext.clearNotes();
+          ext.setStatus("k", "t");
+          ext.submit("x");
+          ext.submit("/x");
+          ext.openPanel(panel);
+          panel.render({ lines: ["x"] });
+          panel.close();
+          ext.unregister("command", "c");
+          return new OpenPanel(panel);
+        });
+        ext.on("turn_end", () => {});
+        ext.guard("tool_call", () => Decision.args({}));
+        """,
+}
+"""Its programs, in both languages."""
+
+
 def test_the_host_understands_every_frame(launch_program):
-    driver = launch_program(
-        python="""
-            panel = Panel("p", "Title", ["line"], footer="keys")
-
-            @ext.tool(output_schema={"type": "object"}, namespace="n", exposure="direct", interactive=True)
-            async def tool(call):
-                call.progress("half")
-                ext.call_tool("read", {"path": "x"}).cancel()
-                return {"n": 1}
-
-            @ext.command("c")
-            def command():
-                for level in ("info", "success", "warn", "error"):
-                    ext.notify(level, level)
-                ext.clear_notes()
-                ext.set_status("k", "t")
-                ext.submit("x")
-                ext.submit("/x")
-                ext.open_panel(panel)
-                panel.render(["x"])
-                panel.close()
-                ext.unregister("command", "c")
-                return OpenPanel(panel)
-
-            @ext.on("turn_end")
-            @ext.guard("tool_call")
-            def check(event):
-                return Decision.args({})
-            """,
-        typescript="""
-            const panel = new Panel("p", { title: "Title", lines: ["line"], footer: "keys" });
-            const told = { output_schema: { type: "object" }, namespace: "n", exposure: "direct", interactive: true };
-            ext.tool("tool", { description: "", ...told }, async (_, call) => {
-              call.progress("half");
-              const enough = new AbortController();
-              const asked = ext.callTool("read", { path: "x" }, { signal: enough.signal });
-              enough.abort();
-              await asked.catch(() => {});
-              return { n: 1 };
-            });
-            ext.command("c", "", () => {
-              for (const level of ["info", "success", "warn", "error"]) ext.notify(level, level);
-              ext.clearNotes();
-              ext.setStatus("k", "t");
-              ext.submit("x");
-              ext.submit("/x");
-              ext.openPanel(panel);
-              panel.render({ lines: ["x"] });
-              panel.close();
-              ext.unregister("command", "c");
-              return new OpenPanel(panel);
-            });
-            ext.on("turn_end", () => {});
-            ext.guard("tool_call", () => Decision.args({}));
-            """,
-    )
+    driver = launch_program(**EVERY_FRAME)
     driver.request("tool_call", name="tool", args={}, session_id="s")
     driver.request("command_invoked", name="c", args="", session_id="s")
     driver.request("event_intercept", event="tool_call", tool_id="t", tool_name="bash", tool_args={})

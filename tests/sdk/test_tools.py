@@ -80,48 +80,52 @@ def test_an_unknown_option_is_refused_when_the_extension_starts(launch_program):
     assert "a tool has no option concurrent" in driver.log()
 
 
+RESULTS = {
+    "python": """
+        import dataclasses
+        PNG = b"\\x89PNG\\r\\n\\x1a\\n..."
+
+        @dataclasses.dataclass
+        class Point:
+            x: int
+
+        RESULTS = {
+            "text": "plain",
+            "nothing": None,
+            "number": 1.5,
+            "object": {"ä": [1, None]},
+            "dataclass": [Point(3)],
+            "bytes": PNG,
+            "image": Image.from_bytes(b"any", "image/webp"),
+            "result": Result("two", images=[Image.from_bytes(PNG)], structured={"n": 2}, activate_tools=["more"]),
+            "error": Result("sorry", is_error=True),
+        }
+
+        @ext.tool
+        def give(kind: str):
+            return RESULTS[kind]
+        """,
+    "typescript": """
+        const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 46, 46, 46]);
+        const results = {
+          text: "plain",
+          nothing: null,
+          number: 1.5,
+          object: { "ä": [1, null] },
+          dataclass: [{ x: 3 }],
+          bytes: png,
+          image: Image.fromBytes(new TextEncoder().encode("any"), "image/webp"),
+          result: new Result("two", { images: [Image.fromBytes(png)], structured: { n: 2 }, activate_tools: ["more"] }),
+          error: new Result("sorry", { is_error: true }),
+        };
+        ext.tool("give", { description: "", args: { kind: arg.string() } }, ({ kind }) => results[kind]);
+        """,
+}
+"""Its programs, in both languages."""
+
+
 def test_every_kind_of_result_reaches_the_model(start_program):
-    driver = start_program(
-        python="""
-            import dataclasses
-            PNG = b"\\x89PNG\\r\\n\\x1a\\n..."
-
-            @dataclasses.dataclass
-            class Point:
-                x: int
-
-            RESULTS = {
-                "text": "plain",
-                "nothing": None,
-                "number": 1.5,
-                "object": {"ä": [1, None]},
-                "dataclass": [Point(3)],
-                "bytes": PNG,
-                "image": Image.from_bytes(b"any", "image/webp"),
-                "result": Result("two", images=[Image.from_bytes(PNG)], structured={"n": 2}, activate_tools=["more"]),
-                "error": Result("sorry", is_error=True),
-            }
-
-            @ext.tool
-            def give(kind: str):
-                return RESULTS[kind]
-            """,
-        typescript="""
-            const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 46, 46, 46]);
-            const results = {
-              text: "plain",
-              nothing: null,
-              number: 1.5,
-              object: { "ä": [1, null] },
-              dataclass: [{ x: 3 }],
-              bytes: png,
-              image: Image.fromBytes(new TextEncoder().encode("any"), "image/webp"),
-              result: new Result("two", { images: [Image.fromBytes(png)], structured: { n: 2 }, activate_tools: ["more"] }),
-              error: new Result("sorry", { is_error: true }),
-            };
-            ext.tool("give", { description: "", args: { kind: arg.string() } }, ({ kind }) => results[kind]);
-            """,
-    )
+    driver = start_program(**RESULTS)
 
     def give(kind):
         frame = driver.call_tool("give", kind=kind)
@@ -171,56 +175,60 @@ def test_a_tool_with_an_output_schema_gives_its_json_as_the_structured_result(st
     assert json.loads(text_of(answer)) == {"n": 1}
 
 
+FAILURES = {
+    "python": """
+        class Odd(Exception):
+            def __str__(self):
+                return ""
+
+        FAILURES = {
+            "raise": lambda: throw(ValueError("out of order")),
+            "mute": lambda: throw(Odd()),
+            "set": lambda: {1},
+            "nan": lambda: Result(structured=float("nan")),
+            "bytes": lambda: b"no image",
+            "loop": lambda: (loop := [], loop.append(loop))[0],
+            "large": lambda: "x" * 5_000_000,
+        }
+
+        def throw(error):
+            raise error
+
+        @ext.tool
+        def plain(how: str):
+            return FAILURES[how]()
+
+        @ext.tool
+        async def coroutine(how: str):
+            return FAILURES[how]()
+
+        @ext.tool
+        def fine():
+            return "fine"
+        """,
+    "typescript": """
+        class Odd extends Error {}
+        const loop = [];
+        loop.push(loop);
+        const failures = {
+          raise: () => { throw new Error("out of order"); },
+          mute: () => { throw new Odd(); },
+          set: () => new Set([1]),
+          nan: () => new Result("", { structured: NaN }),
+          bytes: () => new TextEncoder().encode("no image"),
+          loop: () => loop,
+          large: () => "x".repeat(5_000_000),
+        };
+        ext.tool("plain", { description: "", args: { how: arg.string() } }, ({ how }) => failures[how]());
+        ext.tool("coroutine", { description: "", args: { how: arg.string() } }, async ({ how }) => failures[how]());
+        ext.tool("fine", { description: "" }, () => "fine");
+        """,
+}
+"""Its programs, in both languages."""
+
+
 def test_whatever_fails_there_is_exactly_one_answer_and_the_extension_continues(start_program):
-    driver = start_program(
-        python="""
-            class Odd(Exception):
-                def __str__(self):
-                    return ""
-
-            FAILURES = {
-                "raise": lambda: throw(ValueError("out of order")),
-                "mute": lambda: throw(Odd()),
-                "set": lambda: {1},
-                "nan": lambda: Result(structured=float("nan")),
-                "bytes": lambda: b"no image",
-                "loop": lambda: (loop := [], loop.append(loop))[0],
-                "large": lambda: "x" * 5_000_000,
-            }
-
-            def throw(error):
-                raise error
-
-            @ext.tool
-            def plain(how: str):
-                return FAILURES[how]()
-
-            @ext.tool
-            async def coroutine(how: str):
-                return FAILURES[how]()
-
-            @ext.tool
-            def fine():
-                return "fine"
-            """,
-        typescript="""
-            class Odd extends Error {}
-            const loop = [];
-            loop.push(loop);
-            const failures = {
-              raise: () => { throw new Error("out of order"); },
-              mute: () => { throw new Odd(); },
-              set: () => new Set([1]),
-              nan: () => new Result("", { structured: NaN }),
-              bytes: () => new TextEncoder().encode("no image"),
-              loop: () => loop,
-              large: () => "x".repeat(5_000_000),
-            };
-            ext.tool("plain", { description: "", args: { how: arg.string() } }, ({ how }) => failures[how]());
-            ext.tool("coroutine", { description: "", args: { how: arg.string() } }, async ({ how }) => failures[how]());
-            ext.tool("fine", { description: "" }, () => "fine");
-            """,
-    )
+    driver = start_program(**FAILURES)
 
     def message(how):
         answers = [driver.call_tool(tool, how=how) for tool in ("plain", "coroutine")]
