@@ -1,5 +1,6 @@
 """What somebody on Telegram sees of a run that takes long: the typing sign, and a message that changes and goes."""
 
+import asyncio
 import os
 from itertools import pairwise
 
@@ -105,8 +106,7 @@ async def test_the_step_and_the_tool_are_told_to_the_channel(model, open_chat, t
     os.mkfifo(folder / "go")
     await telegram.write("wait for it")
     await chat.house.does("Step 1: bash cat go")
-    with (folder / "go").open("w") as go:  # the command reads it now
-        go.write("now")
+    await asyncio.to_thread((folder / "go").write_text, "now")  # waits until the command reads it
     assert (await telegram.said(3))[-1]["text"] == "done"
 
 

@@ -138,19 +138,25 @@ async def model():
 
 
 @pytest.fixture
-async def house(tmp_path, monkeypatch):
+def variables():
+    """Of the daemon's environment, besides those of `zotd.testing.live_daemon.place`."""
+    return {}
+
+
+@pytest.fixture
+async def house(tmp_path, monkeypatch, variables):
     """A daemon in this loop."""
     async with AsyncExitStack() as stack:
-        place = await stack.enter_async_context(serving(tmp_path))
+        place = await stack.enter_async_context(serving(tmp_path, variables))
         monkeypatch.setenv("HOME", place.env["HOME"])
         yield House(stack, place)
 
 
 @pytest.fixture
-async def process(tmp_path):
+async def process(tmp_path, variables):
     """A daemon in a process of its own."""
     async with AsyncExitStack() as stack:
-        daemon = stack.enter_context(DaemonProcess(tmp_path))
+        daemon = stack.enter_context(DaemonProcess(tmp_path, variables))
         yield House(stack, daemon.place, daemon)
 
 

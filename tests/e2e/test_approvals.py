@@ -253,6 +253,7 @@ async def test_an_unattended_input_may_have_its_calls_denied_instead(bench, hous
     assert "--wait" in results(server.requests[1])[0]
 
 
+@pytest.mark.parametrize("variables", [{"ZOT_APPROVAL_MODE": ""}])  # else it would be stronger than the file
 async def test_the_user_is_notified_of_a_request_without_attached_clients(process, model):
     said = process.place.home / "said"
     os.mkfifo(said)

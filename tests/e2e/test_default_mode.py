@@ -32,8 +32,8 @@ class Person:
     def __init__(self, folder):
         (folder / "tmp").mkdir()
         # Empty: unset, although `live_daemon.place` sets it for the tests about something else.
-        self.daemon = DaemonProcess(folder, {"TMPDIR": str(folder / "tmp"), "ZOT_APPROVAL_MODE": ""})
-        (self.daemon.place.home / "seen" / "yolo").unlink()  # as in a new home
+        self.daemon = DaemonProcess(folder, {"TMPDIR": str(folder / "tmp"), "ZOT_APPROVAL_MODE": ""}, warns=True)
+        self.daemon.place.home.mkdir(mode=0o700)
         self.env = {**self.daemon.place.env, "OPENAI_API_KEY": "sk-scripted-key"}
         self.cwd = self.daemon.place.cwd
         self.home = Path(self.env["HOME"])

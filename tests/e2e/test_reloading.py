@@ -33,6 +33,11 @@ async def test_rules_hold_from_the_next_run_on_in_sessions_that_are_open(house, 
     assert "denied" in results(server.requests[3])[-1]
 
 
+MODE_OF_THE_FILE = {"ZOT_APPROVAL_MODE": ""}
+"""Without the variable of most tests, which would be stronger."""
+
+
+@pytest.mark.parametrize("variables", [MODE_OF_THE_FILE])
 async def test_new_sessions_begin_with_what_it_says_now(house, admin, config, model):
     server = await model(text("hi"))
     config(

@@ -26,6 +26,12 @@ WIDER = {
 }
 
 
+@pytest.fixture
+def variables():
+    """Without the variable of most tests, which would be stronger than the file."""
+    return {"ZOT_APPROVAL_MODE": ""}
+
+
 async def hung_up(house, client):
     """Send the signal, and wait until it has been obeyed."""
     log = (house.place.home / "logs" / "zotd.log").read_text

@@ -1032,7 +1032,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.configure", SessionConfigure, SessionInfo, "changes settings of a session"),
         ("session.rename", Rename, SessionInfo, "renames a session"),
         ("session.fork", Fork, Created, "creates a session with the history of this one up to a message"),
-        ("session.rewind", Rewind, FilesRestored, "returns to an earlier message; has data only with `files`"),
+        ("session.rewind", Rewind, FilesRestored, "returns to an earlier message, with `files` also the files"),
         ("session.undo", Undo, FilesRestored, "takes back what the last run has changed in files"),
         ("session.redo", Redo, FilesRestored, "makes the changes again that the last undo has taken back"),
         ("session.export", Export, Exported, "returns the transcript as text, page by page"),

@@ -80,7 +80,7 @@ async def _rewind(ui: UiContext, turn: PromptEntry, when_changed: str | None) ->
             await ui.ask(params, api.FilesRestored, timeout_s=None)
         await ui.ask(api.Mutation(session=session), api.Nothing, command="clear")
     elif when_changed is None:
-        await ui.ask(api.Rewind(session=session, seq=turn.before), api.Nothing)
+        await ui.ask(api.Rewind(session=session, seq=turn.before), api.FilesRestored)
     else:
         both = api.Rewind(session=session, seq=turn.before, files=True, when_changed=when_changed)
         await ui.ask(both, api.FilesRestored, timeout_s=None)

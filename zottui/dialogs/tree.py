@@ -37,7 +37,7 @@ async def _go(ui: UiContext, session: str, seq: int) -> None:
     """Rewind to the message `seq` or fork from it, as the user chooses."""
     match await choose.ask(ui, "selected branch", WAYS):
         case "rewind":
-            await ui.ask(api.Rewind(session=session, seq=seq), api.Nothing)
+            await ui.ask(api.Rewind(session=session, seq=seq), api.FilesRestored)
         case "fork":
             created = await ui.ask(api.Fork(session=session, seq=seq), api.Created)
             await ui.switch(created.session.id)

@@ -49,6 +49,7 @@ async def test_it_fits_into_any_room(fake_ui, width, height):
 
 
 async def test_one_goes_back_to_the_last_message_of_a_branch(fake_ui):
+    fake_ui.answers[api.Rewind] = api.FilesRestored(restored=[], kept=[], files=0, checkpoint=0, text="")
     await browsing(fake_ui)
     await fake_ui.press("up", "up", "up", "enter", "enter")
     assert fake_ui.asked[1:] == [api.History(session="s_1", at=20, limit=1), api.Rewind(session="s_1", seq=18)]

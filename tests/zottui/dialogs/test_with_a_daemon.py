@@ -169,7 +169,7 @@ async def test_one_goes_back_to_a_branch_that_was_left(opened):
         await fake_ui.until(lambda: fake_ui.state.run is not None)
         await fake_ui.rests()
     page = await fake_ui.ask(api.History(session=fake_ui.session), api.HistoryPage)
-    await fake_ui.ask(api.Rewind(session=fake_ui.session, seq=page.messages[1].seq), api.Nothing)
+    await fake_ui.ask(api.Rewind(session=fake_ui.session, seq=page.messages[1].seq), api.FilesRestored)
     await say(fake_ui, "three")
     await fake_ui.until(lambda: fake_ui.state.run is not None)
     await fake_ui.rests()

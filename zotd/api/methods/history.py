@@ -45,7 +45,8 @@ async def rewind(call: Invocation, params: api.Rewind) -> None:
     if params.files:
         await rewind_with_files(session, params.seq, policy_of(params.when_changed), accepted=call.respond)
     else:
-        await rewind_to(session, params.seq, accepted=call.respond)
+        nothing = api.FilesRestored(restored=[], kept=[], files=0, checkpoint=0, text="")
+        await rewind_to(session, params.seq, accepted=lambda: call.respond(nothing))
 
 
 async def changes(call: Invocation, params: api.FileChanges) -> api.ChangedFiles:
