@@ -246,6 +246,7 @@ async def run(options: Options) -> Row:
         daemon = DaemonProcess(Path(folder), {"OPENAI_API_KEY": "sk-scripted"})
         async with ModelServer(reply) as model:
             config = f'model = "scripted"\n[providers.openai]\nbase_url = "{model.openai_url}"\n'
+            daemon.place.home.mkdir(mode=0o700)
             (daemon.place.home / "config.toml").write_text(config)
             with daemon:
                 victim = Victim(daemon, UsersRepository(daemon.place.cwd, daemon.place.env), chance)

@@ -20,9 +20,14 @@ async def web():
             stack.callback(server.close)
             return server.sockets[0].getsockname()[1]
 
-        port = await listen(ALLOWED)
-        for host in ("127.0.0.1", "::1"):
-            await listen(host, port)
+        port = 0
+        while not port:
+            port = await listen(ALLOWED)
+            try:
+                for host in ("127.0.0.1", "::1"):
+                    await listen(host, port)
+            except OSError:  # another program has this port there
+                port = 0
         yield port, await listen(ALLOWED, context=certified())
 
 

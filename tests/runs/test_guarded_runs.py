@@ -43,7 +43,7 @@ class Guard:
 
     @property
     def manifest(self):
-        return SimpleNamespace(closed=self.closed, scope="workspace")
+        return SimpleNamespace(closed=self.closed, scope="workspace", guard_limit_s=None)
 
     @property
     def offered(self):

@@ -41,7 +41,10 @@ def add(commands: Subparsers) -> None:
         action.add_argument("paths", nargs="*", metavar="PATH", help="only these files and directories")
     diff.add_argument("--to", type=int, metavar="CHECKPOINT", help="compare with this checkpoint instead of the files")
     diff.add_argument(
-        "--run", action="store_true", help="compare before and after the run that this checkpoint is part of"
+        "--run",
+        action="store_true",
+        dest="of_run",
+        help="compare before and after the run that this checkpoint is part of",
     )
     restore.add_argument("--force", action="store_true", help="restore also files changed since the last checkpoint")
 
@@ -61,7 +64,7 @@ def _show(args: argparse.Namespace) -> int:
 def _diff(args: argparse.Namespace) -> int:
     from zotctl.checkpoints import actions  # noqa: PLC0415  (as above)
 
-    return actions.diff(args.cwd, args.number, args.to, args.paths, of_run=args.run)
+    return actions.diff(args.cwd, args.number, args.to, args.paths, of_run=args.of_run)
 
 
 def _restore(args: argparse.Namespace) -> int:

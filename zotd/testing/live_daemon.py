@@ -77,7 +77,7 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
     return DaemonPaths(folder, env)
 
 
-def _warned(home: Path) -> None:
+def leave_mark(home: Path) -> None:
     """Leave the mark that the warning about the mode `yolo`, which clients show once, has been shown."""
     seen = home / "seen"
     with suppress(OSError):  # a test may be about a home that cannot be made
@@ -149,7 +149,7 @@ class DaemonProcess:
         """Start it; what it tells the one who started it, `ready PID` or `error SENTENCE`; empty when nothing."""
         self.pid = 0
         if not self._warns and not self.place.home.exists():  # one that a test has made is left as it is
-            _warned(self.place.home)
+            leave_mark(self.place.home)
         read, write = os.pipe()
         arguments = ["--ready-fd", str(write)]
         command = warm.command("zotd", *arguments)

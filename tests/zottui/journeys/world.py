@@ -17,7 +17,7 @@ from zotd.client.blocking import connect
 from zotd.client.fields import child, text
 from zotd.client.lock_owner import lock_owner_of
 from zotd.testing import warm
-from zotd.testing.live_daemon import DaemonProcess
+from zotd.testing.live_daemon import DaemonProcess, leave_mark
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import Gate, Refusal, ScriptedReply, TextPart
 
@@ -115,7 +115,7 @@ class World:
             "LANG": "C.UTF-8",
             "TERM": "tmux-256color",
         }
-        self.home.mkdir(mode=0o700, exist_ok=True)
+        leave_mark(self.home)
         self.configure(**config)
 
     def configure(self, **tables):
