@@ -167,13 +167,13 @@ async def test_a_fork_goes_on_from_the_conversation_and_leaves_the_other_alone(a
 
 async def test_forks_answer_at_once_with_the_same_guards_and_handlers(agent, model, place):
     heard: list[events.Done] = []
-    server = await model(text("begun"), write("a"), write("a"), text("done"), text("done"))
-    one = agent(server)
+    one = agent(await model(text("begun")))
     one.guard(lambda *_: Deny("no"))
     one.on(events.Done)(heard.append)
     await one.run("go")
+    servers = [await model(write("a"), text("done")) for _ in range(2)]  # one would answer in the order of requests
     async with asyncio.TaskGroup() as tasks:
-        runs = [tasks.create_task(one.fork().run("go on")) for _ in range(2)]
+        runs = [tasks.create_task(one.fork(base_url=each.openai_url).run("go on")) for each in servers]
     assert [run.result().calls[0].text for run in runs] == ["no", "no"]
     assert len(heard) == 3
     with pytest.raises(OptionError, match="unknown mode"):
