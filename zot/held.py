@@ -8,7 +8,7 @@ T = TypeVar("T")
 
 
 class HeldContext(Generic[T]):
-    """A context that one task enters and leaves, whoever asks for that.
+    """A context that is entered and left by one task, on behalf of any other.
 
     A task group has to be left by the task that entered it, and a stream may be closed by another task than began it.
     """

@@ -65,4 +65,4 @@ class ProxyOnDemand:
                 started.set_exception(error)
         finally:
             self._server = None
-            started.cancel()  # nobody waits for what does not come
+            started.cancel()  # else this start would go on without a use

@@ -142,7 +142,7 @@ export function objectSchema(args: Args): JsonObject {
   return { type: "object", properties, ...(required.length > 0 ? { required } : {}) };
 }
 
-/** The values of a call. @throws ArgumentError: they do not fit, or there is one that nobody has described. */
+/** The values of a call. @throws ArgumentError: they do not fit, or one of them is not described. */
 export function convertMembers<A extends Args>(args: A, given: JsonObject, path = ""): Values<A> {
   const unknown = Object.keys(given).find((name) => !Object.hasOwn(args, name));
   if (unknown !== undefined) {
