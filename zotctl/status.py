@@ -12,7 +12,8 @@ from zotd.sanitize import one_line
 USAGE = """\
 usage: zotctl status [--json] [--autostart]
 
-Show the state of the daemon. Answers within 3 s. Exit code 0 if the daemon can be used, otherwise 1.
+Show the state of the daemon. Answers within 3 s, unless it starts the daemon.
+Exit code 0 if the daemon can be used, otherwise 1.
 
 The state is one of:
 

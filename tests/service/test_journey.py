@@ -15,6 +15,9 @@ BESIDE = str(Path(__file__).parent / "beside.py")
 
 LACKING = lacking()
 
+SLOW = "[Service]\nExecStartPre=/bin/sleep 2.5\n"
+"""Longer than `zotctl status` waits for a daemon that runs already."""
+
 IMPATIENT = "[Unit]\nStartLimitBurst=1000\n[Service]\nWatchdogSec=2\nRestartSec=0\n"
 """On a machine that stands still itself for 2 s the watchdog bites once more, which the test does not mind."""
 
@@ -102,6 +105,21 @@ def test_status_and_doctor_do_not_start_a_daemon_that_was_stopped(service):
         assert "the daemon is stopped" in said
         assert service.show("ActiveState") == "inactive"
     assert service.asked("status", "--autostart")["state"] == "running"
+
+
+def test_status_with_autostart_waits_for_a_slow_start(service):
+    pid(service)
+    service.zotctl("stop")
+    override = service.home / ".config/systemd/user/zotd.service.d/slow.conf"
+    override.parent.mkdir(exist_ok=True)
+    override.write_text(SLOW)
+    service.order("daemon-reload")
+    try:
+        assert service.asked("status", "--autostart")["state"] == "running"
+    finally:
+        override.unlink()
+        override.parent.rmdir()
+        service.order("daemon-reload")
 
 
 def test_a_client_starts_a_daemon_that_was_stopped(service):
