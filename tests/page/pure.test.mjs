@@ -10,6 +10,7 @@ import { Follower } from "./follow.js";
 import { cut, harmless } from "./harmless.js";
 import { address, blocks, spans } from "./markdown.js";
 import { label, listed, ordered, told } from "./sessions.js";
+import { commandOf, promptOf } from "./slash.js";
 import { EMPTY, attached, oldestSeq, owned, reduce, trimmed, withOlder } from "./state.js";
 
 const text = (words) => [{ type: "text", text: words }];
@@ -267,4 +268,21 @@ test("a diff ends where its numbers say, whatever stands in its lines", () => {
   const unended = diffRows("@@ -1 +1 @@\n-old\n\\ No newline at end of file\n+new");
   assert.equal(unended.map((row) => row.sign).join(""), "@-@+");
   assert.equal(diffRows("- a list\n+ no diff"), null);
+});
+
+// --- the prompt box --------------------------------------------------------------------------------------------------
+
+test("a text that begins with a slash is a command unless its first word has another slash", () => {
+  const table = [
+    ["/undo", { name: "undo", args: "" }],
+    [" /todo add\nmilk ", { name: "todo", args: "add\nmilk" }],
+    ["/skill:pdf  read it", { name: "skill:pdf", args: "read it" }],
+    ["/usr/bin is full", null],
+    ["//todo", null],
+    ["/", null],
+    ["a /todo", null],
+    ["", null],
+  ];
+  for (const [words, command] of table) assert.deepEqual(commandOf(words), command, words);
+  assert.deepEqual(["//todo", "/usr/bin", "hi"].map(promptOf), ["/todo", "/usr/bin", "hi"]);
 });

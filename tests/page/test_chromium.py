@@ -1,15 +1,11 @@
 """The page in a real browser, in front of a real daemon: what a person sees and does."""
 
 import asyncio
-import shutil
 
-import psutil
 import pytest
-import pytest_asyncio
-from playwright.async_api import async_playwright, expect
+from playwright.async_api import expect
 
-from tests.needs import needs
-from tests.page.world import WAIT_MS, opened
+from tests.page.world import entry
 from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, ThinkingPart, calls, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -19,36 +15,6 @@ HOSTILE = (
     "\x1b[31mred\x1b]0;owned\x07 \u202egpj.exe [here](javascript:document.title='owned') "
     "![p](http://192.0.2.1/p.png) [docs](https://docs.example/a)"
 )
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def world(tmp_path_factory):
-    needs("chromium")
-    async with async_playwright() as playwright:
-        # Chromium's own sandbox does not work for root, who tests in a container; the pages here are ours.
-        chromium = shutil.which("chromium")
-        browser = await playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        expect.set_options(timeout=WAIT_MS)
-        async with opened(tmp_path_factory.mktemp("page"), browser) as world:
-            yield world
-        await browser.close()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def token(world):
-    return await world.token("tests")
-
-
-@pytest.fixture(autouse=True)
-def nothing_left_behind():
-    """The daemon and the browser outlive a test, and end with the module: Playwright and the daemon see to that."""
-    before = len(psutil.Process().children())
-    yield
-    assert len(psutil.Process().children()) == before or before == 0
-
-
-def entry(page, words):
-    return page.get_by_role("log").get_by_text(words)
 
 
 async def test_a_wrong_token_is_refused_in_a_sentence(world):

@@ -94,6 +94,11 @@ class World:
         return self.answers.popleft() if self.answers else Refusal(400, "nothing was expected")
 
 
+def entry(page, words):
+    """What the conversation shows with these words."""
+    return page.get_by_role("log").get_by_text(words)
+
+
 def free_port():
     """A port for a door that has to be at the same place after a restart."""
     with socket.socket() as taken:

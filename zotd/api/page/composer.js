@@ -1,25 +1,36 @@
-// The prompt box, the queued prompts, and the button that aborts a run.
+// The prompt box with its slash commands, the queued prompts, and the button that aborts a run.
 
 import { byId, element, fill, say } from "./elements.js";
+import { commandOf, promptOf } from "./slash.js";
 import { CallError } from "./wire.js";
 
 // Unsent texts by session; kept until the page is closed.
 const drafts = new Map();
 
+// Commands whose outcome arrives as an event, which the conversation shows.
+// The answers of extensions arrive as events, too.
+const TOLD_BY_EVENT = ["undo", "redo"];
+
 export class Composer {
   #call;
   #own;
+  #changes;
   #session = "";
   #sending = null; // {text, requestId} of a prompt without a response
   #queue = null; // the queue that is displayed
   #form = byId("composer");
   #text = byId("prompt");
+  #answer = byId("answer");
   #problem = byId("problem");
 
-  /** `call(type, fields)` sends a command for the current session; `own(id)` records an input of this client. */
-  constructor({ call, own }) {
+  /**
+   * `call(type, fields)` sends a command for the current session; `own(id)` records an input of this client; `changes`
+   * shows, undoes and redoes what runs have changed in files.
+   */
+  constructor({ call, own, changes }) {
     this.#call = call;
     this.#own = own;
+    this.#changes = changes;
     this.#form.addEventListener("submit", (event) => this.#submitted(event));
     this.#text.addEventListener("keydown", (event) => this.#pressed(event));
     byId("abort").addEventListener("click", () => this.#command("abort"));
@@ -32,6 +43,7 @@ export class Composer {
     this.#session = session;
     this.#sending = null;
     this.#text.value = drafts.get(session) ?? "";
+    say(this.#answer, "");
     say(this.#problem, "");
   }
 
@@ -70,17 +82,34 @@ export class Composer {
 
   #submitted(event) {
     event.preventDefault();
-    this.#prompt(event.submitter?.id === "steer" ? "steer" : "queue");
+    const text = this.#text.value;
+    const command = commandOf(text);
+    say(this.#answer, "");
+    if (command !== null) this.#slash(text, command);
+    else if (text.trim()) this.#prompt(text, event.submitter?.id === "steer" ? "steer" : "queue");
   }
 
-  async #prompt(whenBusy) {
-    const text = this.#text.value;
+  async #slash(text, { name, args }) {
     const session = this.#session;
-    if (!text.trim()) return;
+    if (name.toLowerCase() === "diff" && args === "") {
+      this.#text.value = "";
+      this.#changes.open();
+      return;
+    }
+    const answer = await this.#command("run_command", { name, args });
+    if (answer === null || this.#session !== session) return;
+    if (answer.input) this.#own(answer.input);
+    if (this.#text.value === text) this.#text.value = answer.action === "insert" ? answer.text : "";
+    const isTold = answer.extension || TOLD_BY_EVENT.includes(name.toLowerCase());
+    if (!isTold && answer.action === "display") say(this.#answer, answer.text);
+  }
+
+  async #prompt(text, whenBusy) {
+    const session = this.#session;
     // The same text sent again after a lost connection keeps its request id, so the daemon accepts it only once.
     const requestId = this.#sending?.text === text ? this.#sending.requestId : newId();
     this.#sending = { text, requestId };
-    const fields = { message: text, when_busy: whenBusy, request_id: requestId };
+    const fields = { message: promptOf(text), when_busy: whenBusy, request_id: requestId };
     const answer = await this.#command("prompt", fields);
     if (answer === null || this.#session !== session) return;
     this.#sending = null;

@@ -1,6 +1,7 @@
 // The page: login, the open session, and when to render.
 
 import { activity } from "./activity.js";
+import { Changes } from "./changes.js";
 import { Composer, newId } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { byId, say } from "./elements.js";
@@ -31,7 +32,8 @@ let shown = {}; // what was rendered last
 
 const conversation = new Conversation({ list: byId("conversation"), scroller: byId("scroller") });
 const questions = new Questions(byId("questions"), decide);
-const composer = new Composer({ call: ofSession, own: (id) => change(owned(state, id)) });
+const changes = new Changes(byId("changes"), ofSession);
+const composer = new Composer({ call: ofSession, own: (id) => change(owned(state, id)), changes });
 
 // --- connection ------------------------------------------------------------------------------------------------------
 
@@ -108,6 +110,7 @@ function route() {
   if (wanted === opened || wire === null) return;
   opened = wanted;
   forgetSession();
+  changes.close();
   composer.open(opened);
   if (opened) {
     follower = new Follower(wire, opened, took);
@@ -130,7 +133,7 @@ function change(next) {
 // --- user actions ----------------------------------------------------------------------------------------------------
 
 function ofSession(type, fields) {
-  const isChange = type !== "prompt"; // a prompt has a request id of its own
+  const isChange = !["prompt", "session.changes"].includes(type); // a prompt has a request id of its own
   return wire.call(type, { session: opened, ...(isChange ? { request_id: newId() } : {}), ...fields });
 }
 
@@ -200,7 +203,10 @@ function drawSession() {
   questions.show(state.approvals, role >= ROLES.indexOf("approve"));
   say(byId("activity"), activity(state));
   byId("activity").classList.toggle("unseen", state.approvals.length > 0); // the question is displayed next to it
-  composer.show(state, { maySubmit: role >= ROLES.indexOf("submit"), isLive: link === "live" });
+  const [maySubmit, isLive] = [role >= ROLES.indexOf("submit"), link === "live"];
+  byId("show-changes").setAttribute("aria-expanded", String(changes.isOpen));
+  changes.show(state, { mayUndo: maySubmit, isLive });
+  composer.show(state, { maySubmit, isLive });
 }
 
 // --- start -----------------------------------------------------------------------------------------------------------
@@ -218,6 +224,11 @@ byId("forget").addEventListener("click", () => leave(""));
 byId("more").addEventListener("click", () => listFrom(nextPage).catch(failed));
 byId("older").addEventListener("click", showOlder);
 byId("newest").addEventListener("click", () => conversation.toEnd());
+byId("show-changes").addEventListener("click", () => {
+  if (changes.isOpen) changes.close();
+  else changes.open();
+  draw();
+});
 byId("scroller").addEventListener("scroll", () => change(state));
 addEventListener("hashchange", route);
 addEventListener("online", () => wire?.wake());
