@@ -3,6 +3,7 @@
 import os
 import pwd
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -133,3 +134,15 @@ def test_another_users_directory_is_refused(tmp_path):
         path = "/root"
     with pytest.raises(paths.UnsafePathError, match="belongs to user"):
         paths.check_private_dir(str(path))
+
+
+def test_sessions_of_channels_work_outside_of_what_jails_hide():
+    table = [
+        ({"HOME": "/home/one"}, "/home/one/.local/share/zot/channels"),
+        ({"HOME": "/home/one", "XDG_DATA_HOME": "/data"}, "/data/zot/channels"),
+        ({"HOME": "/home/one", "XDG_DATA_HOME": "data"}, "/home/one/.local/share/zot/channels"),
+    ]
+    for env, folder in table:
+        if sys.platform != "darwin" or "/data" in folder:
+            assert paths.channels_dir(env) == folder
+            assert not folder.startswith(paths.zot_home(env))

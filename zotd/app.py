@@ -244,7 +244,7 @@ class Daemon:
             manager=manager,
             send=extension_pool.send_channel,
             spawn=self._spawn,
-            cwd=Path(config.channels.cwd or home / "channels"),
+            cwd=Path(config.channels.cwd or paths.channels_dir(self._setup.env)),
         )
         extension_pool.start_channels(surroundings, programs.discover, channels)
         self._spawn("channels", channels.recover())

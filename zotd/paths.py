@@ -75,6 +75,20 @@ def outlet_dir(env: "Mapping[str, str]") -> str:
     return next((folder for folder in folders if _fits(os.path.join(folder, _HASH_DIGITS * "0"))), folders[-1])
 
 
+def channels_dir(env: "Mapping[str, str]") -> str:
+    """The absolute directory in which sessions of messaging channels work by default; it may not exist yet.
+
+    It is outside of `zot_home`, which jails hide. A relative `$XDG_DATA_HOME` counts as unset.
+    """
+    data = env.get("XDG_DATA_HOME", "")
+    if os.path.isabs(data):
+        return os.path.join(data, "zot", "channels")
+    user = env.get("HOME") or os.path.expanduser("~")
+    if sys.platform == "darwin":
+        return os.path.join(user, "Library", "Application Support", "zot-channels")
+    return os.path.join(user, ".local", "share", "zot", "channels")
+
+
 def start_lock(socket: str) -> str:
     """The file that a client locks while it starts the daemon of `socket`."""
     return os.path.join(os.path.dirname(socket), "start.lock")

@@ -252,7 +252,7 @@ class ChannelsSection(Struct, frozen=True, kw_only=True):
     """`[channels]`."""
 
     cwd: Directory | None = None
-    """Working directory of channel sessions. Default: `channels` in `$ZOT_HOME`, created if missing."""
+    """Working directory of channel sessions. Default: `zot/channels` in `$XDG_DATA_HOME`, created if missing."""
 
     telegram: TelegramSection = TelegramSection()
 
