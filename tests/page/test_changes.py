@@ -35,7 +35,7 @@ async def test_the_changes_of_a_run_are_shown_undone_and_made_again(world, token
         await expect(entry(page, "written")).to_be_visible()
         changes = await open_changes(page)
         await expect(changes).to_contain_text("The last run has changed 1 file")
-        await expect(changes).to_contain_text("poem.txt +1 −0")
+        await expect(changes).to_contain_text("poem.txt +1 -0")
         await expect(changes.locator(".added")).to_have_text("+ roses")
         await changes.get_by_role("button", name="Undo").click()
         for each in (page, other):

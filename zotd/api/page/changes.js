@@ -111,7 +111,7 @@ export class Changes {
 }
 
 function fileElement({ path, added, removed }) {
-  const figures = added === undefined ? "no text" : `+${added} −${removed}`;
+  const figures = added === undefined ? "no text" : `+${added} -${removed}`;
   return element("li", {}, element("span", { dir: "auto" }, path), " ", element("span", { class: "fact" }, figures));
 }
 
