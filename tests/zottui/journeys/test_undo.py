@@ -1,5 +1,8 @@
 """A run changes files: `/undo` brings them back, `/redo` changes them again, and the user's own edits stay."""
 
+import os
+import signal
+
 import pytest
 
 from tests.needs import needs
@@ -93,4 +96,28 @@ def test_rewind_asks_whether_the_files_go_back_too(world, work):
     type_line(zot, "/rewind 1 --files")
     zot.wait(r"undone: 1 file \(a\)", where="history")
     zot.wait("^❯ first prompt$")
+    assert contents(work) == {}
+
+
+def test_a_run_is_undone_after_the_daemon_was_killed(world, work):
+    (work / "a").write_text("one\n")
+    zot = world.zot()
+    works(world, zot, "echo two >> a", "changed a")
+    os.kill(world.daemon.pid, signal.SIGKILL)
+    world.daemon.wait()
+    zot.wait("reconnecting…")
+    zot.until(lambda: "reconnecting…" not in zot.screen(), "the connection")
+    type_line(zot, "/undo")
+    zot.wait(r"undone: 1 file \(a\)", where="history")
+    assert contents(work) == {"a": "one\n"}
+
+
+def test_an_undo_in_one_terminal_is_seen_in_the_other(world, work):
+    first = world.zot()
+    works(world, first, "echo new > b", "made b")
+    second = world.zot("--continue")
+    second.wait("made b", where="history")
+    type_line(second, "/undo")
+    for zot in (first, second):
+        zot.wait(r"undone: 1 file \(b\)", where="history")
     assert contents(work) == {}
