@@ -281,7 +281,7 @@ class Hub(RuleBasedStateMachine):
         self.loop.close()
 
 
-@pytest.mark.timeout(120)  # a failing example takes a minute to shrink; a passing run takes seconds
+@pytest.mark.timeout(240)  # a failing example takes a minute to shrink; a passing run takes seconds
 def test_clients_get_every_event_once_and_in_order_whatever_happens():
     thorough = settings(max_examples=150, stateful_step_count=40, deadline=None, report_multiple_bugs=False)
     run_state_machine_as_test(Hub, settings=thorough)

@@ -251,7 +251,7 @@ def test_a_client_of_another_user_is_disconnected_at_once(process):
         folder.chmod(folder.stat().st_mode | 0o111)
     try:
         answer = subprocess.run(
-            [sys.executable, "-c", ANOTHER_USER, str(path)], capture_output=True, text=True, check=False, timeout=15
+            [sys.executable, "-c", ANOTHER_USER, str(path)], capture_output=True, text=True, check=False, timeout=60
         )
     finally:
         for folder, mode in modes.items():

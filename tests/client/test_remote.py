@@ -32,7 +32,7 @@ from zotd.testing import warm
 from zotd.testing.live_daemon import ROOT
 from zotd.wire import events
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 class Home:

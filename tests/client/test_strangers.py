@@ -15,7 +15,7 @@ from zotd.client.core import FEED_BYTES
 from zotd.client.errors import FellBehindError, NoAnswerError, NotRunningError
 from zotd.wire import events
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 async def test_unread_events_are_limited_in_bytes():

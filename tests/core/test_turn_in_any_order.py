@@ -294,7 +294,7 @@ class Run(TurnCaller):
         self.at_the_end_every_call_is_answered()
 
 
-@pytest.mark.timeout(120)  # a failing example takes a minute to shrink; a passing run takes seconds
+@pytest.mark.timeout(240)  # a failing example takes a minute to shrink; a passing run takes seconds
 def test_run_invariants_hold_for_any_order_of_events():
     thorough = settings(max_examples=250, stateful_step_count=50, deadline=None, report_multiple_bugs=False)
     run_state_machine_as_test(Run, settings=thorough)

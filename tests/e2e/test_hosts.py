@@ -305,7 +305,7 @@ async def test_extensions_hear_of_decisions_about_hosts(yard, user):
     assert [one["message"] for one in only(events, "ext_notify")] == ["bash", "network"]
 
 
-@pytest.mark.timeout(120)  # two starts of a daemon, and the first request of one
+@pytest.mark.timeout(240)  # two starts of a daemon, and the first request of one
 async def test_after_the_daemon_was_killed_the_question_is_over(process, model, user):
     needs("bwrap", "curl")
     with site(user) as host:

@@ -3,8 +3,6 @@
 import re
 import signal
 
-import pytest
-
 from tests.needs import needs
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.wire_client import WireClient
@@ -27,7 +25,6 @@ def families(tmp_path):
     return set(FAMILY.findall((tmp_path / "trace").read_text()))
 
 
-@pytest.mark.timeout(60)
 async def test_a_daemon_without_a_network_does_everything_but_a_prompt_and_reaches_for_nothing(tmp_path):
     daemon = DaemonProcess(tmp_path, wrapper=[*ALONE, *traced(tmp_path)])
     daemon.start()

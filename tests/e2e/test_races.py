@@ -29,7 +29,7 @@ async def test_a_question_survives_a_stop_and_its_answer_on_the_command_line_con
     assert not (process.cwd / "a.txt").exists()
     command = warm.command("zotctl", "approve", question["approval"])
     done = await asyncio.to_thread(
-        subprocess.run, command, env=process.place.env, capture_output=True, text=True, check=False, timeout=15
+        subprocess.run, command, env=process.place.env, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 0, done.stderr
     await talk.until("tool_result")

@@ -20,10 +20,10 @@ EXAMPLES = Path(__file__).parents[2] / "examples/rpc"
 
 BIN = Path(sys.executable).parent
 
-GO_BUILD_S = 180
+GO_BUILD_S = 300
 """The first build on a machine compiles Go's library: 10 s on two idle cores."""
 
-RUN_S = 15
+RUN_S = 60
 """One run of one client, which starts `zot rpc`."""
 
 CLIENTS = {

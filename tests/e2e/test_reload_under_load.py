@@ -93,7 +93,7 @@ async def census(client, ended):
     await client.ask("ping")  # the daemon, in this loop, has heard of their ends too
     looking = [task for task in asyncio.all_tasks() if task.get_name().startswith("strays of")]
     if looking:  # for what they may have left behind
-        await asyncio.wait(looking, timeout=5)
+        await asyncio.wait(looking, timeout=30)
     tasks = [task.get_name() for task in asyncio.all_tasks()]
     return {
         "processes": sum(not is_fork_server(child) for child in psutil.Process().children()),
@@ -124,7 +124,7 @@ async def run_all(load, talks, reload_, reloads):
         load.is_over = True
 
 
-@pytest.mark.timeout(60)  # ten starts of Python beside eight busy sessions
+@pytest.mark.timeout(180)  # ten starts of Python beside eight busy sessions
 async def test_no_call_is_lost_while_an_extension_is_reloaded_again_and_again(house, model, ended):
     for name in ("steady", "reloaded"):
         install(house, name)

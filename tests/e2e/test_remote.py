@@ -21,7 +21,7 @@ from zotd.testing.script import text
 
 WAIT_S = 40
 
-pytestmark = pytest.mark.timeout(120)
+pytestmark = pytest.mark.timeout(240)
 """Each of the programs that a test starts may take its time on a slow machine."""
 
 

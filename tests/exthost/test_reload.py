@@ -95,7 +95,6 @@ async def test_a_manifest_that_is_broken_leaves_the_old_process(workshop, x, con
         assert await host.reload("nobody") == "there is no extension nobody here"
 
 
-@pytest.mark.timeout(60)
 async def test_calls_without_pause_are_not_lost_in_many_reloads(workshop, x):
     workshop.acting("other")
     reloads, callers, done = 20, 8, False

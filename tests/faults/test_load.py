@@ -10,8 +10,6 @@ from tests.faults.comer import Story
 from tests.faults.mutations import NEVER, Mutations, commands
 from tests.faults.row import Options
 
-pytestmark = pytest.mark.timeout(60)
-
 
 async def test_clients_that_come_and_go_leave_no_descriptor_and_no_task_behind():
     before, after = await attach_detach.measure(Options(seed=11, share=0.03))

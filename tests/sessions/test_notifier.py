@@ -62,6 +62,6 @@ def ended_tasks():
     async def wait():
         running = [task for task in asyncio.all_tasks() if task.get_name() == "notification"]
         if running:
-            await asyncio.wait(running, timeout=5)
+            await asyncio.wait(running, timeout=30)
 
     return wait

@@ -23,7 +23,7 @@ SKILLS = Path(zotd.__file__).parent / "skills"
 TEXT = (SKILLS / "write-zot-extension" / "SKILL.md").read_text()
 BIN = Path(sys.executable).parent
 
-RUN_S = 15
+RUN_S = 60
 """For one command; `validate` takes two seconds on an idle core."""
 
 
@@ -57,7 +57,6 @@ def test_the_model_is_offered_the_skill():
     assert found.description.startswith("How to extend zot")
 
 
-@pytest.mark.timeout(60)
 def test_every_command_works_in_the_order_of_the_text(project):
     for block in blocks("sh"):
         for command in block.splitlines():

@@ -189,12 +189,12 @@ async def spare(tmp_path):
         def __call__(self, connection):
             self.left -= 1
             self.begun.put(self.left)
-            self.let.get(timeout=5)
+            self.let.get(timeout=30)
             self.seen.add((connection.in_transaction, *connection.execute("PRAGMA synchronous").fetchone()))
             return self.left > 0
 
         async def next(self):
-            return await asyncio.to_thread(self.begun.get, timeout=5)
+            return await asyncio.to_thread(self.begun.get, timeout=30)
 
     work = Spare()
     writer = Writer(lambda: open_for_writing(tmp_path / "zot.db"), spare=work)

@@ -7,7 +7,7 @@ import pytest
 
 from zotd.testing.fake_daemon import serve
 
-WAIT_S = 10.0
+WAIT_S = 40.0
 """Timeout for the end of a connection, in seconds."""
 
 

@@ -12,7 +12,7 @@ from zottui.pacing import PATIENCE_S, PORTION_BYTES, QUESTION, Pace
 from zottui.printer import Inline
 from zottui.terminal.keyboard import Reports
 
-WAIT_S = 20
+WAIT_S = 60
 
 
 class Line(DummyOutput):

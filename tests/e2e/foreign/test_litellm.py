@@ -26,7 +26,7 @@ from zotd.testing.script import (
 )
 from zotd.wire.content import Tokens
 
-PROXY_S = 120
+PROXY_S = 240
 """For a test and the start of the proxy, which the first one waits for: 6 s on an idle machine, a minute on one that
 runs ten times as many processes as it has cores."""
 

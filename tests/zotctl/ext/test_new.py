@@ -18,7 +18,7 @@ from zotd.testing.ext_driver import ExtensionDriver, text_of
 
 BIN = Path(sys.executable).parent
 
-GO_BUILD_S = 180
+GO_BUILD_S = 300
 """Time limit in seconds. The first build compiles Go's standard library: 10 s on two idle cores."""
 
 PATIENCE_S = {"go": GO_BUILD_S + 20, "ts": INSTALL_S + 60}

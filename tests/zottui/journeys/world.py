@@ -25,7 +25,7 @@ BIN = str(Path(sys.executable).parent)
 
 ZOT = [sys.executable, "-m", "zotd.cli"]
 
-END_S = 10
+END_S = 40
 """For a process that was killed."""
 
 PROMPT = r"^❯ ?$"
