@@ -50,7 +50,7 @@ class House:
 
     async def does(self, words):
         """Wait until a channel was told that a run does this."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while words not in self._doing:
                 self._does.clear()
                 await self._does.wait()

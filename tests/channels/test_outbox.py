@@ -24,7 +24,7 @@ class Process:
         return self.is_there
 
     async def next(self):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.frames.get()
 
 
@@ -59,7 +59,7 @@ async def post(tmp_path):
 
 
 async def finished(post):
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await asyncio.wait(post.running)
 
 

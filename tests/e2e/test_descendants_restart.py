@@ -60,14 +60,14 @@ class Left:
 
     async def has_begun(self, client):
         """Wait until it waits."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not self._waits.exists() or not self._waits.read_text():
                 await client.ask("ping")
 
     async def word(self, client):
         """What it is told when it comes back."""
         self._go.touch()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not self._said.exists():
                 await client.ask("ping")
         return self._said.read_text()
@@ -105,7 +105,7 @@ async def test_what_a_command_left_behind_decides_nothing_after_a_restart(proces
 async def noted(house, client):
     """Wait until the daemon has looked for what a command left behind."""
     file = house.place.home / "run" / "descendants"
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while file.read_text() == "[]":
             await client.ask("ping")
 
@@ -149,7 +149,7 @@ async def test_a_job_of_a_command_that_ran_when_the_daemon_was_killed_decides_no
     person = await process.connect(role="admin")
     with suppress(psutil.NoSuchProcess):  # the daemon may have ended it
         command.kill()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while command.status() != psutil.STATUS_ZOMBIE:
                 await person.ask("ping")
     assert "rule: descendants never decide" in await left.word(person)

@@ -37,7 +37,7 @@ def draining(tmp_path, monkeypatch):
 async def begin_draining(client, pid=None):
     """Send SIGTERM, to the daemon in this process unless told where, and wait until it has noticed."""
     os.kill(pid or os.getpid(), signal.SIGTERM)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (await client.ask("daemon.status"))["state"] != "stopping":
             pass
 

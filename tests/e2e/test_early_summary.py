@@ -106,7 +106,7 @@ def summaries(place, session):
 
 async def until_billed(talk, place, count=1):
     """Wait until so many requests for a summary have ended: no event tells of it, so the session is asked."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while len(summaries(place, talk.id)) < count:
             await talk.ask("get_state")
 
@@ -306,7 +306,7 @@ async def test_a_request_that_a_crash_cut_is_billed_at_the_next_start_and_made_a
     await server.received(3)
     process.restart(signal.SIGKILL)
     client = await process.connect()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not summaries(process.place, talk.id):
             await client.ask("daemon.status")
     assert summaries(process.place, talk.id) == [(EARLY, "interrupted", False)]

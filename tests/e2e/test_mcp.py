@@ -2,11 +2,19 @@
 
 import json
 
+import pytest
+
 from tests.bridges.conftest import program, warm_bridges
 from tests.e2e.shop import until_state
 from zotd.core import supervision
 from zotd.core.supervision import LATE
 from zotd.testing.script import CallPart, calls, text
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """Not ready until it says so: on a busy machine a bridge takes longer than the daemon waits for it."""
+    monkeypatch.setattr(supervision, "READY_S", 60)
 
 
 def configure(file, **servers):

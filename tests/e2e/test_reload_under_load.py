@@ -65,7 +65,7 @@ class Load:
     async def go_on(self):
         """Wait for another result."""
         self.progress.clear()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.progress.wait()
 
 
@@ -91,8 +91,8 @@ async def census(client, ended):
         if child.pid not in serving:
             await ended(child.pid)
     await client.ask("ping")  # the daemon, in this loop, has heard of their ends too
-    looking = [task for task in asyncio.all_tasks() if task.get_name().startswith("strays of")]
-    if looking:  # for what they may have left behind
+    looking = [task for task in asyncio.all_tasks() if task.get_name().startswith(("strays of", "packing of"))]
+    if looking:  # for what they may have left behind, or the runs before in the checkpoints
         await asyncio.wait(looking, timeout=30)
     tasks = [task.get_name() for task in asyncio.all_tasks()]
     return {

@@ -59,7 +59,7 @@ async def test_those_who_are_inside_go_on_when_others_are_refused_for_want_of_de
         assert psutil.Process(limited.daemon.pid).num_fds() <= HARD - RESERVE + 8
         assert (await talk.ask("auth.list"))["providers"]
     assert "too few descriptors are left" in limited.daemon.log
-    async with asyncio.timeout(20):  # the daemon hears one after another that the others have left
+    async with asyncio.timeout(60):  # the daemon hears one after another that the others have left
         while not await is_let_in(limited):
             pass
 

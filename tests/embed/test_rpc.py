@@ -204,7 +204,7 @@ async def test_an_abort_works_while_the_output_is_not_read(rpc, model):
     await server.received(1)
     program.send("abort")
     program.send("prompt", message="again")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await server.received(2)
     frames = [frame for _ in range(2) for frame in await program.until("done")]
     ends = [(frame["stop"], frame.get("error")) for frame in frames if frame["type"] == "turn_end"]

@@ -116,7 +116,7 @@ async def test_a_line_that_is_cut_by_the_crash_is_dropped_and_no_fault(place, tm
     os.mkfifo(fifo)
     async with place.opened() as client:
         await client.ask("run_command", session=place.session, name="count", args=f"half {fifo}")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await asyncio.to_thread(fifo.read_bytes)
     place.crash()
     async with place.opened() as client:
@@ -147,7 +147,7 @@ async def test_a_call_interrupted_by_a_crash_gets_no_answer_and_runs_once(place,
         async with place.opened() as client:
             first = await place.count()
             os.close(gate)
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(60):
                 await asyncio.to_thread(done.read_bytes)
             assert await place.count() == Count(first.pid, 3)
             findings = await client.ask("ext.doctor", session=place.session)
@@ -346,7 +346,7 @@ async def test_one_that_was_not_ready_yet_is_ended_with_its_daemon(workshop, lif
     workshop.script("slow", "hello(capabilities=['ready'])\nfor frame in frames():\n    say({'type': 'ready'})")
     async with life(wait=False) as host:
         [extension] = host.extensions
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await extension.until(lambda: extension.serving is not None)
         first = extension.serving.process.pid
     await ended(first)
@@ -363,7 +363,7 @@ async def test_one_that_a_reload_replaces_leaves_the_store_while_it_still_answer
         call = tasks.create_task(run(host, "echo", gate=str(gate)))
         await workshop.heard.until(lambda: workshop.heard.wishes)
         reload = tasks.create_task(host.reload("echo"))
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await extension.until(lambda: extension.serving is not first)
         assert first.process.pid not in stored(store)
         assert not call.done()

@@ -23,7 +23,7 @@ class Told:
         self._changed.set()
 
     async def again(self):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self._changed.wait()
         self._changed.clear()
 

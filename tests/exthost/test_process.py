@@ -48,7 +48,7 @@ async def listen(tmp_path, reader, command):
         listener=reader,
         log=log,
     )
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await reader.ended.wait()
     log.close()
 

@@ -145,7 +145,7 @@ async def test_a_request_ends_with_the_call_that_it_was_made_for(workshop, askin
         call = tasks.create_task(tool.run({"asks": [{"id": "n_1", "own": True}]}, context()))
         await workshop.heard.until(lambda: workshop.heard.requests)
         call.cancel()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await workshop.heard.requests[0].given_up
 
 
@@ -164,7 +164,7 @@ for frame in frames():
     async with workshop.host() as host:
         host.send("x", ext.Event(event="turn_start", step=1))
         await workshop.heard.until(lambda: workshop.heard.requests)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await workshop.heard.requests[0].given_up
         workshop.heard.requests[0].answer(DONE)
         await workshop.heard.until(lambda: workshop.heard.wishes)

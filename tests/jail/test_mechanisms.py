@@ -141,7 +141,7 @@ async def started(person, jail, command):
         ready.set()
 
     child = spawn(["/bin/bash", "-c", command], cwd=str(person.work), env=person.env, on_output=on_output, jail=jail)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await ready.wait()
     return child, said
 
@@ -168,7 +168,7 @@ async def test_with_bubblewrap_what_left_the_group_ends_with_a_stopped_command(p
     command = "setsid sleep 1000 3> pipe & until [[ -n $(find /proc/$!/fd/3 2>&-) ]]; do :; done; echo ready; wait"
     child, _ = await started(person, jail, command)
     await child.stop()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await end_of(reader)
     os.close(reader)
 

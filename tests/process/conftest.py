@@ -84,7 +84,7 @@ class Told:
         self._changed.set()
 
     async def until(self, holds):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()
@@ -122,7 +122,7 @@ async def opened(home: Path):
 
 async def sweep(home: Path) -> None:
     """Start a reaper for this home, as a host does, and wait until its sweep is done."""
-    async with asyncio.timeout(20), opened(home) as reaper:
+    async with asyncio.timeout(60), opened(home) as reaper:
         reaper.sweep()
         await reaper.swept.wait()
 

@@ -20,7 +20,7 @@ def collect(pid: int) -> None:
 async def test_an_exit_is_reported_with_its_code(watch, command, code):
     exited = asyncio.Event()
     watching = watch(start(command), exited.set)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await exited.wait()
     assert watching.reap() == code
 
@@ -30,6 +30,6 @@ async def test_a_child_reaped_by_other_code_is_still_reported():
     pid = start("exit 7")
     watching = watch_exit(pid, exited.set)
     collect(pid)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await exited.wait()
     assert watching.reap() == UNKNOWN_EXIT

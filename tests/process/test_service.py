@@ -145,7 +145,7 @@ async def test_no_progress_within_the_time_limit_is_a_stall(pipe_ends):
     stalled: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     target = PipeWriter(writable, on_stall=stalled.set_result, on_closed=pytest.fail, stall_s=0.05)
     target.write(b"x" * 1_000_000)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         assert await stalled == "did not read its input for 0.05 s"
     target.write(b"more")
     target.close()
@@ -156,7 +156,7 @@ async def test_progress_restarts_the_stall_timeout(pipe_ends):
     target = PipeWriter(writable, on_stall=pytest.fail, on_closed=pytest.fail)
     target.write(b"x" * 1_000_000)
     clock = target._stalled
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while target._stalled is clock:
             os.read(readable, 50_000)
             await asyncio.sleep(0)

@@ -101,7 +101,7 @@ async def test_an_orphan_behind_a_watched_zombie_is_reaped_after_it():
         reap_orphans()
         assert not is_freed(child.pid)
         assert not is_freed(orphan)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await exited.wait()
         assert watch.reap() == 7
         assert is_freed(orphan)

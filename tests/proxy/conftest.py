@@ -41,7 +41,7 @@ class World:
         return await handed_over(self.proxy.outlet("tests", chosen, resolve).admit())
 
     async def next_record(self):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await self.recorded.wait()
         self.recorded.clear()
         return self.records[-1]
@@ -55,7 +55,7 @@ async def handed_over(path):
         proxy.setblocking(False)
         await asyncio.get_running_loop().sock_connect(proxy, path)
         socket.send_fds(proxy, [b"1"], [listener.fileno()])
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             assert await asyncio.get_running_loop().sock_recv(proxy, 1) == b"1"
     return port
 
@@ -114,7 +114,7 @@ async def exchange(port, data, *, ends=True):
     if ends:
         writer.write_eof()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await reader.read()
     finally:
         writer.close()

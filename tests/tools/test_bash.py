@@ -21,7 +21,7 @@ class Shown:
         self._changed.set()
 
     async def until(self, part: str) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while part not in "".join(self.pieces):
                 self._changed.clear()
                 await self._changed.wait()
@@ -207,7 +207,7 @@ async def test_an_aborted_flood_ends(call, shown):
 
 
 async def test_a_background_child_does_not_hold_the_call_and_survives_it(call, ended):
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         text, is_error = await call("bash", {"command": "sleep 100 & echo $!"})
     assert not is_error
     assert "[exit 0]" in text

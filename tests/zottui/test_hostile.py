@@ -123,6 +123,7 @@ def test_a_client_that_was_stopped_from_outside_has_its_keys_again_and_erases_no
         shell.wait("^❯ draft$")
         os.kill(foreground(shell), number)
         shell.wait("Stopped")
+        shell.key("C-u")  # an answer of the terminal, which it has sent to the client and the shell has read
         shell.type("echo from the shell")
         shell.key("Enter")
         shell.wait("^from the shell$")

@@ -127,7 +127,7 @@ async def until_deltas(talk, count=3):
 
 async def idle(server):
     """Wait until no slot of the server works; it looks after every token whether its client is still there."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while any(slot["is_processing"] for slot in await server.get("/slots")):
             pass
 

@@ -84,7 +84,7 @@ def test_rewind_asks_whether_the_files_go_back_too(world, work):
     works(world, zot, "echo 1 > a", "made a", "first prompt")
     works(world, zot, "echo 2 > b", "made b", "second prompt")
     type_line(zot, "/rewind")
-    zot.wait("rewind to before")
+    zot.wait("^rewind to before$")  # not the description of the command in the popup
     zot.key("Enter")  # the newest prompt
     zot.wait("the conversation only")
     zot.key("Down")

@@ -81,6 +81,7 @@ def test_jump_opens_the_viewer_at_a_prompt(world):
         ask(zot, f"{name} question")
         zot.wait(rf"^❯ {name} question$", where="history")
         zot.until(lambda: "working…" not in zot.screen() and "writing…" not in zot.screen(), "the end of the reply")
+    rests(zot)
     zot.wait(PROMPT)
     before = scrollback(zot)
     ask(zot, "/jump 3")

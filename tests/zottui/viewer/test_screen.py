@@ -31,7 +31,7 @@ async def left_with(stored, keys, **state):
         assert visit is not None
         with create_pipe_input() as pipe:
             pipe.send_text(keys)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await shown(place, visit, keyboard=pipe, display=Output())
         return place, visit.reader
 
@@ -80,7 +80,7 @@ async def test_the_external_editor_gets_the_loaded_messages_and_the_viewer_reope
         assert visit is not None
         with create_pipe_input() as pipe:
             pipe.send_text("vq")  # the second key waits for the viewer to be back
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 await shown(place, visit, keyboard=pipe, display=Output())
         assert place.suspensions == 3
     assert seen.read_text().startswith("question 1\n\nanswer 1\n\nquestion 2")
