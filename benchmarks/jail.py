@@ -1,4 +1,8 @@
-"""A command in a jail: what each mechanism, and the proxy, adds to starting `bash -c true` and waiting for it."""
+"""A command in a jail: what each mechanism, and the proxy, adds to starting `bash -c true` and waiting for it.
+
+A command reaches the proxy in a network namespace that was made ahead of need, which the default mode has for most commands, or
+in one of its own, from which it hands a listener over.
+"""
 
 import os
 import sys
@@ -8,44 +12,47 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
 
 from benchmarks import rig
 from benchmarks.rig import Row
 from zotd import paths
-from zotd.jail import Jail, JailError, Mechanism, Network
+from zotd.jail import Jail, JailError, Mechanism, Network, NetworkOutlet
 from zotd.jail.mechanisms import find_jail
 from zotd.process import spawn
-from zotd.proxy import AllowList, Outlet, running_proxy
+from zotd.proxy import AllowList, Outlet, ProxyServer, running_proxy
+from zotd.proxy.namespaces import NamespaceStock
+from zotd.started_process import Started
 
 ROUNDS = 100
 
-TARGETS_MS = {Mechanism.LANDLOCK: 0.5, Mechanism.BUBBLEWRAP: 8.0}
 
-PROXIED = "proxied"
+AHEAD = "bubblewrap and the proxy"
+HANDOVER = "the same without a namespace that was made ahead"
 
-Started = TypeVar("Started")
+TARGETS_MS = {Mechanism.LANDLOCK: 0.5, Mechanism.BUBBLEWRAP: 8.0, AHEAD: 8.0}
 
 
 async def measure() -> list[Row]:
-    """One row for each mechanism that works here, and one for the proxy."""
+    """One row for each mechanism that works here, and one for each way to the proxy."""
     with TemporaryDirectory(dir="/var/tmp") as folder:
         env = furnished(Path(folder))
-        async with running_proxy(paths.outlet_dir(env), lambda _: None) as proxy:
-            jails = found(env, proxy.outlet("benchmark", AllowList(())))
-            taken = await rig.in_turns(ROUNDS, {name: partial(command, jail, env) for name, jail in jails.items()})
+        stock = NamespaceStock(1)
+        async with running_proxy(paths.outlet_dir(env), lambda _: None, namespaces=stock) as proxy:
+            jails = found(env, proxy.outlet("benchmark", AllowList(())), has_stock=await proxy.prepare() > 0)
+            probes = {name: partial(command, jail, env) for name, jail in jails.items()}
+            if AHEAD in jails:
+                probes[AHEAD] = partial(command_ahead, jails[AHEAD], env, proxy)
+            taken = await rig.in_turns(ROUNDS, probes)
     ms = {name: rig.median(samples) * 1000 for name, samples in taken.items()}
     rows = []
-    for mechanism, target in TARGETS_MS.items():
-        if mechanism in ms:
-            more = ms[mechanism] - ms["none"]
-            what = f"what {mechanism} adds to `bash -c true`"
+    for name, target in TARGETS_MS.items():
+        if name in ms:
+            more = ms[name] - ms["none"]
+            what = f"what {name} adds to `bash -c true`"
             rows.append(Row(what, more, "ms", ms["none"], "spawn and wait", f"<= {target:g} ms", more <= target))
-    if PROXIED in ms:
-        without = ms[Mechanism.BUBBLEWRAP]
-        rows.append(
-            Row("what the proxy adds to that", ms[PROXIED] - without, "ms", without, "bubblewrap", "-", met=None)
-        )
+    if HANDOVER in ms:
+        more = ms[HANDOVER] - ms["none"]
+        rows.append(Row(HANDOVER, more, "ms", ms["none"], "spawn and wait", "-", met=None))
     return rows
 
 
@@ -54,26 +61,49 @@ class Measured:
     """A jail, and the outlet of its commands."""
 
     jail: Jail
-    outlet: Outlet | None
+    outlet: NetworkOutlet | None
 
     def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
         """Start a command in it."""
         return self.jail.start(argv, start, self.outlet)
 
 
-def found(env: Mapping[str, str], outlet: Outlet) -> dict[str, Measured | None]:
+@dataclass(frozen=True, slots=True)
+class HandoverOnly:
+    """An outlet without namespaces that were made ahead."""
+
+    outlet: Outlet
+
+    def admit(self) -> str:
+        """See `NetworkOutlet`."""
+        return self.outlet.admit()
+
+    def entrance(self) -> None:
+        """See `NetworkOutlet`."""
+
+
+def found(env: Mapping[str, str], outlet: Outlet, *, has_stock: bool) -> dict[str, Measured | None]:
     """The jails that work here, by name; None runs without one."""
     jails: dict[str, Measured | None] = {"none": None}
-    for name, mechanism, network, way in (
+    ways: list[tuple[str, Mechanism, Network, NetworkOutlet | None]] = [
         (Mechanism.LANDLOCK, Mechanism.LANDLOCK, Network.OFF, None),
         (Mechanism.BUBBLEWRAP, Mechanism.BUBBLEWRAP, Network.OFF, None),
-        (PROXIED, Mechanism.BUBBLEWRAP, Network.PROXIED, outlet),
-    ):
+        (HANDOVER, Mechanism.BUBBLEWRAP, Network.PROXIED, HandoverOnly(outlet)),
+    ]
+    if has_stock:
+        ways.append((AHEAD, Mechanism.BUBBLEWRAP, Network.PROXIED, outlet))
+    for name, mechanism, network, way in ways:
         try:
             jails[name] = Measured(find_jail(work_of(env), env, network=network, among=[mechanism]), way)
         except JailError as error:
             sys.stderr.write(f"{name} is not measured: {error}\n")
     return jails
+
+
+async def command_ahead(jail: Measured | None, env: Mapping[str, str], proxy: ProxyServer) -> float:
+    """Run one when its namespace is ready, and return how many seconds it took."""
+    assert await proxy.prepare()
+    return await command(jail, env)
 
 
 async def command(jail: Measured | None, env: Mapping[str, str]) -> float:

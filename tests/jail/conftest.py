@@ -1,25 +1,39 @@
 """A user with secrets, caches and a working directory, in a place that is not the temporary directory."""
 
+import asyncio
 import os
+import shutil
 import subprocess
+import sys
 import threading
 from collections.abc import Mapping
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 import pytest
 
+import zotd
 from tests.needs import needs
+from zotd import paths
 from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
 from zotd.jail.computing import policy_for
 from zotd.jail.mechanisms import find_jail
 from zotd.process import spawn
+from zotd.proxy import Outlet, running_proxy
+from zotd.proxy.namespaces import AHEAD, NamespaceStock
 
 KEY = "a key that no command may read"
+
+NOBODY = 65534
+"""The id of a user without privileges."""
+
+WAYS = ("ahead", "handover")
+"""Commands get a network namespace that was made ahead of need, or make their own and hand over a listener."""
 
 
 @dataclass
@@ -27,6 +41,8 @@ class Person:
     root: Path
     extra: Mapping[str, str] = field(default_factory=dict)
     """Variables that commands get as well."""
+    way: str = "ahead"
+    """How commands get the network through a proxy, one of `WAYS`."""
 
     @property
     def home(self):
@@ -64,6 +80,50 @@ class Person:
         async with spawn(argv, cwd=str(self.work), env=env, on_output=said.extend, jail=confiner) as child:
             code = await child.wait()
         return said.decode(), code
+
+    async def started(self, jail, command, outlet=None):
+        """A command that has printed its first line, and what it prints."""
+        said, ready = bytearray(), asyncio.Event()
+
+        def on_output(data):
+            said.extend(data)
+            ready.set()
+
+        argv = ["/bin/bash", "-c", command]
+        confiner = jail if outlet is None else Connected(jail, outlet)
+        env = {**self.env, **self.extra}
+        child = spawn(argv, cwd=str(self.work), env=env, on_output=on_output, jail=confiner)
+        async with asyncio.timeout(60):
+            await ready.wait()
+        return child, said
+
+    @asynccontextmanager
+    async def proxy(self, record=lambda _: None):
+        """A proxy whose commands reach it in this person's way."""
+        is_ahead = self.way == "ahead"
+        async with running_proxy(
+            paths.outlet_dir(self.env), record, namespaces=NamespaceStock(AHEAD if is_ahead else 0)
+        ) as proxy:
+            if is_ahead:
+                needs("nsenter")
+                assert await proxy.prepare() == AHEAD
+            yield proxy
+
+    def by_way(self, outlet):
+        """The same outlet, of which a command uses this person's way or none."""
+        return Ahead(outlet) if self.way == "ahead" else outlet
+
+
+@dataclass
+class Ahead:
+    """An outlet that has nothing but namespaces that were made ahead."""
+
+    outlet: Outlet
+
+    def entrance(self):
+        found = self.outlet.entrance()
+        assert found is not None
+        return found
 
 
 @dataclass
@@ -110,6 +170,25 @@ def repository(folder):
     git(folder, "init", "-q", "-b", "main")
     git(folder, "commit", "-q", "--allow-empty", "-m", "first")
     return folder
+
+
+def as_nobody(person, script, *words):
+    """Run a Python program as a user without privileges, who owns the person's files; their root is its first argument."""
+    needs("setpriv")
+    if os.geteuid() != 0:
+        pytest.skip("this user cannot become another one")
+    with TemporaryDirectory(dir="/var/tmp") as folder:  # the sources may be in a home that others cannot enter
+        for package in (zotd, msgspec):
+            shutil.copytree(package.__path__[0], Path(folder, package.__name__))
+        for path in (Path(folder), person.root):
+            path.chmod(0o755)
+            for below in path.rglob("*"):
+                os.chown(below, NOBODY, NOBODY)
+        python = os.path.realpath(sys.executable)
+        user = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", "--inh-caps=-all"]
+        env = {"PYTHONPATH": folder, "PATH": os.environ["PATH"]}
+        command = [*user, python, "-c", script, str(person.root), *words]
+        return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 
 @contextmanager

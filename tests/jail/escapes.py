@@ -15,6 +15,8 @@ standard input is `~/.bashrc`, opened for reading and writing |
 | `WEB`, `TLS` | ports of 127.0.0.3, which commands with a proxy may reach. `/away` leads to `WEB` of 127.0.0.1 and ::1, which \
 may not be reached and answer `ESCAPED`; so does 127.0.0.3 itself when it is asked for `evil.example` |
 | `OUTLET` | the socket of the proxy for a command of another jail |
+| `ENTRANCE` | words in front of a command that run it in a network namespace that was made ahead for another jail |
+| `PROXY`, `LISTENER`, `NAMESPACE` | the process with the proxy, its listener in that namespace, and its descriptor of it |
 | `TERMINAL` | a terminal of the user in `/dev/pts` |
 | `PYTHON` | an interpreter |
 """
@@ -108,6 +110,10 @@ _UDP = (
 
 _STOLEN = _LIBC + 'import os; d = libc.syscall(438, os.pidfd_open(v), 0, 0); os.write(d, b"x")'
 """pidfd_getfd"""
+
+_TAKEN = _LIBC + (
+    'd = libc.syscall(438, os.pidfd_open(int(os.environ["PROXY"])), int(os.environ["{}"]), 0); d >= 0 and print("ESCAPED")'
+)
 
 _RING = (
     _LIBC
@@ -261,6 +267,16 @@ ESCAPES = (
         BUBBLEWRAP,
     ),
     Escape("hand over a second listener", python(_HAND_OVER), BUBBLEWRAP),
+    # Network namespaces that are made ahead
+    Escape("enter the network of another command", "$ENTRANCE true && echo ESCAPED"),
+    Escape(
+        "connect to the listener of another command",
+        "$ENTRANCE bash -c 'exec 3<>/dev/tcp/127.0.0.1/3128' && echo ESCAPED",
+    ),
+    Escape("open the namespace of another command", "exec 3</proc/$PROXY/fd/$NAMESPACE && echo ESCAPED"),
+    Escape("enter the network of the proxy", "nsenter --net=/proc/$PROXY/ns/net true && echo ESCAPED", as_root=True),
+    Escape("take the namespace of another command", python(_TAKEN.format("NAMESPACE"))),
+    Escape("take a listener from the proxy", python(_TAKEN.format("LISTENER"))),
     # Git
     Escape("write a hook", "echo x > .git/hooks/pre-commit && echo ESCAPED", BUBBLEWRAP),
     Escape("replace the hooks", "mv .git/hooks old && mkdir .git/hooks && echo ESCAPED", BUBBLEWRAP),

@@ -5,17 +5,19 @@ import ctypes
 import os
 import secrets
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from pathlib import Path
 
 import pytest
 
-from tests.jail.conftest import KEY, repository
+from tests.jail.conftest import KEY, WAYS, repository
 from tests.jail.escapes import ESCAPES, via
 from tests.jail.web import ALLOWED, web
+from tests.needs import needs
 from zotd import paths
 from zotd.jail import Mechanism, Network
-from zotd.proxy import AllowList, parse_rule, running_proxy
+from zotd.proxy import AllowList, parse_rule
+from zotd.proxy.namespaces import NamespaceStock
 from zotd.testing.live_daemon import ROOT
 
 ABSTRACT = "zot-test-{}"
@@ -55,7 +57,9 @@ async def world(person):
         queue, key = message_queue()
         stack.callback(LIBC.msgctl, queue, 0, None)  # IPC_RMID
         http, tls = await stack.enter_async_context(web())
-        proxy = await stack.enter_async_context(running_proxy(paths.outlet_dir(person.env), lambda _: None))
+        proxy = await stack.enter_async_context(person.proxy())
+        another = proxy.outlet("another jail", AllowList([parse_rule("*:*")]))
+        ahead = await namespace(stack)
         yield (
             {
                 "WORK": str(person.work),
@@ -68,14 +72,28 @@ async def world(person):
                 "QUEUE": str(key),
                 "WEB": str(http),
                 "TLS": str(tls),
-                "OUTLET": proxy.outlet("another jail", AllowList([parse_rule("*:*")])).admit(),
+                "OUTLET": another.admit(),
+                "ENTRANCE": " ".join(ahead.entry),
+                "PROXY": str(os.getpid()),
+                "LISTENER": str(ahead.listener.fileno()),
+                "NAMESPACE": ahead.entry[-2].rpartition("/")[2],
                 "VICTIM": str(await victim(stack, person)),
                 "TERMINAL": os.ttyname(slave),
                 "PYTHON": sys.executable,
             },
             master,
-            proxy.outlet("this jail", AllowList([parse_rule(f"{ALLOWED}:{http}"), parse_rule(f"{ALLOWED}:{tls}")])),
+            person.by_way(
+                proxy.outlet("this jail", AllowList([parse_rule(f"{ALLOWED}:{http}"), parse_rule(f"{ALLOWED}:{tls}")]))
+            ),
         )
+
+
+async def namespace(stack):
+    """A network namespace that was made ahead."""
+    needs("nsenter")
+    stock = stack.enter_context(closing(NamespaceStock(1)))
+    await stock.fill()
+    return stack.enter_context(closing(stock.take()))
 
 
 async def on_both_loopbacks(stack, start):
@@ -166,13 +184,17 @@ async def test_in_a_jail_it_fails_if_the_table_says_so(person, escape, mechanism
     assert await escapes(person, escape, mechanism) == (mechanism not in escape.stopped_by)
 
 
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)
-async def test_with_a_proxy_bubblewrap_stops_the_same(person, escape):
+async def test_with_a_proxy_bubblewrap_stops_the_same(person, escape, way):
+    person.way = way
     stopped = Mechanism.BUBBLEWRAP in escape.stopped_by
     assert await escapes(person, escape, Mechanism.BUBBLEWRAP, is_proxied=True) == (not stopped)
 
 
-async def test_with_a_proxy_the_allowed_host_is_reached(person):
+@pytest.mark.parametrize("way", WAYS)
+async def test_with_a_proxy_the_allowed_host_is_reached(person, way):
+    person.way = way
     async with world(person) as (variables, _, outlet):
         person.extra = variables
         jail = person.jail(Mechanism.BUBBLEWRAP, network=Network.PROXIED)

@@ -4,16 +4,12 @@ import asyncio
 import os
 import shutil
 import signal
-import subprocess
 import sys
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import msgspec
 import pytest
 
-import zotd
-from tests.jail.conftest import KEY, git, repository
+from tests.jail.conftest import KEY, NOBODY, as_nobody, files, git, repository
 from tests.needs import needs
 from zotd.jail import JailError, Mechanism, Network
 from zotd.jail.mechanisms import find_jail
@@ -132,30 +128,16 @@ async def test_the_thread_that_starts_commands_restricts_no_other_thread(person)
     )
 
 
-async def started(person, jail, command):
-    """A command that has printed its first line."""
-    said, ready = bytearray(), asyncio.Event()
-
-    def on_output(data):
-        said.extend(data)
-        ready.set()
-
-    child = spawn(["/bin/bash", "-c", command], cwd=str(person.work), env=person.env, on_output=on_output, jail=jail)
-    async with asyncio.timeout(60):
-        await ready.wait()
-    return child, said
-
-
 async def test_a_command_that_is_stopped_can_clean_up(person, jail):
-    child, said = await started(
-        person, jail, "trap 'echo cleaned; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
+    child, said = await person.started(
+        jail, "trap 'echo cleaned; exit 3' TERM; echo ready; while :; do sleep 0.01; done"
     )
     await child.stop(grace_s=5)
     assert said.endswith(b"cleaned\n")
 
 
 async def test_a_command_that_ignores_signals_is_killed(person, jail):
-    child, _ = await started(person, jail, "trap '' TERM; echo ready; while :; do sleep 1000; done")
+    child, _ = await person.started(jail, "trap '' TERM; echo ready; while :; do sleep 1000; done")
     await child.stop(grace_s=0)
     assert child.returncode in {-signal.SIGKILL, -signal.SIGTERM}  # bwrap itself ends with the first
 
@@ -166,7 +148,7 @@ async def test_with_bubblewrap_what_left_the_group_ends_with_a_stopped_command(p
     reader = os.open(person.work / "pipe", os.O_RDONLY | os.O_NONBLOCK)
     # The stray is the only one that holds the pipe, so that the end of the pipe is its end.
     command = "setsid sleep 1000 3> pipe & until [[ -n $(find /proc/$!/fd/3 2>&-) ]]; do :; done; echo ready; wait"
-    child, _ = await started(person, jail, command)
+    child, _ = await person.started(jail, command)
     await child.stop()
     async with asyncio.timeout(60):
         await end_of(reader)
@@ -256,30 +238,55 @@ asyncio.run(main(*sys.argv[1:]))
 
 @pytest.mark.parametrize("mechanism", list(Mechanism))
 def test_a_user_without_privileges_has_a_jail(person, mechanism):
-    needs("bwrap", "setpriv")
-    if os.geteuid() != 0:
-        pytest.skip("this user cannot become another one")
-    nobody = 65534
-    with TemporaryDirectory(dir="/var/tmp") as folder:  # the sources may be in a home that others cannot enter
-        for package in (zotd, msgspec):
-            shutil.copytree(package.__path__[0], Path(folder, package.__name__))
-        for path in (Path(folder), person.root):
-            path.chmod(0o755)
-            for below in path.rglob("*"):
-                os.chown(below, nobody, nobody)
-        python = os.path.realpath(sys.executable)
-        user = ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups", "--inh-caps=-all"]
-        env = {"PYTHONPATH": folder, "PATH": os.environ["PATH"]}
-        told = subprocess.run(
-            [*user, python, "-c", AS_NOBODY, str(person.root), mechanism],
-            env=env,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
+    needs("bwrap")
+    told = as_nobody(person, AS_NOBODY, mechanism)
     assert told.returncode == 0, told.stderr
     lines = told.stdout.splitlines()
-    assert lines[0] == str(nobody)
+    assert lines[0] == str(NOBODY)
     assert "here" in lines
     assert not any("the key" in line for line in lines)
     assert not (person.home / "planted").exists()
+
+
+PROXIED_AS_NOBODY = """
+import asyncio, os, sys
+from zotd.jail import Mechanism, Network
+from zotd.jail.mechanisms import find_jail
+from zotd.process import spawn
+from zotd.proxy import AllowList, parse_rule, running_proxy
+from zotd.proxy.namespaces import NamespaceStock, maker_words
+
+class Connected:
+    def __init__(self, jail, outlet):
+        self.start = lambda argv, start: jail.start(argv, start, outlet)
+
+async def main(root, python, host):
+    env = {"HOME": f"{root}/home", "TMPDIR": f"{root}/tmp", "XDG_RUNTIME_DIR": f"{root}/runtime", "PATH": os.environ["PATH"]}
+    stock = NamespaceStock(1, [python, *maker_words()[1:]])
+    async with running_proxy(f"{root}/runtime/outlets", print, namespaces=stock) as proxy:
+        print(await proxy.prepare())
+        jail = find_jail(f"{root}/home/work", env, network=Network.PROXIED, among=[Mechanism.BUBBLEWRAP])
+        connected = Connected(jail, proxy.outlet("nobody", AllowList([parse_rule(host)])))
+        said = bytearray()
+        command = f"id -u; curl -sS http://{host}/notes; grep -c unshare-ne[t] /proc/1/cmdline"
+        argv = ["/bin/bash", "-c", command]
+        await spawn(argv, cwd=jail.policy.cwd, env=env, on_output=said.extend, jail=connected).wait()
+        print(said.decode())
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def test_a_user_without_privileges_has_namespaces_that_are_made_ahead(person):
+    needs("bwrap", "curl", "nsenter")
+    with files(person.home) as port:
+        told = as_nobody(person, PROXIED_AS_NOBODY, python_of_all(), f"127.0.0.3:{port}")
+    assert told.returncode == 0, told.stderr
+    assert told.stdout.splitlines()[0] == "1", told.stderr
+    assert told.stdout.splitlines()[-3:] == [str(NOBODY), "readable0", ""]
+
+
+def python_of_all():
+    """An interpreter that every user may run; this one may be in a home that others cannot enter."""
+    own = Path(sys.executable).resolve()
+    return str(own) if all(folder.stat().st_mode & 1 for folder in own.parents) else "/usr/bin/python3"

@@ -16,12 +16,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.jail.conftest import files, git, repository
+from tests.jail.conftest import WAYS, files, git, repository
 from tests.needs import needs
-from zotd import paths
 from zotd.jail import JailError, Mechanism, Network
 from zotd.jail.mechanisms import find_jail
-from zotd.proxy import AllowList, TrafficRecord, parse_rule, running_proxy
+from zotd.proxy import AllowList, TrafficRecord, parse_rule
+
+
+@pytest.fixture(params=WAYS)
+def person(person, request):
+    """A person whose commands reach the proxy in one of two ways, which nothing but their cost tells apart."""
+    person.way = request.param
+    return person
 
 
 async def resolve(name):
@@ -34,8 +40,8 @@ async def resolve(name):
 async def outlet(person, *rules):
     """An outlet that allows these hosts, and the records of the proxy."""
     records: list[TrafficRecord] = []
-    async with running_proxy(paths.outlet_dir(person.env), records.append) as proxy:
-        yield proxy.outlet("tests", AllowList(map(parse_rule, rules)), resolve), records
+    async with person.proxy(records.append) as proxy:
+        yield person.by_way(proxy.outlet("tests", AllowList(map(parse_rule, rules)), resolve)), records
 
 
 @asynccontextmanager
@@ -90,6 +96,32 @@ async def test_a_command_is_what_it_is_without_a_proxy(person, command, output):
     assert output in {here[0], None}
 
 
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        'import fcntl; fcntl.ioctl(s.socket(), 0x8914, b"lo".ljust(16, b"\\0") + bytes(24))',  # SIOCSIFFLAGS: down
+        "s.socket(s.AF_INET, s.SOCK_RAW, 1)",
+        's.socket(s.AF_PACKET, s.SOCK_RAW, 768).bind(("lo", 0))',
+    ],
+)
+async def test_a_command_has_no_rights_over_its_network(person, attempt):
+    person.extra = {"PY": sys.executable}
+    async with proxied(person) as (run, _, _):
+        said, code = await run(f"$PY -c 'import socket as s; {attempt}' 2>&1")
+    assert (code, "Operation not permitted" in said) == (1, True), said
+
+
+async def test_a_command_reaches_no_server_of_another_command(person):
+    serve = 'import socket as s, time; a = s.create_server(("127.0.0.1", 8000)); print(1, flush=True); time.sleep(1000)'
+    person.extra = {"PY": sys.executable}
+    async with outlet(person) as (way, _):
+        jail = person.jail(Mechanism.BUBBLEWRAP, network=Network.PROXIED)
+        server, _ = await person.started(jail, f"$PY -c '{serve}'", way)
+        async with server:
+            said, code = await person.run(jail, "exec 3<>/dev/tcp/127.0.0.1/8000", way)
+    assert (code, "refused" in said) == (1, True)
+
+
 async def test_a_server_of_the_command_is_reached_without_the_proxy(person):
     needs("curl")
     serve = "$PY -m http.server --bind 127.0.0.1 8000 --directory ~ >/dev/null 2>&1 &"
@@ -110,6 +142,7 @@ async def test_commands_of_one_jail_reach_it_side_by_side(person):
 
 
 async def test_a_command_whose_proxy_has_gone_says_so_and_has_no_network(person):
+    person.way = "handover"
     async with outlet(person) as (way, _):
         jail, once = person.jail(Mechanism.BUBBLEWRAP, network=Network.PROXIED), Once(way)
         await person.run(jail, "true", once)
@@ -124,6 +157,9 @@ class Once:
 
     def __init__(self, way):
         self.path = way.admit()
+
+    def entrance(self):
+        return None
 
     def admit(self):
         Path(self.path).touch()

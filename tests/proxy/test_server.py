@@ -14,9 +14,9 @@ import trustme
 from tests.needs import needs
 from tests.proxy.conftest import CONNECTED, connect_to, echo, exchange, handed_over, http, serving
 from zotd.proxy import HostDecision
+from zotd.proxy.accepting import MAX_CONNECTIONS
 from zotd.proxy.http import HEAD_BYTES
 from zotd.proxy.outcomes import ProxyOutcome
-from zotd.proxy.server import MAX_CONNECTIONS
 
 
 async def test_a_tunnel_to_an_allowed_host_passes_bytes_and_each_end_by_itself(world):

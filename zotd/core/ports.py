@@ -6,7 +6,7 @@ Models (`zotd.providers`), tools (`zotd.tools` and extensions), the journal (`zo
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from zotd.core.lineage import RewindPoint, Span
 from zotd.core.permissions import PermissionRule
 from zotd.core.records import AnyRecord, CacheLife, Settings
 from zotd.core.reply import Part
+from zotd.started_process import Started
 from zotd.wire.content import Message, Text, Tokens, ToolContent
 
 # --- models ---------------------------------------------------------------------------------------------------
@@ -78,10 +79,6 @@ class Model(Protocol):
 
 
 # --- tools ----------------------------------------------------------------------------------------------------
-
-
-Started = TypeVar("Started")
-"""What the start of a process returns."""
 
 
 class Replay(StrEnum):

@@ -47,13 +47,16 @@ _FOR_ROOT = (
 works on the files that it sees."""
 
 
-def command_prefix(policy: JailPolicy, program: str, outlet: str | None = None) -> list[str]:
+def command_prefix(
+    policy: JailPolicy, program: str, outlet: str | None = None, *, is_entered: bool = False
+) -> list[str]:
     """Return the words in front of a command that run it under `policy`. Blocks for 100 system calls.
 
     Args:
         policy: what the command may do.
         program: absolute path of `bwrap`.
         outlet: absolute path of a socket of the proxy, if the command is to have the network through it.
+        is_entered: whether `bwrap` starts in a network namespace of the command's own, in which the proxy listens.
     """
     views = dict(_views(policy))
     if outlet is not None:
@@ -65,7 +68,8 @@ def command_prefix(policy: JailPolicy, program: str, outlet: str | None = None) 
     return [
         *(program, *_BASE),
         *(_FOR_ROOT if os.geteuid() == 0 else ()),
-        *(() if policy.network is Network.OPEN else ("--unshare-net",)),
+        *(() if policy.network is Network.OPEN or is_entered else ("--unshare-net",)),
+        *(_variables() if is_entered else ()),
         *(*mounts, *sealed, "--chdir", policy.cwd, "--"),
         *(() if outlet is None else (*_handover(), outlet)),
     ]
@@ -106,6 +110,11 @@ def lacks(policy: JailPolicy) -> list[str]:
     if policy.network is not Network.OPEN:
         found.append("connect to servers that other commands have started")
     return found
+
+
+@functools.cache
+def _variables() -> tuple[str, ...]:
+    return tuple(word for name, value in handover.variables().items() for word in ("--setenv", name, value))
 
 
 @functools.cache

@@ -29,7 +29,7 @@ def main(path: str, command: "list[str]") -> None:
     except OSError as error:
         os.write(2, f"zot: the proxy cannot be reached, so there is no network: {error}\n".encode())
     else:
-        set_variables()
+        os.environ.update(variables())
     restore_what_python_changes()
     try:
         os.execvp(command[0], command)  # noqa: S606  (it is the purpose)
@@ -53,14 +53,14 @@ def hand_over(path: str) -> None:
         raise OSError("it has refused")
 
 
-def set_variables() -> None:
-    """Name the proxy to programs. ALL_PROXY is HTTP as well: some clients cannot start with a SOCKS proxy."""
+def variables() -> "dict[str, str]":
+    """Return the variables that name the proxy to programs."""
     url = f"http://{ADDRESS[0]}:{ADDRESS[1]}"
-    for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
-        os.environ[name] = os.environ[name.lower()] = url
+    # ALL_PROXY is HTTP as well: some clients cannot start with a SOCKS proxy.
+    proxies = {name: url for upper in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY") for name in (upper, upper.lower())}
     # The loopback of the jail, on which servers of the command listen.
-    os.environ["NO_PROXY"] = os.environ["no_proxy"] = "localhost,127.0.0.1,::1"
-    os.environ["NODE_USE_ENV_PROXY"] = "1"  # for the fetch() of Node
+    direct = dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")
+    return {**proxies, **direct, "NODE_USE_ENV_PROXY": "1"}  # the last one for the fetch() of Node
 
 
 def restore_what_python_changes() -> None:

@@ -2,11 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from enum import StrEnum
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 from zotd.jail.policy import JailPolicy
-
-Started = TypeVar("Started")
+from zotd.started_process import Started
 
 
 class Mechanism(StrEnum):
@@ -21,6 +20,27 @@ class NetworkOutlet(Protocol):
 
     def admit(self) -> str:
         """Return the path of a socket to which the next command hands over its listener. Raises OSError."""
+        ...
+
+    def entrance(self) -> "NetworkEntrance | None":
+        """Return the way into a network namespace that was made ahead for the next command; None: there is none."""
+        ...
+
+
+class NetworkEntrance(Protocol):
+    """The way into a network namespace in which a proxy listens already, for one command."""
+
+    @property
+    def words(self) -> Sequence[str]:
+        """They stand in front of a command that is to run there, and end with the process id that they began with."""
+        ...
+
+    def entered(self, pid: int) -> None:
+        """Serve the child `pid`, which was started by `words`, until it ends. It must not be reaped yet."""
+        ...
+
+    def close(self) -> None:
+        """Give it up; does nothing after `entered`."""
         ...
 
 

@@ -9,8 +9,8 @@ import os
 import shutil
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from functools import partial
-from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -20,8 +20,7 @@ from zotd.jail.errors import JailError
 from zotd.jail.jail import Jail, Mechanism, NetworkOutlet
 from zotd.jail.policy import JailPolicy, Network
 from zotd.jail.repository import git_places
-
-Started = TypeVar("Started")
+from zotd.started_process import Started
 
 
 class _CurrentPolicy:
@@ -100,8 +99,15 @@ class BubblewrapJail:
     ) -> Started:
         """See `Jail`."""
         self.refresh()
-        socket = outlet.admit() if outlet is not None and self.policy.network is Network.PROXIED else None
-        return start([*bubblewrap.command_prefix(self.policy, self._program, socket), *argv])
+        if outlet is None or self.policy.network is not Network.PROXIED:
+            return start([*bubblewrap.command_prefix(self.policy, self._program), *argv])
+        if (entrance := outlet.entrance()) is not None:
+            with closing(entrance):
+                prefix = bubblewrap.command_prefix(self.policy, self._program, is_entered=True)
+                process = start([*entrance.words, *prefix, *argv])
+                entrance.entered(process.pid)
+                return process
+        return start([*bubblewrap.command_prefix(self.policy, self._program, outlet.admit()), *argv])
 
     def close(self) -> None:
         """See `Jail`."""

@@ -7,13 +7,14 @@ SessionJail ──at(site)──> Jail ──for one call──> JailedCall ─�
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from zotd.core.permissions import SHELL
 from zotd.jail import Jail, JailError, JailPolicy, Mechanism, Network, NetworkOutlet
 from zotd.jail.policy import is_in
 from zotd.paths import UnsafePathError
 from zotd.permissions.call_hosts import CallHosts
+from zotd.started_process import Started
 
 FIND_S = 10.0
 """Longest wait for a jail to be made, which takes 15 ms: directories may be on a file system that does not answer."""
@@ -26,8 +27,6 @@ WRITING = frozenset({"write", "edit"})
 
 NETWORKS = {"hosts": Network.PROXIED, "open": Network.OPEN, "off": Network.OFF}
 """What the values of `sandbox.network` mean."""
-
-Started = TypeVar("Started")
 
 
 class JailSite(NamedTuple):

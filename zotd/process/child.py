@@ -13,12 +13,13 @@ import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Protocol, Self, TypeVar
+from typing import NamedTuple, Protocol, Self
 
 from zotd.process import descent, descriptors
 from zotd.process.exit import watch_exit
 from zotd.process.ledger import ChildEntry, ChildLedger, clock
 from zotd.process.output import PipeReader
+from zotd.started_process import Started
 
 GRACE_S = 0.5
 """From SIGTERM to SIGKILL: enough for a shell and a compiler, and an abort still feels immediate."""
@@ -29,9 +30,6 @@ KILL_S = 0.5
 DRAIN_S = 0.1
 """Wait for the end of the output after the exit. Something that the child did not wait for may still be writing its
 last line (`>(tee log)`); something in the background would hold it for ever."""
-
-
-Started = TypeVar("Started")
 
 
 class Confiner(Protocol):
@@ -173,7 +171,7 @@ def spawn(  # noqa: PLR0913  (each is something that a process has, as in `subpr
     """
     since = clock()
 
-    def start(command: Sequence[str]) -> tuple[int, int]:
+    def start(command: Sequence[str]) -> _Started:
         return _start(command, cwd, env, stdin=stdin, stderr=stderr)
 
     pid, readable = start(argv) if jail is None else jail.start(argv, start)
@@ -183,8 +181,13 @@ def spawn(  # noqa: PLR0913  (each is something that a process has, as in `subpr
     return Child(pid, PipeReader(readable, on_output), entry)
 
 
-def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int, stderr: int) -> tuple[int, int]:
-    """Return the pid and the read end of the output pipe."""
+class _Started(NamedTuple):
+    pid: int
+    output: int
+    """The read end of the output pipe."""
+
+
+def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int, stderr: int) -> _Started:
     readable, writable = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603  (running what the user's agent asks for is the purpose)
@@ -199,4 +202,4 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int,
     if descriptors.inherited is not None:
         descriptors.give_back(process.pid)
     process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only `Child` waits for
-    return process.pid, readable
+    return _Started(process.pid, readable)

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 from zotd import paths
+from zotd.proxy.namespaces import AHEAD, NamespaceStock
 from zotd.proxy.rules import HostDecider
 from zotd.proxy.server import Outlet, ProxyServer, running_proxy
 from zotd.proxy.traffic_log import TrafficLog
@@ -55,7 +56,7 @@ class ProxyOnDemand:
     async def _run(self, started: asyncio.Future[ProxyServer]) -> None:
         try:
             with closing(TrafficLog(self._log_file)) as traffic:
-                async with running_proxy(self._folder, traffic.add) as server:
+                async with running_proxy(self._folder, traffic.add, namespaces=NamespaceStock(AHEAD)) as server:
                     started.set_result(server)
                     await asyncio.Event().wait()  # until it is cancelled
         except (paths.UnsafePathError, OSError) as error:

@@ -1,7 +1,7 @@
 """The proxy: outlets for jails, and the connections of their commands.
 
-jail ──> outlet.admit() ──> a socket ──> `handover.py` in the jail ──> a listener ──> connections
-                                                                  └──> ends with the command
+jail ──> outlet.entrance() ──> a namespace that was made ahead, with a listener ──────────> connections, until
+  └──if there is none──> outlet.admit() ──> a socket ──> `handover.py` in the jail ──> a listener ──┘  the command ends
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 from zotd import paths
-from zotd.proxy.connection import ClientRights, serve
+from zotd.proxy.accepting import accept_until_end, readable
+from zotd.proxy.connection import ClientRights
 from zotd.proxy.dialing import Resolve, resolve_by_system
-from zotd.proxy.http import HEAD_BYTES
-from zotd.proxy.relay import Peer
+from zotd.proxy.namespaces import NamespaceStock, ReadyNamespace
 from zotd.proxy.rules import HostDecider
 from zotd.proxy.traffic_log import TrafficRecord
 from zotd.tasks import contained
@@ -26,9 +26,6 @@ from zotd.tasks import contained
 HANDOVER_S = 60.0
 """How long a command may take from its admission to its first instruction, in seconds: a busy machine starts Python in
 some."""
-
-MAX_CONNECTIONS = 256
-"""Most connections of one command at the same time; those beyond are closed at once. Each takes two descriptors."""
 
 NAME_BYTES = 8
 """Random bytes in the name of a socket, each of which is two digits."""
@@ -54,16 +51,60 @@ class Outlet:
         """
         return self._server.admit(self._rights)
 
+    def entrance(self) -> "Entrance | None":
+        """Return the way into a network namespace that was made ahead for the next command; None: there is none.
+
+        Called on the event loop of the proxy.
+        """
+        return self._server.entrance(self._rights)
+
+
+class Entrance:
+    """The way into a network namespace, for one command."""
+
+    def __init__(self, server: "ProxyServer", rights: ClientRights, namespace: ReadyNamespace) -> None:
+        """Made by `Outlet.entrance`; takes ownership of `namespace`."""
+        self._server = server
+        self._rights = rights
+        self._namespace: ReadyNamespace | None = namespace
+        self.words = namespace.entry
+        """Stand in front of a command that is to run there. They work until `close`, or until that command ends."""
+
+    def entered(self, pid: int) -> None:
+        """Serve the connections of the child `pid`, which was started by `words`, until it ends. It must not be reaped yet.
+
+        Where that is impossible, for example without a free descriptor, a warning is logged, and the command fails or has no
+        network.
+        """
+        assert self._namespace is not None, "an entrance is for one command"
+        namespace, self._namespace = self._namespace, None
+        self._server.serve(self._rights, namespace, pid)
+
+    def close(self) -> None:
+        """Give it up; does nothing after `entered`."""
+        if self._namespace is not None:
+            self._namespace.close()
+            self._namespace = None
+
 
 class ProxyServer:
     """Accepts what commands hand over, and serves their connections; made by `running_proxy`."""
 
-    def __init__(self, group: asyncio.TaskGroup, folder: Path, record: Callable[[TrafficRecord], None]) -> None:
+    def __init__(
+        self,
+        group: asyncio.TaskGroup,
+        folder: Path,
+        record: Callable[[TrafficRecord], None],
+        namespaces: NamespaceStock,
+    ) -> None:
         """Start tasks in `group`, sockets in `folder`, which only the user can enter."""
         self._group = group
         self._folder = folder
         self._record = record
+        self._namespaces = namespaces
         self._commands: set[asyncio.Task[None]] = set()
+        self._filling: set[asyncio.Task[None]] = set()
+        self._is_closed = False
 
     def outlet(self, who: str, decider: HostDecider, resolve: Resolve = resolve_by_system) -> Outlet:
         """Return an outlet for a jail.
@@ -92,19 +133,63 @@ class ProxyServer:
         task.add_done_callback(lambda _: command.withdraw())  # also if it was cancelled before its first step
         return str(path)
 
+    def entrance(self, rights: ClientRights) -> Entrance | None:
+        """See `Outlet.entrance`."""
+        namespace = None if self._is_closed else self._namespaces.take()
+        if namespace is None:
+            self._refill()
+            return None
+        return Entrance(self, rights, namespace)
+
+    def serve(self, rights: ClientRights, namespace: ReadyNamespace, pid: int) -> None:
+        """See `Entrance.entered`; takes ownership of `namespace`."""
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError as error:
+            namespace.close()
+            log.warning("a command of %s fails or has no network, because it cannot be watched: %s", rights.who, error)
+            return
+        task = contained(self._group, f"proxy for {rights.who}", accept_until_end(namespace.listener, pidfd, rights))
+        self._commands.add(task)
+        task.add_done_callback(self._commands.discard)
+
+        def end(_: object) -> None:
+            os.close(pidfd)
+            namespace.close()
+            # Now and not before: what makes the next ones does not compete with a command for the processor.
+            self._refill()
+
+        task.add_done_callback(end)
+
+    async def prepare(self) -> int:
+        """Fill the stock of network namespaces, and return how many there are; none where that is impossible."""
+        await self._namespaces.fill()
+        return self._namespaces.count
+
     def close(self) -> None:
         """End all connections; does not wait."""
-        for task in self._commands:
+        self._is_closed = True
+        for task in (*self._commands, *self._filling):
             task.cancel()
+
+    def _refill(self) -> None:
+        if self._is_closed or not self._namespaces.is_low:
+            return
+        task = contained(self._group, "network namespaces", self._namespaces.fill())
+        self._filling.add(task)
+        task.add_done_callback(self._filling.discard)
 
 
 @asynccontextmanager
-async def running_proxy(folder: str, record: Callable[[TrafficRecord], None]) -> AsyncIterator[ProxyServer]:
+async def running_proxy(
+    folder: str, record: Callable[[TrafficRecord], None], *, namespaces: NamespaceStock | None = None
+) -> AsyncIterator[ProxyServer]:
     """Run a proxy while the block runs; its end ends all connections.
 
     Args:
         folder: directory for sockets, which is made if it is missing; `zotd.paths.outlet_dir`.
         record: called with each request that has ended; must not block.
+        namespaces: made ahead for commands, and closed at the end; each command makes its own if omitted.
 
     Raises:
         UnsafePathError: the directory is not as private as it must be.
@@ -112,14 +197,15 @@ async def running_proxy(folder: str, record: Callable[[TrafficRecord], None]) ->
     paths.check_private_dir(folder)
     place = Path(folder).resolve()  # noqa: ASYNC240  (once, before anything is served)
     failure: Exception | None = None
-    async with asyncio.TaskGroup() as group:
-        server = ProxyServer(group, place, record)
-        try:
-            yield server
-        except Exception as error:  # noqa: BLE001  (raised below: the task group would wrap it in an ExceptionGroup)
-            failure = error
-        finally:
-            server.close()
+    with closing(NamespaceStock(0) if namespaces is None else namespaces) as stock:
+        async with asyncio.TaskGroup() as group:
+            server = ProxyServer(group, place, record, stock)
+            try:
+                yield server
+            except Exception as error:  # noqa: BLE001  (raised below: the task group would wrap it in an ExceptionGroup)
+                failure = error
+            finally:
+                server.close()
     if failure is not None:
         raise failure
 
@@ -131,8 +217,6 @@ class _Command:
         self._waiting = waiting
         self._path = path
         self._rights = rights
-        self._clients: set[asyncio.Task[None]] = set()
-        self._has_ended = False
 
     async def run(self) -> None:
         """Serve the connections of the command until it has ended. Nothing comes if it is not started."""
@@ -145,7 +229,7 @@ class _Command:
         finally:
             self.withdraw()
         try:
-            await self._serve(listener, pidfd)
+            await accept_until_end(listener, pidfd, self._rights)
         finally:
             os.close(pidfd)
 
@@ -160,7 +244,7 @@ class _Command:
         loop = asyncio.get_running_loop()
         connection, _ = await loop.sock_accept(self._waiting)
         with closing(connection):
-            await _readable(connection.fileno())
+            await readable(connection.fileno())
             _, descriptors, _, _ = socket.recv_fds(connection, 1, 1)
             if not descriptors:
                 raise OSError("it has handed over nothing")
@@ -174,35 +258,3 @@ class _Command:
                 listener.close()
                 raise
             return listener, pidfd
-
-    async def _serve(self, listener: socket.socket, pidfd: int) -> None:
-        async with asyncio.TaskGroup() as group:
-
-            def on_client(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                if self._has_ended or len(self._clients) >= MAX_CONNECTIONS:
-                    writer.transport.abort()
-                    return
-                task = contained(group, "a connection of the proxy", serve(Peer(reader, writer), self._rights))
-                self._clients.add(task)
-                task.add_done_callback(self._clients.discard)
-                task.add_done_callback(lambda _: writer.transport.abort())  # also if it was cancelled before it began
-
-            # Closed by hand: `async with` waits, from Python 3.12 on, for connections that are about to be cancelled.
-            server = await asyncio.start_server(on_client, sock=listener, limit=HEAD_BYTES)
-            try:
-                await _readable(pidfd)  # the command has ended, and with it all others in its namespace
-            finally:
-                self._has_ended = True  # also for connections that were accepted a moment ago
-                server.close()
-                for task in self._clients:
-                    task.cancel()
-
-
-async def _readable(descriptor: int) -> None:
-    loop = asyncio.get_running_loop()
-    readable = asyncio.Event()
-    loop.add_reader(descriptor, readable.set)
-    try:
-        await readable.wait()
-    finally:
-        loop.remove_reader(descriptor)
