@@ -127,7 +127,7 @@ async def test_a_server_of_the_command_is_reached_without_the_proxy(person):
     serve = "$PY -m http.server --bind 127.0.0.1 8000 --directory ~ >/dev/null 2>&1 &"
     person.extra = {"PY": sys.executable}
     async with proxied(person) as (run, _, records):
-        assert await run(f"{serve} curl -s --retry 9 --retry-connrefused http://localhost:8000/notes") == (
+        assert await run(f"{serve} curl -s --retry 9 --retry-connrefused http://localhost:8000/notes; kill $!") == (
             "readable",
             0,
         )
