@@ -13,7 +13,7 @@ from tests.jail.conftest import KEY, NOBODY, as_nobody, files, git, repository
 from tests.needs import needs
 from zotd.jail import JailError, Mechanism, Network
 from zotd.jail.mechanisms import find_jail
-from zotd.process import spawn
+from zotd.process import orphans_adopted, spawn
 
 IDENTITY = "git -c user.name=a -c user.email=a@example.org"
 
@@ -209,6 +209,21 @@ def test_without_a_mechanism_the_reasons_are_named(person, only_path):
         find_jail(str(person.work), person.env, network=Network.OFF, among=[Mechanism.BUBBLEWRAP])
 
 
+async def test_a_program_that_adopts_orphans_has_no_child_left_after_a_jail_was_tried(person):
+    with orphans_adopted():
+        person.jail(Mechanism.BUBBLEWRAP)
+        assert not has_children()
+
+
+def has_children():
+    """Whether this process has children, also ones that have ended."""
+    try:
+        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+    except ChildProcessError:
+        return False
+    return True
+
+
 @pytest.fixture
 def only_path():
     """`only_path(folder)`: programs are looked for in this directory only, until the test ends."""
@@ -221,7 +236,7 @@ AS_NOBODY = """
 import asyncio, os, sys
 from zotd.jail import Mechanism, Network
 from zotd.jail.mechanisms import find_jail
-from zotd.process import spawn
+from zotd.process import orphans_adopted, spawn
 
 async def main(root, mechanism):
     env = {"HOME": f"{root}/home", "TMPDIR": f"{root}/tmp", "XDG_RUNTIME_DIR": f"{root}/runtime", "PATH": os.environ["PATH"]}
@@ -252,7 +267,7 @@ PROXIED_AS_NOBODY = """
 import asyncio, os, sys
 from zotd.jail import Mechanism, Network
 from zotd.jail.mechanisms import find_jail
-from zotd.process import spawn
+from zotd.process import orphans_adopted, spawn
 from zotd.proxy import AllowList, parse_rule, running_proxy
 from zotd.proxy.namespaces import NamespaceStock, maker_words
 

@@ -85,7 +85,9 @@ def check(policy: JailPolicy, program: str) -> None:
         if is_in(os.path.realpath(each), (*policy.writable, *policy.carved)):
             raise JailError(f"{os.path.realpath(each)} is in a directory that commands may change")
     try:
-        command = [*command_prefix(policy, program), "true"]
+        # Without a process of bwrap's own in the jail, which its parent does not wait for: a daemon would adopt that one, and
+        # take it for a child of other code, because it is in the daemon's session (`process.exit.reap_orphans`).
+        command = [program, "--as-pid-1", *command_prefix(policy, program)[1:], "true"]
         told = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False, timeout=PROBE_S)  # noqa: S603
     except (OSError, subprocess.TimeoutExpired) as error:
         raise JailError(f"{program} could not be run: {error}") from error
