@@ -271,6 +271,9 @@ from zotd.process import orphans_adopted, spawn
 from zotd.proxy import AllowList, parse_rule, running_proxy
 from zotd.proxy.namespaces import NamespaceStock, maker_words
 
+# Takes the loopback down.
+DOWN = "import fcntl, socket; fcntl.ioctl(socket.socket(), 0x8914, b'lo'.ljust(16, bytes(1)) + bytes(24))"
+
 class Connected:
     def __init__(self, jail, outlet):
         self.start = lambda argv, start: jail.start(argv, start, outlet)
@@ -283,7 +286,8 @@ async def main(root, python, host):
         jail = find_jail(f"{root}/home/work", env, network=Network.PROXIED, among=[Mechanism.BUBBLEWRAP])
         connected = Connected(jail, proxy.outlet("nobody", AllowList([parse_rule(host)])))
         said = bytearray()
-        command = f"id -u; curl -sS http://{host}/notes; grep -c unshare-ne[t] /proc/1/cmdline"
+        gain = f'unshare -r {python} -c "{DOWN}" 2>&1 | tail -1'
+        command = f"{gain}; id -u; curl -sS http://{host}/notes; grep -c unshare-ne[t] /proc/1/cmdline"
         argv = ["/bin/bash", "-c", command]
         await spawn(argv, cwd=jail.policy.cwd, env=env, on_output=said.extend, jail=connected).wait()
         print(said.decode())
@@ -298,6 +302,7 @@ def test_a_user_without_privileges_has_namespaces_that_are_made_ahead(person):
         told = as_nobody(person, PROXIED_AS_NOBODY, python_of_all(), f"127.0.0.3:{port}")
     assert told.returncode == 0, told.stderr
     assert told.stdout.splitlines()[0] == "1", told.stderr
+    assert "PermissionError: [Errno 1] Operation not permitted" in told.stdout
     assert told.stdout.splitlines()[-3:] == [str(NOBODY), "readable0", ""]
 
 

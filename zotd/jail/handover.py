@@ -1,5 +1,7 @@
 """Runs a command in a jail without a network such that it reaches hosts through the proxy. Linux.
 
+This is the way of commands for which no network namespace was made ahead of need (`NetworkOutlet.entrance`).
+
     python -I -S -c SOURCE SOCKET COMMAND...
 
 It listens on the loopback of the jail's network namespace, hands that listener over to the proxy through the Unix socket

@@ -32,7 +32,7 @@ class NetworkEntrance(Protocol):
 
     @property
     def words(self) -> Sequence[str]:
-        """They stand in front of a command that is to run there, and end with the process id that they began with."""
+        """The words in front of a command that is to run there; it has the process id that they were started with."""
         ...
 
     def entered(self, pid: int) -> None:
