@@ -7,13 +7,12 @@ immediately after a restart (`docs/durability.md`, After a crash).
 
 from collections.abc import Mapping, Sequence
 
-from msgspec.structs import replace
-
 from zotd.core import early_summary, records
 from zotd.core.caching import CacheTrace, MissReason
 from zotd.core.fallback import CurrentFallback
+from zotd.core.images import has_images, without_images
 from zotd.core.records import AnyRecord, Input, Known
-from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
+from zotd.wire.content import Block, Message, Text, ToolCall, ToolResult
 
 SUMMARY_HEAD = "Summary of the conversation so far:\n\n"
 """Beginning of the message that replaces compacted messages."""
@@ -30,9 +29,6 @@ REPEATABLE = ("idempotent", "reconcile")
 KNOWN = 256
 """Number of request ids that survive a compaction. A client repeats a request within seconds, not hundreds of requests
 later."""
-
-REFUSED_IMAGE = "[an image that the model's vendor refused; it is left out]"
-"""Replaces an image in a request that the vendor refused."""
 
 DATE_NOTE = "(The date is {date} now.)"
 """Tells the model the day with an input. In the system prompt a new day would make the vendor's cache worthless."""
@@ -124,7 +120,7 @@ class Transcript:
     @property
     def has_new_images(self) -> bool:
         """Whether an image has no reply after it yet, so that it may be the reason if the next request is refused."""
-        return any(_has_images(message) for message in self.messages[self._answered :])
+        return any(has_images(message) for message in self.messages[self._answered :])
 
     @property
     def _answered(self) -> int:
@@ -136,7 +132,7 @@ class Transcript:
 
     def _leave_images_out(self) -> None:
         first = self._answered
-        self.messages[first:] = [_without_images(m) if _has_images(m) else m for m in self.messages[first:]]
+        self.messages[first:] = [without_images(m) if has_images(m) else m for m in self.messages[first:]]
 
     def replace_messages(self, messages: list[Message]) -> list[Message]:
         """Replace what the model sees, and return what it saw. Neither list is copied: `Fold` puts it back."""
@@ -376,25 +372,3 @@ def _noted(content: list[Block], context: str, date: str) -> list[Block]:
     if note and content and isinstance(last := content[-1], Text):
         return [*content[:-1], Text(f"{last.text}\n\n{note}")]
     return [*content, Text(note)] if note else content
-
-
-def _has_images(message: Message) -> bool:
-    return any(
-        isinstance(block, Image) or (isinstance(block, ToolResult) and any(isinstance(b, Image) for b in block.content))
-        for block in message.content
-    )
-
-
-def _without_images(message: Message) -> Message:
-    return replace(message, content=[_without_image(block) for block in message.content])
-
-
-def _without_image(block: Block) -> Block:
-    match block:
-        case Image():
-            return Text(REFUSED_IMAGE)
-        case ToolResult():
-            content = [Text(REFUSED_IMAGE) if isinstance(inner, Image) else inner for inner in block.content]
-            return replace(block, content=content)
-        case _:
-            return block
