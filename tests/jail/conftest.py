@@ -62,14 +62,15 @@ class Person:
             "PATH": os.environ["PATH"],
         }
 
-    def policy(self, cwd=None, *, network=Network.OFF, shown=(), **env):
-        return policy_for(str(cwd or self.work), {**self.env, **env}, network=network, shown=list(map(str, shown)))
+    def policy(self, cwd=None, *, network=Network.OFF, shown=(), granted=(), **env):
+        shown, granted = list(map(str, shown)), list(map(str, granted))
+        return policy_for(str(cwd or self.work), {**self.env, **env}, network=network, shown=shown, granted=granted)
 
-    def jail(self, mechanism, cwd=None, *, network=Network.OFF, shown=()):
+    def jail(self, mechanism, cwd=None, *, network=Network.OFF, shown=(), granted=()):
         if mechanism is Mechanism.BUBBLEWRAP:
             needs("bwrap")
-        shown = list(map(str, shown))
-        return find_jail(str(cwd or self.work), self.env, network=network, shown=shown, among=[mechanism])
+        given = {"shown": list(map(str, shown)), "granted": list(map(str, granted))}
+        return find_jail(str(cwd or self.work), self.env, network=network, **given, among=[mechanism])
 
     async def run(self, jail, command, outlet=None):
         """The output and the exit code of a shell command in the jail, which reaches hosts through the outlet."""

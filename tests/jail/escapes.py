@@ -6,6 +6,8 @@ Each command leaves a trace when it succeeds: it prints `ESCAPED` or the content
 | variable | is |
 |---|---|
 | `WORK` | the working directory, a git repository |
+| `OPENED` | a directory outside, a git repository, that a person has opened to commands |
+| `REPLACED` | another one; a link to the home has taken its place since |
 | `VICTIM` | a process of the user outside, whose working directory is the home, whose environment has a secret, and whose \
 standard input is `~/.bashrc`, opened for reading and writing |
 | `SOCKET`, `ABSTRACT` | a socket that is a file in `XDG_RUNTIME_DIR`, and an abstract one, in which a program listens |
@@ -286,6 +288,14 @@ ESCAPES = (
     ),
     Escape("put another git directory in the place", "mv .git old && cp -r old .git && echo ESCAPED", BUBBLEWRAP),
     Escape("remove the git directory", "rm -rf .git; mkdir .git && echo ESCAPED", BUBBLEWRAP),
+    # What a person has opened
+    Escape("go through a link in an opened directory", "ln -s ~ $OPENED/way; touch $OPENED/way/planted"),
+    Escape("put a link in the place of an opened directory", "mv $OPENED away; ln -s ~ $OPENED; touch $OPENED/planted"),
+    Escape("use an opened directory that a link has replaced", "touch $REPLACED/planted"),
+    Escape("move a file of the home into an opened directory", "mv ~/.bashrc $OPENED/"),
+    Escape("link a file of the home into an opened directory", "ln ~/.bashrc $OPENED/b; echo x >> $OPENED/b"),
+    Escape("change what is beside an opened directory", "touch $OPENED/../beside && echo ESCAPED"),
+    Escape("write a hook in an opened directory", "echo x > $OPENED/.git/hooks/pre-commit && echo ESCAPED", BUBBLEWRAP),
     Escape(
         "lead git to another configuration", "mkdir other && echo ../other > .git/commondir && echo ESCAPED", NEITHER
     ),

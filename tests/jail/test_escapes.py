@@ -29,6 +29,8 @@ LIBC = ctypes.CDLL(None)
 async def world(person):
     """The variables of `tests.jail.escapes`, and the terminal's other end."""
     repository(person.work)
+    repository(person.root / "opened")
+    (person.root / "replaced").symlink_to(person.home)
     socket = person.root / "runtime" / "bus"
     abstract = ABSTRACT.format(os.urandom(8).hex())
     master, slave = os.openpty()
@@ -63,6 +65,8 @@ async def world(person):
         yield (
             {
                 "WORK": str(person.work),
+                "OPENED": str(person.root / "opened"),
+                "REPLACED": str(person.root / "replaced"),
                 "SOCKET": str(socket),
                 "ABSTRACT": abstract,
                 "TCP": str(tcp),
@@ -156,7 +160,8 @@ async def escapes(person, escape, mechanism=None, *, is_proxied=False):
     async with world(person) as (variables, master, outlet):
         person.extra = variables
         network = Network.PROXIED if is_proxied else Network.OFF
-        jail = person.jail(mechanism, network=network) if mechanism else None
+        granted = [variables["OPENED"], variables["REPLACED"]]
+        jail = person.jail(mechanism, network=network, granted=granted) if mechanism else None
         output, _ = await person.run(jail, escape.command, outlet if is_proxied else None)
         if jail:
             jail.close()

@@ -7,12 +7,20 @@ from contextlib import suppress
 
 from zotd import paths
 from zotd.jail.errors import JailError
+from zotd.jail.grants import kept_grants
 from zotd.jail.places import CACHES, SECRETS, SOCKETS, located
 from zotd.jail.policy import JailPolicy, Network, is_in
-from zotd.jail.repository import git_places
+from zotd.jail.repository import GitPlaces, git_places, steering_git
 
 
-def policy_for(cwd: str, env: Mapping[str, str], *, network: Network, shown: Sequence[str] = ()) -> JailPolicy:
+def policy_for(
+    cwd: str,
+    env: Mapping[str, str],
+    *,
+    network: Network,
+    shown: Sequence[str] = (),
+    granted: Sequence[str] = (),
+) -> JailPolicy:
     """Return the policy for commands in `cwd`. Blocks for a hundred system calls.
 
     Args:
@@ -20,6 +28,8 @@ def policy_for(cwd: str, env: Mapping[str, str], *, network: Network, shown: Seq
         env: the environment of the user, not one that a command in the jail has set.
         network: what commands may connect to.
         shown: what may be read although it lies in something hidden; only the user can have made it.
+        granted: files and directories that a person has opened to commands, as absolute paths. One that does not exist, that
+            a link leads to, or that `zotd.jail.grants` never opens is left out.
 
     Raises:
         JailError: `cwd` is a place in which a jail would keep nothing, such as the home directory.
@@ -31,21 +41,35 @@ def policy_for(cwd: str, env: Mapping[str, str], *, network: Network, shown: Seq
     # Also under the name that is used: a link could be replaced by what it leads to.
     hidden = _outermost(map(os.path.realpath, secrets))
     _check(cwd, os.path.realpath(home), hidden)
-    git = git_places(cwd)
     sockets = [*located(SOCKETS, env, home), os.path.dirname(paths.socket_path(env)), _made(paths.outlet_dir(env))]
     if agent := env.get("SSH_AUTH_SOCK"):
         sockets.append(agent)
     shared = [_temporary(env), "/dev/shm", *located(CACHES, env, home)]  # noqa: S108  (POSIX semaphores are there)
+    closed = _outermost(map(os.path.realpath, sockets))
+    opened = _outermost(kept_grants(granted, cwd=cwd, kept=(*hidden, *closed)))
+    git = all_git(cwd, opened)
+    usual = _writable([*git.writable, *shared], [cwd, *hidden], os.path.realpath(home))
     return JailPolicy(
         cwd=cwd,
-        writable=(cwd, *_writable([*git.writable, *shared], [cwd, *hidden], os.path.realpath(home))),
+        writable=(cwd, *_outermost([*usual, *opened])),
+        granted=opened,
         carved=git.carved,
         protected=git.protected,
         hidden=hidden,
         shown=tuple(path for path in map(os.path.realpath, shown) if is_in(os.path.dirname(path), hidden)),
-        sockets=_outermost(map(os.path.realpath, sockets)),
+        sockets=closed,
         network=network,
     )
+
+
+def all_git(cwd: str, granted: Sequence[str]) -> GitPlaces:
+    """Return what git needs to commit in `cwd`, and what must not be changed of the repositories in `granted`."""
+    own = git_places(cwd)
+    if not granted:
+        return own
+    others = [steering_git(path) for path in granted]
+    carved = (*own.carved, *(path for other in others for path in other.carved))
+    return GitPlaces(own.writable, carved, (*own.protected, *(path for other in others for path in other.protected)))
 
 
 def home_of(env: Mapping[str, str]) -> str:

@@ -15,19 +15,22 @@ from functools import partial
 from msgspec.structs import replace
 
 from zotd.jail import bubblewrap, landlock
-from zotd.jail.computing import policy_for
+from zotd.jail.computing import all_git, policy_for
 from zotd.jail.errors import JailError
+from zotd.jail.grants import is_direct
 from zotd.jail.jail import Jail, Mechanism, NetworkOutlet
 from zotd.jail.policy import JailPolicy, Network
-from zotd.jail.repository import git_places
 from zotd.started_process import Started
 
 
 class _CurrentPolicy:
     """The policy for a working directory, as it is now."""
 
-    def __init__(self, cwd: str, env: Mapping[str, str], network: Network, shown: Sequence[str]) -> None:
-        self._compute = partial(policy_for, cwd, env, network=network, shown=shown)
+    def __init__(
+        self, cwd: str, env: Mapping[str, str], network: Network, *, shown: Sequence[str], granted: Sequence[str]
+    ) -> None:
+        self._compute = partial(policy_for, cwd, env, network=network, shown=shown, granted=granted)
+        self._granted = granted
         self.policy: JailPolicy = self._compute()
         self._above = self.policy.above_hidden
         self._state = self._look()
@@ -40,15 +43,16 @@ class _CurrentPolicy:
             self._state = self._look()
             return True
         # An earlier command may have made a repository, or hooks.
-        git = git_places(self.policy.cwd)
+        git = all_git(self.policy.cwd, self.policy.granted)
         if (git.carved, git.protected) == (self.policy.carved, self.policy.protected):
             return False
         self.policy = replace(self.policy, carved=git.carved, protected=git.protected)
         return True
 
-    def _look(self) -> list[tuple[int, int] | None]:
+    def _look(self) -> list[tuple[int, int] | bool | None]:
         # Of what is shown only whether it exists: what is made in it later is covered by the same rule.
-        return [*map(_stamp, self._above), *((0, 0) if os.path.lexists(path) else None for path in self.policy.shown)]
+        shown = map(os.path.lexists, self.policy.shown)
+        return [*map(_stamp, self._above), *shown, *map(is_direct, self._granted)]
 
 
 class BubblewrapJail:
@@ -63,13 +67,14 @@ class BubblewrapJail:
         network: Network,
         *,
         shown: Sequence[str] = (),
+        granted: Sequence[str] = (),
     ) -> None:
         """Find `bwrap` on the PATH of this process, and try it. Blocks for 15 ms. Raises JailError."""
         program = shutil.which(bubblewrap.PROGRAM)
         if program is None:
             raise JailError("bubblewrap (bwrap) is not installed")
         self._program = os.path.abspath(program)
-        self._current = _CurrentPolicy(cwd, env, network, shown)
+        self._current = _CurrentPolicy(cwd, env, network, shown=shown, granted=granted)
         bubblewrap.check(self.policy, self._program)
 
     @property
@@ -122,12 +127,20 @@ class LandlockJail:
 
     mechanism = Mechanism.LANDLOCK
 
-    def __init__(self, cwd: str, env: Mapping[str, str], network: Network, *, shown: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        cwd: str,
+        env: Mapping[str, str],
+        network: Network,
+        *,
+        shown: Sequence[str] = (),
+        granted: Sequence[str] = (),
+    ) -> None:
         """Build the rules. Blocks for 3 ms. Raises JailError."""
         self._abi = landlock.landlock_abi()
         if not self._abi:
             raise JailError("the kernel has no Landlock")
-        self._current = _CurrentPolicy(cwd, env, network, shown)
+        self._current = _CurrentPolicy(cwd, env, network, shown=shown, granted=granted)
         self._ruleset = landlock.LandlockRuleset(self.policy, self._abi)
 
     @property
@@ -172,6 +185,7 @@ def find_jail(
     *,
     network: Network,
     shown: Sequence[str] = (),
+    granted: Sequence[str] = (),
     among: Sequence[Mechanism] = tuple(Mechanism),
 ) -> Jail:
     """Return the best jail that works here. Blocks for up to `bubblewrap.PROBE_S`, usually for 15 ms.
@@ -181,6 +195,7 @@ def find_jail(
         env: the environment of the user, which names the home directory and others.
         network: what commands may connect to. With Landlock they have no network where it is proxied, as `Jail.lacks` says.
         shown: what may be read although it lies in something hidden; only the user can have made it.
+        granted: files and directories that a person has opened to commands (`policy_for`).
         among: the mechanisms to try, in this order.
 
     Raises:
@@ -191,8 +206,8 @@ def find_jail(
     for mechanism in among:
         try:
             if mechanism is Mechanism.BUBBLEWRAP:
-                return BubblewrapJail(cwd, env, network, shown=shown)
-            return LandlockJail(cwd, env, network, shown=shown)
+                return BubblewrapJail(cwd, env, network, shown=shown, granted=granted)
+            return LandlockJail(cwd, env, network, shown=shown, granted=granted)
         except JailError as error:
             reasons.append(str(error))
     raise JailError("; ".join(reasons))

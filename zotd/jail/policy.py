@@ -29,6 +29,8 @@ class JailPolicy(Struct, frozen=True):
     """The working directory; writable."""
     writable: tuple[str, ...]
     """Directories and files that exist and may be changed, `cwd` first. What is not in them can only be read."""
+    granted: tuple[str, ...]
+    """Those of `writable` that a person has opened to commands; no link leads to them."""
     carved: tuple[str, ...]
     """Git directories that exist and may be changed, except for `protected`."""
     protected: tuple[str, ...]

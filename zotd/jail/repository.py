@@ -45,6 +45,20 @@ def git_places(cwd: str) -> GitPlaces:
     return _of_file(entry) if stat.S_ISREG(kind) else GitPlaces()
 
 
+def steering_git(folder: str) -> GitPlaces:
+    """Return what decides which programs git runs in a directory that commands may change: in its own `.git`.
+
+    Blocks for some system calls. Makes an empty `hooks`, as `git_places` does.
+    """
+    kind = _kind(f"{folder}/.git")
+    if kind is None or stat.S_ISLNK(kind):
+        return GitPlaces()
+    entry = Path(folder, ".git")
+    if not stat.S_ISDIR(kind):
+        return GitPlaces(protected=(str(entry),))
+    return _of_directory(entry)
+
+
 def _kind(path: str) -> int | None:
     # Not with pathlib, and without following links: most working directories are looked at for every command.
     try:
