@@ -1,6 +1,8 @@
 """Approvals on the phone: a paired sender is asked with buttons, and decides; the channel's real process and a real manager."""
 
 import asyncio
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 
@@ -58,6 +60,21 @@ async def test_a_button_lets_a_command_reach_a_host(asking, telegram, tmp_path):
         await telegram.press("Allow", question)
         assert {one["text"] for one in (await telegram.said(5))[3:]} == {"Allowed.", "done"}
     assert "what the host says" in str(server.requests[1].messages)
+
+
+async def test_a_button_opens_a_directory_that_a_command_was_refused_to_change(asking, telegram, tmp_path):
+    with TemporaryDirectory(dir="/var/tmp") as name:
+        folder = Path(name)
+        made = calls(CallPart("bash", {"command": f"touch {folder}/new"}))
+        touch = f"touch {folder}/new"
+        _, server, question = await asking(touch, made, text("done"), mode="workspace", cwd=tmp_path / "work")
+        assert question["text"].startswith("May commands change this?")
+        assert f"refused to change {folder} and everything in it" in question["text"]
+        assert not (folder / "new").exists()
+        await telegram.press("Allow", question)
+        assert {one["text"] for one in (await telegram.said(5))[3:]} == {"Allowed.", "done"}
+        assert (folder / "new").exists()
+    assert "A person has allowed it" in str(server.requests[1].messages)
 
 
 async def test_a_word_denies_a_call_and_the_model_is_told(asking, tmp_path):

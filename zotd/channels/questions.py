@@ -13,7 +13,7 @@ from zotd.channels.outbox import ReplyQueue
 from zotd.channels.pairing import Address
 from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.approvals import ALLOW, DENY
-from zotd.core.permissions import NETWORK
+from zotd.core.permissions import FILES, NETWORK
 from zotd.sessions.session import Session
 from zotd.wire import api, events
 from zotd.wire.ext import ChannelChoice
@@ -111,6 +111,10 @@ class OpenQuestions:
             del self._asked[event.approval]
 
 
+_ASKS = {NETWORK: "May a command connect there?", FILES: "May commands change this?"}
+"""What is asked about something other than a call."""
+
+
 def _words(event: events.ApprovalRequested) -> str:
     preview = event.preview or ""
     shown = f"{preview[:PREVIEW_CHARS]}\n… (cut)" if _is_cut(event) else preview
@@ -118,7 +122,7 @@ def _words(event: events.ApprovalRequested) -> str:
     # it.
     fence = "`" * max(3, 1 + max((len(run) for run in _backticks(shown)), default=0))
     how = f"{TOO_LONG} /deny denies it here." if _is_cut(event) else "Reply /allow or /deny."
-    asks = "May a command connect there?" if event.tool == NETWORK else f"May this call of **{event.tool}** run?"
+    asks = _ASKS.get(event.tool, f"May this call of **{event.tool}** run?")
     return f"{asks} {how}\n\n{fence}\n{shown}\n{fence}"
 
 

@@ -11,6 +11,9 @@ from zotd.wire.events import ApprovalChoice, ApprovalRequested
 NETWORK = "network"
 """`tool` of a question about a host that a command wants to reach."""
 
+FILES = "files"
+"""`tool` of a question about files and directories that a command was refused to change."""
+
 SAME = "same"
 """The default choice of `approve`."""
 

@@ -36,6 +36,10 @@ SHELL = "bash"
 NETWORK = "network"
 """The `tool` of rules, and of questions, about hosts that commands in a jail want to reach (`zotd.permissions.host_rules`)."""
 
+FILES = "files"
+"""The `tool` of rules, and of questions, about files and directories outside that commands in a jail want to change
+(`zotd.permissions.file_grants`)."""
+
 _COMPOUND = re.compile(r"[\x00-\x08\x0a-\x1f\x7f;&|<>`]|\$[({\[]")
 """Characters that make a command line more than one command with arguments; no allow rule matches such a line.
 

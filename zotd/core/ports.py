@@ -120,6 +120,10 @@ class CallJail(Protocol):
         """Return what the jail has refused a command with this output, as clauses that follow "it may not"."""
         ...
 
+    def closed_places(self, output: str) -> Sequence[str]:
+        """Return real paths that a person can open, so that the command may change what it was refused. Blocks."""
+        ...
+
 
 class ToolContext(Struct, frozen=True):
     """Environment of a tool call."""
@@ -159,6 +163,8 @@ class ToolOutcome(Struct, frozen=True):
     is_error: bool = False
     state: str | None = None
     """Outcome: `completed` or `not_started` (answers to `reconcile`), or `unknown`."""
+    closed: tuple[str, ...] = ()
+    """What a person can open, so that the call may change what its jail has refused: real paths of files and directories."""
 
     @classmethod
     def error(cls, text: str) -> "ToolOutcome":

@@ -303,6 +303,8 @@ class ApprovalRow(Record, tag="approval", frozen=True, kw_only=True):
     """What can be allowed in addition to this call; empty if it can only be allowed once."""
     while_running: bool = False
     """The call has started, and its command waits for this: it is about a host, and ends with the command."""
+    result: ToolContent | None = None
+    """The call has ended with this error, because of what the question is about: after a restart it is not run again."""
 
     @property
     def offered(self) -> tuple[Choice, ...]:

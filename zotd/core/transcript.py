@@ -230,20 +230,28 @@ class Transcript:
         """Return an error result for every open call, in order; applying them makes the messages valid for vendors."""
         return [self._failed(call, time) for call in self._open.values()]
 
+    @property
+    def ended(self) -> Mapping[str, records.ApprovalRow]:
+        """Open calls that have ended, and the question that their result waits for."""
+        return {row.call_id: row for row in self.approvals.values() if row.result is not None}
+
     def _may_repeat(self, key: str) -> bool:
+        if key in self.ended:  # it is not repeated, and its outcome is known
+            return True
         # Without a start record the call has not begun, or it is `safe`.
         started = self._started.get(key)
         return started is None or (started.within is None and started.replay in REPEATABLE)
 
     def _failed(self, call: ToolCall, time: str) -> records.CallResult:
-        unknown = call.id in self._started
+        ended = self.ended.get(call.id)
+        unknown = ended is None and call.id in self._started
         return records.CallResult(
             time=time,
             run=self.run or "",
             call_id=call.id,
             name=call.name,
             is_error=True,
-            content=[Text(INTERRUPTED if unknown else NOT_RUN)],
+            content=(ended and ended.result) or [Text(INTERRUPTED if unknown else NOT_RUN)],
             unknown=unknown,
         )
 

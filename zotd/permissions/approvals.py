@@ -20,7 +20,6 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.approvals import (
-    ALLOW,
     CANCELLED,
     DENY,
     ApprovalResolution,
@@ -35,8 +34,17 @@ from zotd.core.permissions import PermissionRule, digest
 from zotd.core.ports import StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
-from zotd.permissions.decisions import ApprovalAnswer, check_scope, decision_of, rules_of
+from zotd.permissions.decisions import (
+    ApprovalAnswer,
+    answer_of,
+    check_scope,
+    decision_of,
+    resolution_of,
+    resolved_event,
+    rules_of,
+)
 from zotd.wire import api, events
+from zotd.wire.content import ToolContent
 from zotd.wire.errors import Code, CommandError
 
 HALF_MILLISECOND_S = 0.0005
@@ -126,13 +134,13 @@ class SessionApprovals:
             if decision is None and (row.while_running or is_over(row)):
                 ended = _without_person(row, CANCELLED, COMMAND_ENDED)
                 decision = ended if row.while_running else _denial(row)
-                late.append(Shown(decision, [_resolved(decision)]))
+                late.append(Shown(decision, [resolved_event(decision)]))
             if decision is None:
                 self._questions.request(row.id, row.args_digest, expires=request.deadline)
                 self.shown[row.id] = asked(row, self._ledger.label)
             else:
-                self._questions.resolved(row.id, _resolution(decision))
-                request.answer.set_result(_answer(decision))
+                self._questions.resolved(row.id, resolution_of(decision))
+                request.answer.set_result(answer_of(decision))
         self._watch()
         return late
 
@@ -161,11 +169,13 @@ class SessionApprovals:
         approval: str | None = None,
         choices: tuple[Choice, ...] = (),
         while_running: bool = False,
+        result: ToolContent | None = None,
     ) -> ApprovalAnswer:
         """Have a person decide about the call `key`; waits for `ttl_s` at most (None: for ever).
 
         `approval`: a question that was pending before a restart; it is not recorded again, and its own deadline holds.
         `while_running`: the call has started; it may have several of these. They are not asked again after a restart.
+        `result`: the error with which the call has ended; it is recorded with the question.
         `choices`: what the scopes beyond `once` would allow (`choices.choices_for`); none: they cannot be chosen.
         Cancelled, it is over for everybody else, too.
         """
@@ -186,6 +196,7 @@ class SessionApprovals:
                 preview=preview,
                 choices=choices,
                 while_running=while_running,
+                result=result,
             )
             request = self._request(row)
         return await self._answer(request)
@@ -203,7 +214,7 @@ class SessionApprovals:
         request = self.requests.get(key)
         if key in self._questions.pending and request is not None:
             check_scope(params, request.row)
-        match self._questions.decide(key, params.args_digest, _resolution(decision)):
+        match self._questions.decide(key, params.args_digest, resolution_of(decision)):
             case Won():
                 assert request is not None
                 await asyncio.shield(self._record(request, decision, accepted))
@@ -286,7 +297,7 @@ class SessionApprovals:
 
     def _end(self, request: _Request, decision: records.Decision) -> None:
         """Resolve it without a person, unless a decision came first."""
-        if self._questions.end(request.row.id, _resolution(decision)):
+        if self._questions.end(request.row.id, resolution_of(decision)):
             self._record(request, decision, _nothing).add_done_callback(_seen)
 
     # --- recording --------------------------------------------------------------------------------------------------
@@ -307,7 +318,11 @@ class SessionApprovals:
         # The row says `waiting` when a crash has cut the run: after the last decision the session is held.
         state = "held" if row.state == "waiting" and not self._questions.pending else row.state
         written = self._ledger.write(
-            [Shown(decision, [_resolved(decision)])], durable=True, accepted=is_stored, granted=granted, state=state
+            [Shown(decision, [resolved_event(decision)])],
+            durable=True,
+            accepted=is_stored,
+            granted=granted,
+            state=state,
         )
         self._decided[key] = written
         written.add_done_callback(partial(self._take_effect, request, decision))
@@ -317,7 +332,7 @@ class SessionApprovals:
         del self._decided[decision.approval]
         error = written.exception()
         if error is None:
-            request.answer.set_result(_answer(decision))
+            request.answer.set_result(answer_of(decision))
         else:
             request.answer.set_exception(error)
             _seen(request.answer)  # the waiting call may be gone
@@ -359,23 +374,6 @@ def _denial(row: records.ApprovalRow) -> records.Decision:
 
 def _without_person(row: records.ApprovalRow, decision: str, reason: str) -> records.Decision:
     return records.Decision(time=rfc3339(), approval=row.id, decision=decision, scope="once", by="", reason=reason)
-
-
-def _resolved(decision: records.Decision) -> events.ApprovalResolved:
-    return events.ApprovalResolved(decision.approval, decision.decision, decision.scope, decision.by, decision.reason)
-
-
-def _resolution(decision: records.Decision) -> ApprovalResolution:
-    return ApprovalResolution(decision.decision, decision.by, decision.scope, decision.reason)
-
-
-def _answer(decision: records.Decision) -> ApprovalAnswer:
-    if not decision.by:
-        reason = f"not run: {decision.reason}"
-    else:
-        reason = f"denied by the user{f': {decision.reason}' if decision.reason else ''}"
-    is_allowed = decision.decision == ALLOW
-    return ApprovalAnswer(is_allowed, decision.args, "" if is_allowed else reason, decision.by, decision.scope)
 
 
 def _seconds(text: str) -> float:

@@ -9,19 +9,21 @@ Source: `docs/durability.md`, Approvals.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from zotd.contributions.guards import Hooks
 from zotd.core import permissions
-from zotd.core.choices import choices_for
-from zotd.core.permissions import NETWORK, SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
-from zotd.core.ports import CallJail, Replay, StorageError, Tool
+from zotd.core.choices import SESSION, choices_for
+from zotd.core.permissions import FILES, NETWORK, SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
+from zotd.core.ports import CallJail, Replay, StorageError, Tool, ToolOutcome
 from zotd.core.transcript import INTERRUPTED
 from zotd.exthost.guards import GuardedCall, GuardRemark, GuardVerdict
 from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
 from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.call_hosts import CallHosts, no_outlet
+from zotd.permissions.closed_places import allowed_text, place_preview, refused_text, with_text
+from zotd.permissions.file_grants import OnceGrants, judge_places, place_choice
 from zotd.permissions.host_rules import host_choice, judge_host
 from zotd.permissions.preview import Paths, paths_of, preview_of, visible
 from zotd.permissions.session_jail import JailedCall, border_of, keeps_to_jail, no_jail
@@ -59,12 +61,15 @@ class AuthorizationContext:
     notify: Callable[[str], None]
     """Notifies an absent user that an approval is pending."""
     ttl_s: float | None = None
-    jail: Callable[[], Awaitable[Jail | None]] = no_jail
-    """The jail of the session, for the mode `workspace`; None: none is possible, which users have been told."""
+    jail: Callable[[str], Awaitable[Jail | None]] = no_jail
+    """The jail of the session for a command, or for an empty text, in the mode `workspace`; None: none is possible, which users
+    have been told."""
     hosts: Callable[[], Sequence[HostRule]] = tuple
     """The hosts that commands in a jail may reach by the configuration as it is now."""
     outlet: Callable[[HostDecider], Awaitable[NetworkOutlet | None]] = no_outlet
     """An outlet for commands in a jail; None: there can be none, which users have been told."""
+    once: OnceGrants = field(default_factory=OnceGrants)
+    """What commands may change when they are run again; `jail` heeds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,8 @@ class Authorization:
         self._context = context
         self._hooks = hooks
         self._unattended = unattended
+        self._kept_closed: set[str] = set()
+        """Places of which a person has decided, in this run, that commands may not change them."""
 
     @property
     def is_needed(self) -> bool:
@@ -160,6 +167,8 @@ class Authorization:
                 return verdict
             changed = await self._rule(key, tool, verdict, approved)
             if changed is None:
+                if tool.spec.name == SHELL and not verdict.is_blocked:
+                    self._context.once.use(_command(verdict.value))
                 return verdict
             args = changed
             approved = permissions.digest(tool.spec.name, changed)
@@ -177,6 +186,47 @@ class Authorization:
         else:
             verdict.confine(question)
         return verdict
+
+    async def beyond(self, key: str, called: Mapping[str, object], outcome: ToolOutcome) -> ToolOutcome:
+        """Have a person decide about what its jail has refused to a command that has ended: `outcome.closed`.
+
+        Returns the outcome with what came of it. The command is not run again. Safe to cancel. `called`: the arguments.
+        """
+        context, places, command = self._context, outcome.closed, _command(called)
+        args: dict[str, object] = {"paths": list(places), "command": command[:COMMAND_CHARS]}
+        recorded = context.recorded(key, permissions.digest(FILES, args))
+        if recorded is None:
+            ruling = judge_places(context.policy(), places, context.home)
+            if ruling.action is Action.ALLOW:  # while the command ran
+                return with_text(outcome, allowed_text(places, SESSION))
+            if ruling.action is Action.DENY:
+                return with_text(outcome, refused_text(ruling.reason))
+            if self._kept_closed.intersection(places) or context.policy().mode != WORKSPACE:
+                return with_text(outcome, refused_text(""))
+            if self._unless_unattended(key, FILES, ruling).action is Action.DENY:
+                return with_text(outcome, refused_text(""))
+            self._tell_asked(key, FILES, args, ruling)
+        try:
+            answer = await context.approvals.ask(
+                key,
+                FILES,
+                args,
+                run=context.run() or "",
+                preview=place_preview(places, command[:COMMAND_CHARS]),
+                ttl_s=context.ttl_s,
+                approval=recorded,
+                choices=(place_choice(places),),
+                result=outcome.content,
+            )
+        except StorageError as error:
+            return with_text(outcome, refused_text(f"the question could not be stored: {error}"))
+        self._tell(key, FILES, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
+        if not answer.allowed:
+            self._kept_closed.update(places)
+            return with_text(outcome, refused_text(answer.reason.removeprefix("not run: ")))
+        if answer.scope == "once":
+            context.once.add(command, places)
+        return with_text(outcome, allowed_text(places, answer.scope))
 
     # --- inside -----------------------------------------------------------------------------------------------
 
@@ -244,14 +294,14 @@ class Authorization:
         query = PermissionQuery(name, tool.extension, is_safe, args, found.spellings, found.is_resolved)
         if policy.mode != WORKSPACE or tool.extension is not None or not keeps_to_jail(name):
             return CallQuestion(query, found, None)
-        jail = await context.jail()
+        jail = await context.jail(_command(args) if name == SHELL else "")
         if jail is None:
             return CallQuestion(query, found, None)
         border = border_of(name, jail.policy, found.real) if found.is_resolved else "use a path that cannot be resolved"
         query = replace(query, is_confined=not border, border=border)
         if name != SHELL or jail.policy.network is not Network.PROXIED or jail.mechanism is not Mechanism.BUBBLEWRAP:
             return CallQuestion(query, found, jail)
-        hosts = CallHosts(self._judge_host, partial(self._ask_host, key, str(args.get("command", ""))))
+        hosts = CallHosts(self._judge_host, partial(self._ask_host, key, _command(args)))
         return CallQuestion(query, found, jail, hosts, await context.outlet(hosts))
 
     def _judge_host(self, question: HostQuestion) -> Ruling:
@@ -260,12 +310,9 @@ class Authorization:
     async def _ask_host(self, key: str, command: str, question: HostQuestion, ruling: Ruling) -> HostDecision:
         """Have a person decide whether the command of the call `key` may connect there."""
         context, (host, port) = self._context, question.remote
-        if not context.approvals.is_attended:
-            ruling = permissions.unattended(ruling, self._unattended or context.way)
-            if ruling.action is Action.DENY:
-                self._tell(key, NETWORK, "denied", SOURCES[ruling.source], reason=ruling.reason)
-                return HostDecision(allowed=False, reason=ruling.reason)
-            context.notify(f"{SHELL} waits for a decision: {ruling.reason}")
+        ruling = self._unless_unattended(key, NETWORK, ruling)
+        if ruling.action is Action.DENY:
+            return HostDecision(allowed=False, reason=ruling.reason)
         args: dict[str, object] = {"host": host, "port": port, "command": command[:COMMAND_CHARS]}
         self._tell_asked(key, NETWORK, args, ruling)
         try:
@@ -284,6 +331,17 @@ class Authorization:
         self._tell(key, NETWORK, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
         return HostDecision(answer.allowed, answer.reason.removeprefix("not run: "))
 
+    def _unless_unattended(self, key: str, tool: str, ruling: Ruling) -> Ruling:
+        """Return what to do about a question of a command: ask it, or deny it because no client can decide."""
+        if self._context.approvals.is_attended:
+            return ruling
+        ruling = permissions.unattended(ruling, self._unattended or self._context.way)
+        if ruling.action is Action.DENY:
+            self._tell(key, tool, "denied", SOURCES[ruling.source], reason=ruling.reason)
+        else:
+            self._context.notify(f"{SHELL} waits for a decision: {ruling.reason}")
+        return ruling
+
     def _tell_asked(self, key: str, tool: str, args: dict[str, object], ruling: Ruling) -> None:
         hooks = self._hooks()
         if hooks is not None:
@@ -293,6 +351,10 @@ class Authorization:
         hooks = self._hooks()
         if hooks is not None:
             hooks.decided(key, tool, decision=decision, source=source, reason=reason)
+
+
+def _command(args: Mapping[str, object]) -> str:
+    return str(args.get("command", ""))
 
 
 SOURCES = {"yolo": "yolo", "rule": "policy", "mode": "policy", "session": "remembered", "guard": "policy"}

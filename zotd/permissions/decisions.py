@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 from zotd.clock import rfc3339
 from zotd.core import records
-from zotd.core.approvals import ALLOW, DENY
+from zotd.core.approvals import ALLOW, DENY, ApprovalResolution
 from zotd.core.choices import SAME
 from zotd.core.permissions import PermissionRule
-from zotd.wire import api
+from zotd.wire import api, events
 from zotd.wire.errors import Code, CommandError
 
 SCOPES = ("once", "session", "always")
@@ -45,6 +45,26 @@ def decision_of(params: api.Approve, by: str) -> records.Decision:
     )
 
 
+def resolved_event(decision: records.Decision) -> events.ApprovalResolved:
+    """Return the event that tells clients of a decision."""
+    return events.ApprovalResolved(decision.approval, decision.decision, decision.scope, decision.by, decision.reason)
+
+
+def resolution_of(decision: records.Decision) -> ApprovalResolution:
+    """Return the decision as the table of approvals has it."""
+    return ApprovalResolution(decision.decision, decision.by, decision.scope, decision.reason)
+
+
+def answer_of(decision: records.Decision) -> ApprovalAnswer:
+    """Return the decision as the waiting call gets it."""
+    if not decision.by:
+        reason = f"not run: {decision.reason}"
+    else:
+        reason = f"denied by the user{f': {decision.reason}' if decision.reason else ''}"
+    is_allowed = decision.decision == ALLOW
+    return ApprovalAnswer(is_allowed, decision.args, "" if is_allowed else reason, decision.by, decision.scope)
+
+
 def rules_of(scope: str, choice: str | None, row: records.ApprovalRow) -> tuple[PermissionRule, ...]:
     """What is allowed from then on, when this is the decision; nothing, when it was not offered."""
     found = (one for one in row.offered if one.id == (choice or SAME) and scope in one.scopes)
@@ -57,6 +77,8 @@ def check_scope(params: api.Approve, row: records.ApprovalRow) -> None:
         raise CommandError(Code.BAD_REQUEST, "a denied call runs with no arguments; leave `args` out")
     if row.while_running and params.args is not None:
         raise CommandError(Code.BAD_REQUEST, "the command runs already, so its arguments cannot be changed")
+    if row.result is not None and params.args is not None:
+        raise CommandError(Code.BAD_REQUEST, "the command has ended, so its arguments cannot be changed")
     if params.scope == "once":
         return
     if params.decision == DENY:

@@ -18,7 +18,7 @@ from msgspec import Struct
 from zotd import config
 from zotd.config import ConfigError, SettingSource
 from zotd.core import permissions
-from zotd.core.permissions import NETWORK, Action, PermissionRule, Policy
+from zotd.core.permissions import FILES, NETWORK, Action, PermissionRule, Policy
 from zotd.permissions.preview import LOOK_S
 from zotd.store import rules as stored
 from zotd.store.rules import NotSavedError
@@ -160,7 +160,7 @@ def _twins(rules: Iterable[PermissionRule], cwd: str, home: str | None) -> tuple
     """The rules about paths whose fixed beginning is not where it leads, with where that is."""
     found: list[PermissionRule] = []
     for rule in rules:
-        if rule.tool == NETWORK:
+        if rule.tool in {NETWORK, FILES}:
             continue
         wild = _WILD.search(rule.match)
         fixed = rule.match[: wild.start()] if wild else rule.match

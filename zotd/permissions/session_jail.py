@@ -14,6 +14,7 @@ from zotd.jail import Jail, JailError, JailPolicy, Mechanism, Network, NetworkOu
 from zotd.jail.policy import is_in
 from zotd.paths import UnsafePathError
 from zotd.permissions.call_hosts import CallHosts
+from zotd.permissions.file_grants import OnceGrants
 from zotd.started_process import Started
 
 FIND_S = 10.0
@@ -28,6 +29,9 @@ WRITING = frozenset({"write", "edit"})
 NETWORKS = {"hosts": Network.PROXIED, "open": Network.OPEN, "off": Network.OFF}
 """What the values of `sandbox.network` mean."""
 
+KEPT_MAX = 4
+"""Most jails of a session at once; each is a descriptor with Landlock."""
+
 
 class JailSite(NamedTuple):
     """What a jail is made for."""
@@ -40,6 +44,8 @@ class JailSite(NamedTuple):
     """What commands may connect to."""
     shown: tuple[str, ...]
     """What may be read although it lies in `$ZOT_HOME`: skills, and long outputs of this session."""
+    granted: tuple[str, ...] = ()
+    """Files and directories outside that a person has opened to commands."""
 
 
 class FoundJail(NamedTuple):
@@ -83,14 +89,24 @@ class JailedCall:
 
         return [*refused(output, self.jail.policy), *(() if self.hosts is None else self.hosts.refused)]
 
+    def closed_places(self, output: str) -> Sequence[str]:
+        """See `CallJail`."""
+        from zotd.jail.refusals import closed_places  # noqa: PLC0415  (as above)
+
+        return closed_places(output, self.jail.policy)
+
 
 class SessionJail:
-    """The jail of one session. Used on one event loop."""
+    """The jail of one session, with one form of it for each set of grants. Used on one event loop."""
 
     def __init__(self, told: Callable[[str], None]) -> None:
         """`told` shows users a sentence about the session."""
+        self.once = OnceGrants()
+        """What commands may change when they are run again; it ends with the session's time in memory."""
         self._told = told
         self._found: FoundJail | None = None
+        self._kept: list[FoundJail] = []
+        """What was found, the newest at the end: a call that is about to start may hold a jail that is not the newest."""
         self._finding = asyncio.Lock()
         self._network_trouble = ""
         """Why there was no outlet, as users were told last."""
@@ -110,12 +126,14 @@ class SessionJail:
         async with self._finding:
             found = self._found
             if found is None or found.site != site:
-                found = self._keep(await _found(site))
+                found = self._use(next((one for one in self._kept if one.site == site), None) or await _found(site))
         if found.jail is not None:
             try:
                 found.jail.refresh()
             except JailError as error:
-                found = self._keep(FoundJail(site, None, str(error)))
+                self._kept.remove(found)
+                found.jail.close()
+                found = self._use(FoundJail(site, None, str(error)))
         return found.jail
 
     async def outlet(self, opened: Awaitable[NetworkOutlet]) -> NetworkOutlet | None:
@@ -131,14 +149,19 @@ class SessionJail:
 
     def close(self) -> None:
         """Free the jail. Commands that run in it stay confined."""
-        if self._found is not None and self._found.jail is not None:
-            self._found.jail.close()
         self._found = None
+        self._close_but(0)
 
-    def _keep(self, found: FoundJail) -> FoundJail:
-        last = self._found
-        self.close()
-        self._found = found
+    def _close_but(self, newest: int) -> None:
+        while len(self._kept) > newest:
+            oldest = self._kept.pop(0)
+            if oldest.jail is not None:
+                oldest.jail.close()
+
+    def _use(self, found: FoundJail) -> FoundJail:
+        last, self._found = self._found, found
+        self._kept = [*(one for one in self._kept if one is not found), found]
+        self._close_but(KEPT_MAX)
         if found.jail is None and (last is None or last.reason != found.reason):
             self._told(f"nothing can be confined here, so calls are asked about as in the mode ask: {found.reason}")
         if found.jail is not None and (last is None or last.jail is None) and (note := network_note(found.jail)):
@@ -177,8 +200,9 @@ def keeps_to_jail(tool: str) -> bool:
     return tool == SHELL or tool in READING or tool in WRITING
 
 
-async def no_jail() -> Jail | None:
+async def no_jail(command: str) -> Jail | None:
     """Return the jail of a session that can have none."""
+    del command
     return None
 
 
@@ -198,4 +222,4 @@ def _find(site: JailSite) -> Jail:
     from zotd.jail.mechanisms import find_jail  # noqa: PLC0415
 
     make_caches(site.cwd, site.env)
-    return find_jail(site.cwd, site.env, network=site.network, shown=site.shown)
+    return find_jail(site.cwd, site.env, network=site.network, shown=site.shown, granted=site.granted)

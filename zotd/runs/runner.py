@@ -213,7 +213,7 @@ class Runner:
             keys = self._calls.judge(keys, authorization, tasks)
         if not keys:
             return
-        authorization.settled(keys)
+        authorization.settled(key for key in keys if not self._calls.has_known_outcome(key))
         started = self._calls.started(self.id, keys)
         self._batch.add(*map(Shown, started))
         begun = partial(self._calls_begun, keys, [] if judged else self._calls.named(keys))

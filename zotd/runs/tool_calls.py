@@ -69,6 +69,7 @@ class ToolCalls:
         """
         self._context = partial(call_context, plan, ledger)
         self._absent = plan.absent
+        self._authorization = plan.authorization
         self._ended = ended
         self._judged = judged
         self._recording = StepRecording(run, ledger, plan.checkpoints)
@@ -85,6 +86,10 @@ class ToolCalls:
         """How calls had started that a crash has cut, by call."""
         self._dropped: frozenset[str] = frozenset()
         """Calls that are not made, because the outcome of one before them is unknown."""
+        self._known: dict[str, ToolOutcome] = {}
+        """Outcomes that a crash has left without a decision about what was refused, by call."""
+        self._undecided: set[str] = set()
+        """Calls that have ended, and wait for that decision."""
         self._since: dict[str, float] = {}
         """When calls began to run, in seconds of the loop's clock."""
         self._took: dict[str, float] = {}
@@ -108,6 +113,7 @@ class ToolCalls:
         self._operations = {}
         self._started = {}
         self._dropped = frozenset()
+        self._known = {}
         self._recording.begin_step(sorted({call.name for call in calls if not self._is_safe(call)}))
         return [RequestedCall(call.id, self._is_parallel(call)) for call in calls]
 
@@ -120,6 +126,7 @@ class ToolCalls:
         calls = transcript.open_calls
         expected = self.expect(calls, frozenset(), tools)
         self._started = dict(transcript.started)
+        self._known = {key: _known_outcome(row) for key, row in transcript.ended.items()}
         if transcript.has_unknown:
             self._drop_new()
         return expected
@@ -136,7 +143,7 @@ class ToolCalls:
         for key in ids:
             call = self._calls[key]
             tool = self._tools.get(call.name)
-            if tool is None or key in self._broken or key in self._dropped:
+            if tool is None or key in self._broken or key in self._dropped or key in self._known:
                 settled.append(key)
                 continue
             started = self._started.get(key)
@@ -163,7 +170,8 @@ class ToolCalls:
 
     def only_ask(self, questions: int) -> bool:
         """Return True if that many calls wait for people, and no other call runs or is before a guard."""
-        return not self._tasks and len(self._questions) == questions > 0
+        is_idle = self._undecided.issuperset(self._tasks)
+        return is_idle and len(self._questions) + len(self._undecided) == questions > 0
 
     def started(self, run: str, ids: Sequence[str]) -> list[records.CallStarted]:
         """What has to be on disk before these calls start: one record for each that is not safe to repeat."""
@@ -275,11 +283,26 @@ class ToolCalls:
         # Told here and not when the task is done, which is an iteration of the event loop later.
         outcome = ToolOutcome.error(ABORTED)
         try:
-            outcome = await self._run(call)
+            outcome = self._known.get(call.id) or await self._run(call)
+            if outcome.closed:
+                outcome = await self._decided(call, outcome)
             if guard is not None:
                 outcome = await guard.reviewed(call.id, call.name, self._args.get(call.id, call.args), outcome)
         finally:
             self._tell(call.id, outcome)
+
+    async def _decided(self, call: ToolCall, outcome: ToolOutcome) -> ToolOutcome:
+        started = self._started.get(call.id)
+        args = self._args.get(call.id, call.args) if started is None else started.args
+        self._undecided.add(call.id)
+        try:
+            return await self._authorization.beyond(call.id, args, outcome)
+        finally:
+            self._undecided.discard(call.id)
+
+    def has_known_outcome(self, key: str) -> bool:
+        """Return whether the call had ended before a restart, and only waits for a decision."""
+        return key in self._known
 
     def _context_of(self, key: str) -> ToolContext:
         return replace(self._context(key), jail=self._jails.get(key), operation_key=self._operations.get(key))
@@ -319,6 +342,12 @@ class ToolCalls:
     def _tell_cut(self, key: str, task: asyncio.Task[None]) -> None:
         if task.cancelled() and key in self._tasks:
             self._tell(key, ToolOutcome.error(ABORTED))
+
+
+def _known_outcome(row: records.ApprovalRow) -> ToolOutcome:
+    paths = row.args.get("paths")
+    closed = tuple(map(str, paths)) if isinstance(paths, list) else ()
+    return ToolOutcome(row.result or [], is_error=True, closed=closed)
 
 
 def operation_key(tool: Tool) -> str | None:

@@ -123,7 +123,8 @@ class NestedCalls:
         context = replace(
             make(key, request.progress), jail=verdict.jail, lineage=request.lineage, operation_key=operation
         )
-        return await _watched(session.watch, tool, verdict.value, context, extension=request.extension)
+        outcome = await _watched(session.watch, tool, verdict.value, context, extension=request.extension)
+        return await authorization.beyond(key, verdict.value, outcome) if outcome.closed else outcome
 
     def _find(self, request: ToolRequest) -> tuple[Session, Extensions]:
         session = self._session(request.session)

@@ -24,6 +24,7 @@ from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
+from zotd.permissions.file_grants import granted_places, malformed_grants
 from zotd.permissions.host_rules import allowed_hosts, malformed
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
 from zotd.permissions.session_jail import NETWORKS, JailSite
@@ -210,7 +211,6 @@ class Planner:
         streams = basis.config.guard.stream
         hooks = partial(_hooks, extensions, streams=streams)
         note = basis.ground.note
-        unread = [*allowed_hosts(basis.config.sandbox).problems, *malformed(self.rules.rules)]
         return RunContext(
             models=NOT_OPENED,
             settings=settings,
@@ -226,7 +226,7 @@ class Planner:
             notes=[
                 *surroundings.notes,
                 *([note] if note else []),
-                *(unread if settings.mode == WORKSPACE else ()),
+                *(self._unread(basis) if settings.mode == WORKSPACE else ()),
                 *missing(settings, tools),
             ],
             hooks=hooks,
@@ -236,6 +236,11 @@ class Planner:
             checkpoints=session.checkpoints,
             probe=self._machine.probe,
         )
+
+    def _unread(self, basis: RunBasis) -> list[str]:
+        """What is wrong with the configuration of the jail, as sentences for people."""
+        rules = self.rules.rules
+        return [*allowed_hosts(basis.config.sandbox).problems, *malformed(rules), *malformed_grants(rules)]
 
     async def _ground(self, session: Session, is_trusted: bool) -> WorkspaceRules:
         if not is_trusted and not self.rules.narrowing:
@@ -273,14 +278,15 @@ class Planner:
             way=approval.unattended,
             notify=self._machine.notify,
             ttl_s=approval.ttl_s,
-            jail=lambda: session.jail.at(self._site(session)),
+            jail=lambda command: session.jail.at(self._site(session, policy(), session.jail.once.of(command))),
+            once=session.jail.once,
             hosts=lambda: allowed_hosts(self._config.value.sandbox).rules,
             outlet=lambda decider: session.jail.outlet(self._machine.proxy.outlet(session.id, decider)),
         )
         hooks = with_own_guard(hooks, self._machine.guard, About(session.id, session.ledger.row.cwd))
         return Authorization(context, hooks, unattended=unattended)
 
-    def _site(self, session: Session) -> JailSite:
+    def _site(self, session: Session, policy: Policy, once: tuple[str, ...]) -> JailSite:
         home, row = self._machine.home, session.ledger.row
         shown = [home / "skills", home / "out" / row.id]
         if session.extensions is not None:
@@ -291,6 +297,7 @@ class Planner:
             env={**session.environment.variables, **self._machine.places},
             network=NETWORKS[self._config.value.sandbox.network],
             shown=tuple(map(os.fspath, shown)),
+            granted=(*granted_places(policy, session.environment.variables.get("HOME")), *once),
         )
 
     def _paths(self, session: Session, is_trusted: bool) -> ContextPaths:

@@ -17,6 +17,7 @@ from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from zotd.core.ports import CallJail, Replay, ToolContext, ToolOutcome
 from zotd.paths import make_private_dir
@@ -32,11 +33,13 @@ PROGRESS_BYTES = 16 * 1024
 BEHIND_BYTES = 1024 * 1024
 """Unwritten output at which the child is paused."""
 
-REFUSED = (
-    "\n\n[The jail of this session has refused something to this command. It may not: {}. Another command cannot do it"
-    " either. Do it within the working directory or the temporary directory, or tell the user what is needed: the user"
-    " can run the command with ! in zot, or choose another mode with /mode.]"
+REFUSED = "\n\n[The jail of this session has refused something to this command. It may not: {}.]"
+
+NO_WAY = (
+    "\n[Another command cannot do it either. Do it within the working directory or the temporary directory, or tell the user"
+    " what is needed: the user can run the command with ! in zot, or choose another mode with /mode.]"
 )
+"""What the model is told if nothing is to be done about a refusal; that is decided later for what a person may allow."""
 
 ECHO_CHARS = 2_000
 """Longest excerpt of the command in the result."""
@@ -71,15 +74,24 @@ async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
     finished = await run(args.command, context, asyncio.timeout(None if args.timeout is UNSET else args.timeout))
     ended = f"timed out after {args.timeout} s, and ended with all that it had started"
     text = finished.told(args.command, ended if finished.code is None else "")
-    if context.jail is not None:
-        text += await _border(finished, context.jail)
-    return text_outcome(text, is_error=finished.code != 0)
+    if context.jail is None:
+        return text_outcome(text, is_error=finished.code != 0)
+    return await _with_refusals(text, finished, context.jail)
 
 
-async def _border(finished: CommandFinished, jail: CallJail) -> str:
-    """Return what the model is told of what the jail has refused; empty if nothing is known to be refused."""
+async def _with_refusals(text: str, finished: CommandFinished, jail: CallJail) -> ToolOutcome:
+    """Return the outcome with what is known of what the jail has refused.
+
+    A command that has succeeded, or timed out, has not failed because of that, so no person is asked about it.
+    """
     refused = await in_thread(lambda _: jail.refused(finished.output))
-    return REFUSED.format("; ".join(refused)) if refused else ""
+    if not refused:
+        return text_outcome(text, is_error=finished.code != 0)
+    text += REFUSED.format("; ".join(refused))
+    closed = await in_thread(lambda _: jail.closed_places(finished.output)) if finished.code else ()
+    if not closed:
+        return text_outcome(text + NO_WAY, is_error=finished.code != 0)
+    return replace(text_outcome(text, is_error=True), closed=tuple(closed))
 
 
 async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> CommandFinished:

@@ -183,7 +183,8 @@ class ApprovalRequested(Event, tag="approval_requested", frozen=True):
     approval: str
     tool_id: str
     tool: str
-    """The tool of the call; `network` if its command runs and wants to reach a host, with `host`, `port` and `command` as
+    """The tool of the call; `files` if its command was refused to change files outside of its jail, with `paths` and `command`
+    as `args`; `network` if its command runs and wants to reach a host, with `host`, `port` and `command` as
     `args`."""
     args: dict[str, object]
     args_digest: str

@@ -155,16 +155,23 @@ def test_a_question_shows_the_lines_that_change():
 
 
 @pytest.mark.parametrize(("decision", "status"), [("allow", "completed"), ("deny", "failed"), ("cancelled", "failed")])
-def test_a_question_about_a_host_leaves_the_call_that_runs_as_it_is(decision, status):
+@pytest.mark.parametrize(
+    ("tool", "about", "title", "kind"),
+    [
+        ("network", {"host": "example.org", "port": 443}, "network example.org", "fetch"),
+        ("files", {"paths": ["/srv/a", "/srv/b"]}, "files /srv/a, /srv/b", "edit"),
+    ],
+)
+def test_a_question_about_what_a_command_wants_leaves_its_call_as_it_is(decision, status, tool, about, title, kind):
     told = updates()
     list(told.of(events.ToolCallEvent(id="c", name="bash", args={"command": "make"})))
-    about: dict[str, object] = {"host": "example.org", "port": 443, "command": "make"}
+    about = {**about, "command": "make"}
     asked = events.ApprovalRequested(
-        approval="a", tool_id="c", tool="network", args=about, args_digest="d", preview="bash wants to connect"
+        approval="a", tool_id="c", tool=tool, args=about, args_digest="d", preview="a command wants something"
     )
     [question] = plain([told.question(asked)])
     assert (question["sessionUpdate"], question["toolCallId"]) == ("tool_call", "a")
-    assert (question["title"], question["kind"]) == ("network example.org", "fetch")
+    assert (question["title"], question["kind"]) == (title, kind)
     [update] = plain(told.of(events.ApprovalResolved(approval="a", decision=decision, scope="once", by="ann")))
     assert (update["toolCallId"], update["status"]) == ("a", status)
 

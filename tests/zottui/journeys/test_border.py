@@ -104,6 +104,7 @@ def test_what_bash_changes_elsewhere_fails_and_the_workspace_stays_writable(worl
     world.model.says([CallPart("bash", {"command": command})], "I see")
     zot = world.zot(*WORKSPACE)
     type_line(zot, "go")
-    zot.wait("^I see$")
+    zot.wait("files needs you")
+    decide(zot, "n", "^I see$")
     assert ((user / ".bashrc").read_text(), (world.cwd / "made").read_text()) == ("before\n", "here\n")
     assert f"change {user}/.bashrc" in world.model.seen()

@@ -23,8 +23,9 @@ _KINDS = {
     "grep": "search",
     "glob": "search",
     "network": "fetch",
+    "files": "edit",
 }
-"""Kinds of the built-in tools, and of questions about hosts."""
+"""Kinds of the built-in tools, and of questions about hosts and about files outside of a jail."""
 
 _WORDS = {
     **dict.fromkeys(("read", "get", "show", "cat", "view", "open"), "read"),
@@ -38,7 +39,14 @@ _WORDS = {
 }
 """Kinds by a word in the name of another tool. A guess is harmless, because the kind only selects an icon."""
 
-_SUBJECTS = {"bash": "command", "grep": "pattern", "glob": "pattern", "skill": "name", "network": "host"}
+_SUBJECTS = {
+    "bash": "command",
+    "grep": "pattern",
+    "glob": "pattern",
+    "skill": "name",
+    "network": "host",
+    "files": "paths",
+}
 """The argument that is shown in the title, if that is not `path`."""
 
 _PATHLESS = frozenset({"bash", "skill"})
@@ -75,6 +83,8 @@ def kind_of(name: str) -> str:
 def title_of(name: str, args: Mapping[str, object]) -> str:
     """Return the tool and its main argument on one line."""
     subject = args.get(_SUBJECTS.get(name, "path"))
+    if isinstance(subject, list):
+        subject = ", ".join(map(str, subject))
     if not isinstance(subject, str) or not subject.strip():
         return name
     # On one line: a command of bash may have many.
