@@ -226,14 +226,16 @@ async def test_a_rule_that_is_no_path_is_left_out_and_users_are_told(yard, data)
 
 
 @pytest.mark.timeout(180)  # two starts of a daemon
-@pytest.mark.parametrize("decision", ["allow", "deny"])
-async def test_the_question_survives_a_kill_and_the_command_is_not_run_again(process, model, data, decision):
+@pytest.mark.parametrize(
+    ("number", "decision"), [(signal.SIGKILL, "allow"), (signal.SIGKILL, "deny"), (signal.SIGTERM, "allow")]
+)
+async def test_the_question_survives_a_restart_and_the_command_is_not_run_again(process, model, data, number, decision):
     needs("bwrap")
     server = await model(*steps(f"echo walrus; {adding(f'{data}/a')}"))
     client = await process.connect(client={"name": "ann"}, can_approve=True)
     talk = await process.create("openai", server, client, mode="workspace")
     asked = await asked_by(talk)
-    process.restart(signal.SIGKILL)
+    process.restart(number)
     ben = await process.connect(client={"name": "ben"}, can_approve=True)
     listed = (await ben.ask("approval.list"))["approvals"]
     assert [one["approval"] for one in listed] == [asked["approval"]]
@@ -250,6 +252,26 @@ async def test_the_question_survives_a_kill_and_the_command_is_not_run_again(pro
         decision == "allow",
         decision == "deny",
     )
+    assert (process.cwd / "runs").read_text() == "run\n"
+
+
+@pytest.mark.timeout(180)  # two starts of a daemon
+async def test_a_prompt_instead_of_a_decision_gives_the_model_what_the_command_printed(process, model, data):
+    needs("bwrap")
+    server = await model(calls(CallPart(*bash(f"echo walrus; {adding(f'{data}/a')}"))), text("done"))
+    client = await process.connect(client={"name": "ann"}, can_approve=True)
+    talk = await process.create("openai", server, client, mode="workspace")
+    asked = await asked_by(talk)
+    process.restart(signal.SIGKILL)
+    ben = await process.connect(client={"name": "ben"}, can_approve=True)
+    again = await process.follow(
+        talk.id, ben, after={"epoch": talk.epoch, "seq": asked["seq"]}, env={"PATH": process.place.env["PATH"]}
+    )
+    await again.ask("session.configure", secrets={"api_key": "sk-scripted-key"})
+    await again.run("something else")
+    told = str(server.requests[-1].messages)
+    assert ("walrus" in told, "outcome unknown" in told) == (True, False)
+    assert (await ben.ask("approval.list"))["approvals"] == []
     assert (process.cwd / "runs").read_text() == "run\n"
 
 
