@@ -1,4 +1,4 @@
-"""`zotctl approvals`, `approve`, `deny` and `mode`: pending tool calls, and which calls need approval."""
+"""`zotctl approvals`, `approve`, `deny`, `grants` and `mode`: pending tool calls, and which calls need approval."""
 
 import argparse
 import sys
@@ -37,8 +37,18 @@ Rules in config.toml take precedence over the mode. A new mode applies from the 
 """
 
 
+GRANTS = """\
+examples:
+  zotctl grants --last                  list what was allowed for the rest of the session: calls, hosts (network), files
+  zotctl grants --last --revoke 2       take the second one back
+  zotctl grants --last --revoke all
+
+Grants end with their session. What was allowed always is a rule in config.toml, for all sessions: remove it there.
+"""
+
+
 def add(commands: Subparsers) -> None:
-    """Register `approvals`, `approve`, `deny` and `mode`."""
+    """Register `approvals`, `approve`, `deny`, `grants` and `mode`."""
     listing = commands.add_parser("approvals", help="list pending approvals", epilog=EPILOG)
     listing.set_defaults(run=_list)
     approve = commands.add_parser("approve", help="approve a pending tool call", epilog=EPILOG)
@@ -55,10 +65,14 @@ def add(commands: Subparsers) -> None:
     mode.add_argument("mode", nargs="?", choices=options.MODES, help="the new mode (default: print the current one)")
     link.add_session_flags(mode)
     mode.set_defaults(run=_mode)
+    grants = commands.add_parser("grants", help="list what was allowed for a session, or take it back", epilog=GRANTS)
+    grants.add_argument("--revoke", metavar="N", help='the number of the grant to take back, or "all"')
+    link.add_session_flags(grants)
+    grants.set_defaults(run=_grants)
     for decision in (approve, deny):
         decision.add_argument("id", metavar="APPROVAL", help="approval ID, or a unique prefix of it")
         decision.add_argument("--reason", metavar="TEXT", help="the reason, shown to the model and to other clients")
-    for parser in (listing, approve, deny, mode):
+    for parser in (listing, approve, deny, grants, mode):
         parser.formatter_class = argparse.RawDescriptionHelpFormatter
         parser.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -120,6 +134,30 @@ def _mode(args: argparse.Namespace) -> int:
     else:
         print(one_line(text(session, "mode")))
     return 0
+
+
+def _grants(args: argparse.Namespace) -> int:
+    with link.connect("zotctl", can_approve=True) as connection:
+        key = text(link.chosen(connection, args), "id")
+        found = children(connection.call("grant.list", session=key), "grants")
+        if args.revoke is not None:
+            taken = _numbered(found, str(args.revoke))
+            found = children(connection.call("grant.revoke", session=key, grants=taken), "grants")
+    if args.json:
+        output.print_json({"v": 1, "session": key, "grants": found})
+        return 0
+    rows = [[str(number), text(one, "tool"), text(one, "match")] for number, one in enumerate(found, 1)]
+    output.print_table(["", "TOOL", "MATCH"], rows)
+    return 0
+
+
+def _numbered(found: list[Json], word: str) -> list[Json]:
+    """Return the grant with this number, or all; raises `ClientError` if there is none."""
+    if word == "all":
+        return found
+    if not (word.isascii() and word.isdecimal() and 1 <= int(word) <= len(found)):
+        raise ClientError(f'"{word}" is not the number of a grant of this session: there are {len(found)}')
+    return [found[int(word) - 1]]
 
 
 def _pending(connection: Connection) -> list[Json]:

@@ -66,6 +66,21 @@ async def test_what_is_allowed_for_the_session_is_open_to_its_next_commands_and_
     assert not (data / "other").exists()
 
 
+async def test_a_grant_is_listed_and_closed_again_when_it_is_taken_back(yard, data):
+    server_steps = steps(adding(f"{data}/a"), adding(f"{data}/b")), steps(adding(f"{data}/c"))
+    talk, _ = await yard.open(*server_steps[0], *server_steps[1])
+    await decide(talk, await asked_by(talk), scope="session")
+    await talk.until("done")
+    [grant] = (await talk.ask("grant.list"))["grants"]
+    assert grant == {"tool": "files", "match": str(data)}
+    assert await talk.refused("grant.revoke", grants=[grant, {"tool": "files", "match": "/"}]) == "not_found"
+    assert (await talk.ask("grant.list"))["grants"] == [grant]
+    assert (await talk.ask("grant.revoke", grants=[grant]))["grants"] == []
+    await decide(talk, await asked_by(talk), "deny")
+    await talk.until("done")
+    assert [path.name for path in data.iterdir()] == ["b"]
+
+
 async def test_once_is_for_the_same_command_one_more_time(yard, data):
     first, second = adding(f"{data}/a"), adding(f"{data}/b")
     talk, _ = await yard.open(*steps(first, second, first, first))

@@ -20,7 +20,7 @@ ROLES = {
         hello ping
         session.list session.get session.history session.search session.tree attach detach presence presence.update
         subscribe
-        get_state get_messages get_models model.show complete prompt.history workspace.info session.changes queue.list approval.list channel.list ext.list ext.logs ext.doctor
+        get_state get_messages get_models model.show complete prompt.history workspace.info session.changes queue.list approval.list grant.list channel.list ext.list ext.logs ext.doctor
         daemon.status daemon.metrics usage.report auth.list
     """,
     Role.SUBMIT: """
@@ -29,7 +29,7 @@ ROLES = {
         prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
         panel.key panel.resize panel.close ext.reload ext.tap
     """,
-    Role.APPROVE: "approve set_mode shell",
+    Role.APPROVE: "approve set_mode shell grant.revoke",
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown

@@ -182,3 +182,18 @@ def test_the_mode_of_a_session_is_shown_and_set(live):
     assert live.zotctl("mode", "--session", session)[:2] == (0, "yolo\n")
     assert live.zotctl("mode", "--session", session, "ask")[:2] == (0, "ask\n")
     assert json.loads(live.zotctl("mode", "--last", "--json")[1]) == {"v": 1, "session": session, "mode": "ask"}
+
+
+def test_grants_of_a_session_are_listed_and_taken_back(live, waiting):
+    question = waiting()
+    key = question["session"]
+    assert live.zotctl("approve", question["approval"], "--session")[0] == 0
+    outcome(live, question)
+    code, out, _ = live.zotctl("grants", "--session", key)
+    assert (code, out.split()) == (0, ["TOOL", "MATCH", "1", "bash", "touch", "out"])
+    for nonsense in ("2", "0", "-1", "x", "\u0661", ""):
+        code, out, error = live.zotctl("grants", "--session", key, f"--revoke={nonsense}")
+        assert (code, out) == (1, "")
+        assert "is not the number of a grant of this session: there are 1" in error
+    assert json.loads(live.zotctl("grants", "--session", key, "--revoke", "1", "--json")[1])["grants"] == []
+    assert live.zotctl("grants", "--session", key, "--revoke", "all")[0] == 0

@@ -835,6 +835,26 @@ class Approvals(Frozen, frozen=True):
     """The list was cut at the frame limit of 4 MiB; decide these first."""
 
 
+class Grant(Frozen, frozen=True):
+    """What was allowed for the rest of a session: a rule."""
+
+    tool: str
+    """The tool of the calls; `network` for hosts, `files` for files and directories outside of the jail."""
+    match: str
+
+
+class Grants(Frozen, frozen=True):
+    """The grants of a session, oldest first."""
+
+    grants: list[Grant]
+
+
+class RevokeGrants(Mutation, frozen=True, kw_only=True):
+    """Grants to take back; with one that the session does not have, none is."""
+
+    grants: list[Grant] = []
+
+
 class PanelKey(Mutation, frozen=True, kw_only=True):
     """A key for a panel; `text` with `rune`."""
 
@@ -1015,6 +1035,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("prompt.history", PromptHistory, reports.PromptPage, "lists earlier prompts of all sessions, newest first"),
         ("workspace.info", OfSession, WorkspaceInfo, "returns the working directory of a session and its git branch"),
         ("approval.list", ApprovalScope, Approvals, "lists pending approval requests of one session or all"),
+        ("grant.list", OfSession, Grants, "lists what was allowed for the rest of a session"),
         ("session.changes", FileChanges, ChangedFiles, "returns what a run has changed in files"),
         ("queue.list", OfSession, QueueList, "lists queued inputs"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "lists extensions and their states"),
@@ -1058,6 +1079,12 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("approve", Approve, None, "decides an approval request"),
         ("shell", Shell, Started, "runs a command of the user"),
         ("set_mode", SetMode, None, "sets the approval mode"),
+        (
+            "grant.revoke",
+            RevokeGrants,
+            Grants,
+            "takes back what was allowed for the rest of a session; returns what is left",
+        ),
     ),
     *_rows(
         Role.ADMIN,

@@ -56,6 +56,8 @@ HANDLERS: Mapping[str, Handler] = cast(
         "approval.list": approvals.listing,
         "approve": approvals.approve,
         "set_mode": approvals.set_mode,
+        "grant.list": approvals.grants,
+        "grant.revoke": approvals.revoke_grants,
         "clear": turns.clear,
         "get_state": turns.get_state,
         "get_messages": turns.get_messages,

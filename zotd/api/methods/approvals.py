@@ -7,9 +7,10 @@ import msgspec
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import ENVELOPE_BYTES, connection_of, loaded, session_of, wait_for_room
 from zotd.core.choices import ALWAYS
-from zotd.core.permissions import PermissionRule
+from zotd.core.permissions import Action, PermissionRule
 from zotd.core.ports import StorageError
 from zotd.permissions import pending
+from zotd.permissions.session_grants import revoke
 from zotd.sessions.defaults import check_mode
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -55,6 +56,25 @@ async def set_mode(call: Invocation, params: api.SetMode) -> None:
     settings = msgspec.structs.replace(row.settings, mode=params.mode)
     changes = events.SessionChanged(session.state, mode=params.mode)
     await session.configure(settings, row.name, accepted=call.respond, changes=changes)
+
+
+async def grants(call: Invocation, params: api.OfSession) -> api.Grants:
+    """List what was allowed for the rest of a session."""
+    return _grants(await loaded(call, params.session))
+
+
+async def revoke_grants(call: Invocation, params: api.RevokeGrants) -> api.Grants:
+    """Take grants back, from the next tool call on; calls that run keep what they have.
+
+    Raises CommandError: `not_found` if one of them is none of the session's; then none is taken back.
+    """
+    session = await session_of(call, params.session)
+    await revoke(session.ledger, [PermissionRule(one.tool, Action.ALLOW, one.match) for one in params.grants])
+    return _grants(session)
+
+
+def _grants(session: Session) -> api.Grants:
+    return api.Grants([api.Grant(rule.tool, rule.match) for rule in session.ledger.row.granted])
 
 
 async def _take_stored(call: Invocation, oldest: "_Oldest") -> None:
