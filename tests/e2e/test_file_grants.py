@@ -5,6 +5,7 @@ import signal
 import pytest
 
 from tests.e2e.conftest import only
+from tests.e2e.shop import Shop
 from tests.e2e.test_workspace import asked_by, bash, decide, opened, results_of
 from tests.e2e.test_workspace import user as user  # noqa: PLC0414  (a fixture)
 from tests.e2e.test_workspace import yard as yard  # noqa: PLC0414  (a fixture)
@@ -231,6 +232,49 @@ async def test_a_rule_denies_what_a_person_would_be_asked(yard, data):
     [result], events = await yard.run(bash(adding(f"{data}/a")))
     assert only(events, "approval_requested") == []
     assert f"It stays refused: a rule in config.toml denies it for {data}." in result
+
+
+WAITING = "echo started; until [ -e go ]; do sleep 0.1; done; touch {}/new"
+
+
+async def test_what_a_rule_has_opened_while_the_command_ran_is_not_asked_about(yard, data):
+    talk, _ = await yard.open(*steps(WAITING.format(data), f"touch {data}/new"))
+    await talk.ask("prompt", message="go")
+    await talk.until("tool_progress")
+    await yard.configure(f'[[rules]]\ntool = "files"\nmatch = "{data}"\naction = "allow"\n')
+    (yard.work / "go").touch()
+    events = await talk.until("done")
+    assert only(events, "approval_requested") == []
+    assert f"every command may change {data} and everything in it" in results_of(events)[0]
+    assert (data / "new").exists()
+
+
+async def test_a_session_that_has_left_the_mode_meanwhile_is_not_asked(yard, data):
+    talk, _ = await yard.open(*steps(WAITING.format(data)))
+    await talk.ask("prompt", message="go")
+    await talk.until("tool_progress")
+    await talk.ask("set_mode", mode="ask")
+    (yard.work / "go").touch()
+    events = await talk.until("done")
+    assert only(events, "approval_requested") == []
+    assert "Another command cannot do it either" in results_of(events)[0]
+
+
+async def test_a_command_that_an_extension_has_run_is_asked_about_too(yard, data):
+    shop = Shop(yard.house)
+    shop.write("outer", '@ext.tool\nasync def outer(command: str) -> str:\n    """Calls."""\n'
+               '    return (await ext.call_tool("bash", {"command": command})).text\n')  # fmt: skip
+    outer = calls(CallPart("outer", {"command": adding(f"{data}/a")}))
+    env = {**shop.env, **yard.env, "PATH": shop.env["PATH"]}
+    talk, _ = await yard.open(outer, outer, text("done"), env=env)
+    await decide(talk, await asked_by(talk), scope="session")  # of the tool of the extension
+    asked = (await talk.until("approval_requested"))[-1]
+    assert (asked["tool"], asked["args"]["paths"]) == ("files", [str(data)])
+    await decide(talk, asked)
+    events = await talk.until("done")
+    assert only(events, "approval_requested") == []
+    assert "this very command may change" in results_of(events)[0]
+    assert ((data / "a").read_text(), (yard.work / "runs").read_text()) == ("x\n", "run\nrun\n")
 
 
 async def test_a_rule_that_is_no_path_is_left_out_and_users_are_told(yard, data):
