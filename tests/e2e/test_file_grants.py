@@ -1,5 +1,7 @@
 """What becomes of a command of `bash` that its jail has refused a path: a person is asked, in a real daemon and real jails."""
 
+import asyncio
+import os
 import signal
 
 import pytest
@@ -332,6 +334,27 @@ async def test_a_prompt_instead_of_a_decision_gives_the_model_what_the_command_p
     assert ("walrus" in told, "outcome unknown" in told) == (True, False)
     assert (await ben.ask("approval.list"))["approvals"] == []
     assert (process.cwd / "runs").read_text() == "run\n"
+
+
+async def test_a_drain_does_not_wait_for_the_question(monkeypatch, model, user, data):
+    async with opened(Mechanism.BUBBLEWRAP, monkeypatch, model, user, ZOT_LIMITS_DRAIN_S="3600") as yard:
+        talk, _ = await yard.open(*steps(adding(f"{data}/a")))
+        await asked_by(talk)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await talk.client.rest()
+
+
+async def test_a_drain_that_began_before_the_question_does_not_wait_for_it(monkeypatch, model, user, data):
+    async with opened(Mechanism.BUBBLEWRAP, monkeypatch, model, user, ZOT_LIMITS_DRAIN_S="3600") as yard:
+        talk, _ = await yard.open(*steps(WAITING.format(data)))
+        await talk.ask("prompt", message="go")
+        await talk.until("tool_progress")
+        os.kill(os.getpid(), signal.SIGTERM)
+        async with asyncio.timeout(20):
+            while (await talk.client.ask("daemon.status"))["state"] != "stopping":
+                pass
+        (yard.work / "go").touch()
+        await talk.client.rest()
 
 
 @pytest.fixture

@@ -22,8 +22,8 @@ def session(told):
     jail.close()
 
 
-def site(person, cwd="work", *, network=Network.OPEN):
-    return JailSite(str(person.home / cwd), person.env, network, ())
+def site(person, cwd="work", *, network=Network.OPEN, granted=()):
+    return JailSite(str(person.home / cwd), person.env, network, (), tuple(map(str, granted)))
 
 
 async def test_it_is_made_once_for_the_same_place(session, person, told):
@@ -38,6 +38,18 @@ async def test_another_configuration_has_another_jail(session, person):
     first = await session.at(site(person))
     other = await session.at(site(person, network=Network.OFF))
     assert (first.policy.network, other.policy.network) == (Network.OPEN, Network.OFF)
+
+
+async def test_a_call_that_is_about_to_start_keeps_its_jail_when_another_one_gets_a_grant(session, person, monkeypatch):
+    monkeypatch.setenv("PATH", "/nowhere")  # without bubblewrap: Landlock holds a descriptor
+    first = await session.at(site(person))
+    granted = person.root / "granted"
+    granted.mkdir()
+    for n in range(20):
+        other = await session.at(site(person, granted=[granted] if n % 2 else []))
+        assert other.policy.may_write(f"{granted}/x") == bool(n % 2)
+    assert await person.run(first, "echo here") == ("here\n", 0)
+    assert (await person.run(first, f"echo x > {granted}/x"))[1] == 1
 
 
 async def test_what_became_possible_between_two_calls_is_in_the_policy(session, person):
