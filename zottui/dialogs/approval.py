@@ -4,7 +4,7 @@
             ├─ a ──> confirming: what can be allowed from now   ├─> asking: it did not work, and why
             │        on, and the rule of it ── y ──> sent        │
             ├─ f ──> explaining: a reason is typed ─ enter > sent
-            └─ e ──> the arguments in the editor ──> asking, about those
+            └─ e ──> the arguments in the editor ──> asking, about those, if the call has not started
 
 A decision carries the digest of the arguments on the screen, so the daemon cannot apply it to other arguments.
 """
@@ -13,7 +13,7 @@ import json
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
-from zotd.client.asking import OVER, SAME, SCOPES, Lasting, lasting
+from zotd.client.asking import FILES, NETWORK, OVER, SAME, SCOPES, Lasting, lasting
 from zotd.client.errors import CallError, ClientError
 from zotd.wire import api
 from zotd.wire.base import BadFrameError, decode
@@ -156,7 +156,8 @@ class Approval:
             case Stage.ASKING:
                 wider = [("s", "this session")] if self._may("session") else []
                 wider += [("a", "always" if len(self._wider) == 1 else "more…")] if self._wider else []
-                others = [("n", "no"), ("f", "no, because…"), ("e", "edit"), ("ctrl+t", "all"), ("tab", "later")]
+                edits = [("e", "edit")] if self._is_editable else []
+                others = [("n", "no"), ("f", "no, because…"), *edits, ("ctrl+t", "all"), ("tab", "later")]
                 return [("y", "once"), *wider, *others]
             case Stage.CONFIRMING:
                 is_saved = self._wider[self._chosen].scope == "always"
@@ -173,6 +174,11 @@ class Approval:
         if self._args is not None or self._preview.startswith("{"):
             return "json"
         return "diff" if self.question.tool in CHANGING else "bash" if self.question.tool == "bash" else ""
+
+    @property
+    def _is_editable(self) -> bool:
+        """Return whether the call can be made with other arguments: not when its command has started."""
+        return self.question.tool not in {NETWORK, FILES}
 
     def _may(self, scope: str) -> bool:
         """Return whether the daemon offers to allow this exact call for `scope`."""
@@ -218,7 +224,7 @@ class Approval:
                 self._stage, self._chosen = Stage.CONFIRMING, 0
             case "f":
                 self._stage = Stage.EXPLAINING
-            case "e":
+            case "e" if self._is_editable:
                 self._ui.spawn(self._edit())
             case "tab":
                 self._over()

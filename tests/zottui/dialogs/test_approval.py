@@ -269,6 +269,16 @@ async def test_it_fits_into_any_height(fake_ui, height):
 # --- arguments that are edited ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("tool", ["network", "files"])
+async def test_a_question_of_a_command_that_has_started_cannot_be_edited(tmp_path, tool):
+    async with FakeUi(LIVE, env=editor(tmp_path, "{}")) as fake_ui:
+        asked = Asked(fake_ui, question(tool=tool, preview="npm test", rule=RULE))
+        assert "edit" not in fake_ui.screen()
+        await fake_ui.press("e")
+        await fake_ui.press("y")
+    assert (asked.sent[0].args, fake_ui.suspensions) == (None, 0)
+
+
 def editor(tmp_path, text):
     """An editor that writes this."""
     script = tmp_path / "editor.py"
