@@ -102,6 +102,28 @@ def test_nested_repositories_and_submodules_are_left_out_and_named(place):
     assert {one.path for one in left_out(place, found)} == {"fresh/", "inner/", "sub/", "tree/"}
 
 
+def test_a_directory_of_ignored_files_that_becomes_a_repository_is_named(place):
+    place.write(".gitignore", "*.log\n")
+    place.write("inner/a.log", "log")
+    for folder in (place.work, place.work / "inner"):
+        os.utime(folder, (0, 0))  # else git does not trust what it has cached of a directory that has just changed
+    place.record()
+    place.record()
+    git(place.work / "inner", "init", "-q")
+    assert left_out(place, place.record()) == [Omission("inner/", Why.REPOSITORY)]
+
+
+def test_a_shadow_repository_of_an_earlier_version_gets_the_configuration_of_now(place):
+    place.write("a", "one")
+    place.record()
+    folder = Path(place.checkpoints().repository.folder)
+    wanted = (folder / "config").read_text()
+    (folder / "config").write_text(wanted.replace("untrackedCache = false", "untrackedCache = true"))
+    (folder / "zot-format").write_text("1")
+    assert place.record().number == 1
+    assert (folder / "config").read_text() == wanted
+
+
 def test_files_that_cannot_be_recorded_are_named(place):
     place.write("own", "own")
     os.mkfifo(place.work / "pipe")

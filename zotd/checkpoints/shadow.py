@@ -34,8 +34,8 @@ REF = "refs/heads/checkpoints"
 EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 """Object name of the tree without entries; git knows it without having it."""
 
-FORMAT = "1"
-"""Written to the file `zot-format` when the repository is complete."""
+FORMAT = "2"
+"""Written to the file `zot-format` when the repository is complete. One of an earlier format gets the configuration of now."""
 
 ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding !diff\n"
 """Outranks each `.gitattributes` of the workspace: nothing is converted."""
@@ -55,7 +55,7 @@ CONFIG = """\
 \thooksPath = /dev/null
 \texcludesFile = /dev/null
 \tattributesFile = /dev/null
-\tuntrackedCache = true
+\tuntrackedCache = false
 \tpreloadIndex = true
 \tquotePath = false
 \tprotectNTFS = false
@@ -149,9 +149,9 @@ class ShadowRepository:
 
     def create(self) -> None:
         """Make the repository if it is missing or incomplete; quick if it is there."""
-        done = os.path.join(self.folder, "zot-format")
-        if os.path.exists(done):
-            return
+        with suppress(FileNotFoundError), open(os.path.join(self.folder, "zot-format"), encoding="ascii") as file:
+            if file.read() == FORMAT:
+                return
         self.run("init", "--quiet", "--template=", f"--initial-branch={REF.rpartition('/')[2]}", "--object-format=sha1")
         for name in ("info", "left-out"):
             os.makedirs(os.path.join(self.folder, name), exist_ok=True)
