@@ -11,7 +11,7 @@ import pytest
 from tests.needs import needs
 from zotd.checkpoints.checkpoint import Occasion
 from zotd.checkpoints.checkpoints import Checkpoints
-from zotd.checkpoints.recording import RecordingLimits
+from zotd.checkpoints.judging import RecordingLimits
 
 MANUAL = Occasion(kind="manual")
 LIMITS = RecordingLimits(file_bytes=1000)

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from zotd.checkpoints.checkpoints import Checkpoints
-from zotd.checkpoints.eligibility import check
+from zotd.checkpoints.eligibility import check, why_unwatchable
 from zotd.checkpoints.errors import UnrecordableError
 
 
@@ -58,3 +58,22 @@ def test_an_old_git_is_named(tmp_path):
     program.chmod(0o755)
     with pytest.raises(UnrecordableError, match=r"2\.17\.1 is too old"):
         Checkpoints(str(tmp_path), str(tmp_path / "zot"), {"HOME": "/home/ann", "PATH": str(tmp_path)})
+
+
+@pytest.mark.parametrize("kind", ["overlay", "fuse.encfs", "nfs4", "vboxsf"])
+def test_a_file_system_that_others_may_change_is_not_watched(tmp_path, kind):
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"1 1 0:1 / / rw - ext4 a rw\n2 1 0:2 / {tmp_path} rw - {kind} b rw\n")
+    assert why_unwatchable(str(tmp_path), str(mounts)) == f"it is on a file system of the type {kind}"
+
+
+def test_a_workspace_in_which_something_is_mounted_is_not_watched(tmp_path):
+    mounts = tmp_path / "mountinfo"
+    mounts.write_text(f"1 1 0:1 / / rw - ext4 a rw\n2 1 0:2 / {tmp_path}/inner rw - ext4 b rw\n")
+    assert why_unwatchable(str(tmp_path), str(mounts)) == "another file system is mounted in it"
+    assert not why_unwatchable(str(tmp_path / "inner"), str(mounts))
+    assert not why_unwatchable(str(tmp_path / "inne"), str(mounts))
+
+
+def test_a_workspace_is_not_watched_when_the_mounts_are_unknown(tmp_path):
+    assert "unknown" in why_unwatchable(str(tmp_path), str(tmp_path / "missing"))

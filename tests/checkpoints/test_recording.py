@@ -8,8 +8,8 @@ import pytest
 
 from tests.checkpoints.conftest import MANUAL, Place, git
 from zotd.checkpoints.errors import AbandonedError, CheckpointError, UnrecordableError
+from zotd.checkpoints.judging import RecordingLimits
 from zotd.checkpoints.left_out import Omission, Why
-from zotd.checkpoints.recording import RecordingLimits
 
 
 def recorded(place, checkpoint):

@@ -10,8 +10,8 @@ from zotd import paths
 from zotd.checkpoints.checkpoint import Checkpoint, Occasion
 from zotd.checkpoints.checkpoints import Checkpoints, Restored
 from zotd.checkpoints.errors import CheckpointError
+from zotd.checkpoints.judging import RecordingLimits
 from zotd.checkpoints.left_out import Why
-from zotd.checkpoints.recording import RecordingLimits
 from zotd.checkpoints.trees import PathDifference
 from zotd.checkpoints.undo import recorded_runs
 from zotd.client.blocking import Json

@@ -1,30 +1,31 @@
 """The checkpoints of one workspace: record, list, compare, restore, undo and redo.
 
-All of it blocks, and one process at a time does it for a workspace (`LOCK_S`). Every change begins by finishing a
+All of it blocks, and one process at a time does it for a workspace (`locking`). Every change begins by finishing a
 restore that was interrupted.
 """
 
 import hashlib
 import os
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import pairwise, takewhile
 from pathlib import Path
 
 import msgspec
 
-from zotd import paths, pid_lock
-from zotd.checkpoints import eligibility, history, journal, left_out, packing
+from zotd import paths
+from zotd.checkpoints import eligibility, history, journal, left_out, locking, packing
+from zotd.checkpoints.baseline import Baseline
 from zotd.checkpoints.checkpoint import Checkpoint, Occasion
-from zotd.checkpoints.errors import AbandonedError, ChangedSinceError, CheckpointError, UnclearRunError
+from zotd.checkpoints.errors import ChangedSinceError, CheckpointError, UnclearRunError
 from zotd.checkpoints.exclusions import exclusions
 from zotd.checkpoints.journal import RestoreJournal
+from zotd.checkpoints.judging import RecordingLimits
 from zotd.checkpoints.left_out import LeftOut
 from zotd.checkpoints.plan import Kept, WhenChanged, plan
-from zotd.checkpoints.recording import Recorder, RecordingLimits
+from zotd.checkpoints.recording import Recorder
 from zotd.checkpoints.restoring import Restorer, draft_prefix
 from zotd.checkpoints.shadow import EMPTY_TREE, ShadowRepository, find_program
 from zotd.checkpoints.trees import LineCount, PathDifference, differences, line_counts
@@ -32,11 +33,6 @@ from zotd.checkpoints.undo import RecordedRun, recorded_runs, undo_stack
 
 FOLDER = "checkpoints"
 """Directory of all shadow repositories, in `$ZOT_HOME`."""
-
-LOCK_S = 60.0
-"""Longest wait for another process that records or restores the same workspace, in seconds."""
-
-POLL_S = 0.01
 
 POINTS = ("present recorded", "journal written", "changes made", "journal removed")
 """Where a restore calls its probe; `restoring.POINTS` has those of each change."""
@@ -98,6 +94,7 @@ class Checkpoints:
         env: Mapping[str, str],
         *,
         limits: RecordingLimits | None = None,
+        baseline: Baseline | None = None,
         abandoned: threading.Event | None = None,
         probe: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -108,6 +105,7 @@ class Checkpoints:
             home: `$ZOT_HOME`.
             env: of the user, for `PATH` and `HOME`.
             limits: what is too much to record.
+            baseline: what this process knows of the workspace; None: nothing, so all files are looked at.
             abandoned: set when the caller does not wait any more; git is then killed.
             probe: called at `POINTS` and `restoring.POINTS`.
 
@@ -119,6 +117,7 @@ class Checkpoints:
         self._home = home
         self._abandoned = abandoned or threading.Event()
         self._limits = limits or RecordingLimits()
+        self._baseline = baseline
         self._probe = probe
         self.repository = ShadowRepository(
             folder_of(home, self.workspace), self.workspace, find_program(env), self._abandoned
@@ -253,12 +252,16 @@ class Checkpoints:
                 pass
 
     def tidy(self, keep: int) -> None:
-        """Pack what was recorded since the last time, and forget all but the newest `keep` checkpoints, if it is due."""
+        """Pack what was recorded since the last time, and forget all but the newest `keep` checkpoints, if it is due.
+
+        Then all files are looked at, too, for changes of which the baseline was not told.
+        """
         last = history.newest(self.repository)
         if last is None or not packing.is_due(self.repository, last.number):
             return
         packing.pack(self.repository, last.number)
         with self._locked():
+            self._recorder().verify()
             packing.forget_old(self.repository, keep)
 
     def _undo(self, runs: Sequence[RecordedRun], session: str, when_changed: WhenChanged) -> list[Restored]:
@@ -360,37 +363,25 @@ class Checkpoints:
     # --- inside -----------------------------------------------------------------------------------------------
 
     def _recorder(self) -> Recorder:
-        return Recorder(self.repository, self._limits, exclusions(self.workspace, self._home))
+        return Recorder(self.repository, self._limits, exclusions(self.workspace, self._home), self._baseline)
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the lock of the workspace, with the shadow repository complete and no restore half done."""
         folder = self.repository.folder
         paths.make_private_dir(folder)
-        lock = self._lock()
+        lock = locking.acquire(folder, self.workspace, self._abandoned)
         try:
-            self.repository.remove_stale_lock()
-            self.repository.create()
-            interrupted = journal.read(folder)
-            if interrupted is not None:
-                occasion = msgspec.json.decode(interrupted.occasion, type=Occasion)
-                self._carry_out(Restorer(self.repository, interrupted, self._probe), occasion)
-            yield
+            with self._baseline.lock if self._baseline else nullcontext():
+                self.repository.remove_stale_lock()
+                self.repository.create()
+                interrupted = journal.read(folder)
+                if interrupted is not None:
+                    occasion = msgspec.json.decode(interrupted.occasion, type=Occasion)
+                    self._carry_out(Restorer(self.repository, interrupted, self._probe), occasion)
+                yield
         except OSError as error:
             reason = (error.strerror or str(error)).lower()
             raise CheckpointError(f"checkpoints of {self.workspace}: {error.filename or folder}: {reason}") from error
         finally:
             os.close(lock)
-
-    def _lock(self) -> int:
-        give_up = time.monotonic() + LOCK_S
-        while True:
-            try:
-                return pid_lock.acquire(Path(self.repository.folder, "lock"), wait_s=0)
-            except pid_lock.LockedError as error:
-                if time.monotonic() > give_up:
-                    raise CheckpointError(
-                        f"process {error.holder} has been working on the checkpoints of {self.workspace} for {LOCK_S:g} s"
-                    ) from error
-            if self._abandoned.wait(POLL_S):
-                raise AbandonedError("the checkpoint was given up, because its caller stopped waiting")

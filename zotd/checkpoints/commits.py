@@ -1,20 +1,17 @@
-"""Reads and writes the commits of a shadow repository without git, each as a file: starting git takes longer.
+"""Reads and writes the commits of a shadow repository (`objects`).
 
 A commit names a tree and the commit before it; its message is a checkpoint. The caller holds the lock of the workspace
-when it writes. What is in a pack is left to git.
+when it writes.
 """
 
-import hashlib
 import os
-import zlib
 
+from zotd.checkpoints import objects
 from zotd.checkpoints.errors import CheckpointError
+from zotd.checkpoints.objects import NAME_CHARS
 from zotd.checkpoints.shadow import REF, ShadowRepository
 
 AUTHOR = "zot <zot@localhost>"
-
-NAME_CHARS = 40
-"""Length of an object's name, in hexadecimal."""
 
 
 def newest(repository: ShadowRepository) -> str | None:
@@ -33,12 +30,10 @@ def newest(repository: ShadowRepository) -> str | None:
 
 def read(repository: ShadowRepository, name: str) -> tuple[str, bytes] | None:
     """Return tree and message of a commit; None if it has no file of its own, or that cannot be read."""
-    try:
-        with open(_place(repository, name), "rb") as file:
-            content = zlib.decompress(file.read())
-    except (OSError, zlib.error):
+    content = objects.read(repository, name)
+    if content is None:
         return None
-    head, _, message = content.partition(b"\0")[2].partition(b"\n\n")
+    head, _, message = content.partition(b"\n\n")
     key, _, tree = head.partition(b"\n")[0].partition(b" ")
     return (tree.decode(), message) if key == b"tree" and len(tree) == NAME_CHARS else None
 
@@ -56,17 +51,6 @@ def append(repository: ShadowRepository, tree: str, parent: str | None, message:
     when = f"{AUTHOR} {max(0, seconds)} +0000"  # git refuses a time before 1970
     before = f"parent {parent}\n" if parent else ""
     body = f"tree {tree}\n{before}author {when}\ncommitter {when}\n\n".encode() + message
-    content = b"commit %d\0" % len(body) + body
-    name = hashlib.sha1(content, usedforsecurity=False).hexdigest()
-    place = _place(repository, name)
-    os.makedirs(os.path.dirname(place), exist_ok=True)
-    draft = f"{place}.draft"
-    with open(draft, "wb") as file:
-        file.write(zlib.compress(content, 1))
-    os.replace(draft, place)
+    name = objects.write(repository, "commit", body)
     repository.write(REF, f"{name}\n")
     return name
-
-
-def _place(repository: ShadowRepository, name: str) -> str:
-    return os.path.join(repository.folder, "objects", name[:2], name[2:])

@@ -23,6 +23,9 @@ NETWORK = frozenset(
 )
 """Types of file systems on which each look at a file is a request to another machine."""
 
+LOCAL = frozenset({"bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "jfs", "reiserfs", "tmpfs", "xfs", "zfs"})
+"""Types of file systems that only this kernel changes, so that it knows of each change."""
+
 MOUNTS = "/proc/self/mountinfo"
 
 
@@ -46,16 +49,34 @@ def check(workspace: str, env: Mapping[str, str], mounts: str = MOUNTS) -> None:
         raise UnrecordableError(f"{workspace} is on a network file system ({kind}), on which recording takes too long")
 
 
+def why_unwatchable(workspace: str, mounts: str = MOUNTS) -> str:
+    """Return why the kernel does not report each change in a workspace, for example for a network file system.
+
+    Empty if it does. Blocks.
+    """
+    kind = _file_system(workspace, mounts)
+    if kind not in LOCAL:
+        return f"it is on a file system of the type {kind or 'unknown'}"
+    if any(place.startswith(f"{workspace}/") for place, _ in _mounts(mounts)):
+        return "another file system is mounted in it"
+    return ""
+
+
 def _file_system(path: str, mounts: str) -> str:
     """Return the type of the file system of a path; empty if it is not known."""
-    try:
-        with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
-            found = [_mount(line) for line in file]
-    except (OSError, IndexError):
-        return ""
+    found = _mounts(mounts)
     within = [one for one in found if one[0] in {"/", path} or path.startswith(f"{one[0]}/")]
     # Of two on one place, the later one hides the other.
     return max(enumerate(within), key=lambda one: (len(one[1][0]), one[0]))[1][1] if within else ""
+
+
+def _mounts(mounts: str) -> list[tuple[str, str]]:
+    """Return place and type of each file system; none if they are not known."""
+    try:
+        with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
+            return [_mount(line) for line in file]
+    except (OSError, IndexError):
+        return []
 
 
 def _mount(line: str) -> tuple[str, str]:

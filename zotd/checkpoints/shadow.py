@@ -177,14 +177,16 @@ class ShadowRepository:
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.folder, name))
 
-    def run(self, *args: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None) -> bytes:
-        """Return what a git command prints.
+    def run(
+        self, *args: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None, no_error: int = 0
+    ) -> bytes:
+        """Return what a git command prints; `no_error` is an exit code that means no error.
 
         Raises:
             CheckpointError: it failed, with git's last line; or it took longer than `GIT_S`.
             AbandonedError: the caller does not wait any more.
         """
-        return self.end(self.begin(*args, stdin=stdin, variables=variables))
+        return self.end(self.begin(*args, stdin=stdin, variables=variables), no_error)
 
     def begin(
         self, *args: str, stdin: bytes = b"", variables: Mapping[str, str] | None = None
@@ -206,10 +208,10 @@ class ShadowRepository:
         except OSError as error:
             raise CheckpointError(f"git cannot be run in {self.workspace}: {error.strerror}") from error
 
-    def end(self, process: "subprocess.Popen[bytes]") -> bytes:
+    def end(self, process: "subprocess.Popen[bytes]", no_error: int = 0) -> bytes:
         """Wait for the end of a command, and return its output; raises as `run` does."""
         printed, complaints = self._communicate(process)
-        if process.returncode:
+        if process.returncode not in {0, no_error}:
             lines = complaints.decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
             command = str(process.args[1]) if isinstance(process.args, Sequence) else "git"
             raise CheckpointError(f"git {command}: {lines[-1].removeprefix('fatal: ')}")

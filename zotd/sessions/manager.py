@@ -267,6 +267,7 @@ class Manager:
             pass  # what is left is cancelled with its task; the journal repairs it at the next start
         for session in self.loaded:
             session.jail.close()
+            session.checkpoints.close()
         for timer in self._unloads.values():
             timer.cancel()
         await self.extension_pool.stop()
@@ -341,6 +342,7 @@ class Manager:
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
         session.jail.close()
+        session.checkpoints.close()
         session.ledger.let_go()
 
     def _row_info(self, row: SessionRow) -> SessionInfo:

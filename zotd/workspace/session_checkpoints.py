@@ -16,10 +16,11 @@ from typing import TypeVar
 from zotd.checkpoints.checkpoint import Occasion
 from zotd.checkpoints.checkpoints import Checkpoints, Restored, RunChanges
 from zotd.checkpoints.errors import CheckpointError, UnrecordableError
+from zotd.checkpoints.judging import RecordingLimits
 from zotd.checkpoints.plan import WhenChanged
-from zotd.checkpoints.recording import RecordingLimits
 from zotd.config.current import CurrentConfig
 from zotd.config.sections import CheckpointsSection
+from zotd.workspace.baselines import Baselines
 
 STEP_S = 30.0
 """Longest wait of a step for its checkpoint, in seconds. Only the first one of a large directory takes so long."""
@@ -64,6 +65,12 @@ class SessionCheckpoints:
         self._gave_up = False
         """Further attempts would fail, too."""
         self._was_told = False
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Watch the directory no more for this session, which leaves memory."""
+        self._is_closed = True
+        self._keeper.baselines.leave(self._session, self._cwd)
 
     async def before_step(self, run: str, seq: int, tools: Sequence[str]) -> None:
         """Record the files before a step of a run. Returns also if that fails.
@@ -143,10 +150,12 @@ class SessionCheckpoints:
 
     async def _in_thread(self, work: Callable[[Checkpoints], Result], limit_s: float) -> Result:
         keeper, env, abandoned = self._keeper, self._environment(), threading.Event()
+        baseline = None if self._is_closed else keeper.baselines.of(self._session, self._cwd)
         limits = RecordingLimits(file_bytes=keeper.settings.max_file_mb * 1_000_000)
 
         def run() -> Result:
-            return work(Checkpoints(self._cwd, keeper.home, env, limits=limits, abandoned=abandoned))
+            here = Checkpoints(self._cwd, keeper.home, env, limits=limits, baseline=baseline, abandoned=abandoned)
+            return work(here)
 
         try:
             async with asyncio.timeout(limit_s), keeper.turns:
@@ -169,6 +178,7 @@ class CheckpointKeeper:
         self._config = config
         self.turns = asyncio.Semaphore(AT_ONCE)
         """Held while something is recorded or restored."""
+        self.baselines = Baselines()
 
     @property
     def settings(self) -> CheckpointsSection:

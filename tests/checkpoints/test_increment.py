@@ -1,0 +1,339 @@
+"""A checkpoint that looks only at what has changed is the same as one that looks at everything."""
+
+import os
+import shutil
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.checkpoints.conftest import LIMITS, Place, git
+from tests.needs import needs
+from zotd.checkpoints import increment
+from zotd.checkpoints.baseline import Baseline
+from zotd.checkpoints.checkpoint import Occasion
+from zotd.checkpoints.checkpoints import Checkpoints
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="directories are watched on Linux only")
+
+STEP = Occasion(kind="step", session="s", run="r")
+
+NAMES = ("a", "b.log", "build", "c", os.fsdecode(b"\xff"), "sp ace")
+
+RULES = ("*.log\n", "build/\n", "*.log\n!b.log\n/c\n", "", "a/b.log\n")
+
+
+class ObservedBaseline(Baseline):
+    """Remembers whether the last recording needed no scan."""
+
+    sufficed = False
+
+    def present(self, *args):
+        found = super().present(*args)
+        self.sufficed = found is not None
+        return found
+
+
+@dataclass
+class Twins:
+    """One workspace with two sets of checkpoints: with a baseline, and by scans alone."""
+
+    root: Path
+    baseline: ObservedBaseline = field(default_factory=ObservedBaseline)
+
+    def __post_init__(self):
+        self.place = Place(self.root)
+        self.place.work.mkdir()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.baseline.close()
+
+    @property
+    def work(self):
+        return self.place.work
+
+    def record(self):
+        """Record both, and return whether the first one was made without a scan."""
+        by_changes = self.checkpoints()
+        found = by_changes.record(STEP, always=True)
+        by_scan = self._checkpoints("other", None)
+        wanted = by_scan.record(STEP, always=True)
+        assert found.tree == wanted.tree, self._difference(by_scan, found, wanted)
+        assert by_changes.left_out(found) == by_scan.left_out(wanted)
+        assert found.changed == wanted.changed
+        return self.baseline.sufficed
+
+    def checkpoints(self):
+        """Those with a baseline, for one operation."""
+        return self._checkpoints("zot", self.baseline)
+
+    def _checkpoints(self, home, baseline):
+        env = {"HOME": str(self.root / "user"), "PATH": os.environ["PATH"]}
+        return Checkpoints(str(self.work), str(self.root / home), env, limits=LIMITS, baseline=baseline)
+
+    def _difference(self, by_scan, found, wanted):
+        objects = {
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(next((self.root / "zot" / "checkpoints").iterdir()) / "objects")
+        }
+        return by_scan.repository.run(
+            "diff-tree", "-r", "--name-status", wanted.tree, found.tree, variables=objects
+        ).decode(errors="replace")
+
+
+@pytest.fixture
+def twins(tmp_path):
+    needs("git")
+    with Twins(tmp_path) as made:
+        yield made
+
+
+def settled(twins, *files):
+    """Record until only changes are looked at, with these files."""
+    for path in files:
+        twins.place.write(path, path)
+    while not twins.record():
+        pass
+
+
+def test_the_third_recording_looks_only_at_what_has_changed(twins):
+    twins.place.write("a", "one")
+    assert [twins.record() for _ in range(4)] == [False, False, True, True]
+    twins.place.write("a", "two")
+    assert twins.record()
+
+
+def test_a_new_directory_is_looked_at_with_all_that_is_in_it(twins):
+    settled(twins, "a")
+    twins.place.write("new/deep/b", "b")
+    assert twins.record()
+    twins.place.write("new/deep/b", "more")
+    assert twins.record()
+    (twins.work / "new").rename(twins.work / "moved")
+    twins.place.write("moved/deep/b", "again")
+    assert twins.record()
+    shutil.rmtree(twins.work / "moved")
+    assert twins.record()
+
+
+def test_an_ignored_directory_is_never_entered(twins):
+    settled(twins, ".gitignore")
+    twins.place.write(".gitignore", "node_modules/\n")
+    settled(twins)
+    for number in range(increment.MOST_PATHS + 1):
+        twins.place.write(f"node_modules/{number}", "x")
+    assert twins.record()
+
+
+def test_a_file_that_becomes_executable_or_a_link_is_recorded(twins):
+    settled(twins, "a", "b")
+    (twins.work / "a").chmod(0o755)
+    (twins.work / "b").unlink()
+    (twins.work / "b").symlink_to("a")
+    assert twins.record()
+
+
+def test_changed_ignore_rules_are_followed(twins):
+    settled(twins, "a.log", "b.log")
+    twins.place.write(".gitignore", "*.log\n")
+    twins.place.write("c.log", "new")
+    assert not twins.record()
+    (twins.work / "a.log").unlink()  # recorded, and ignored: the only kind of file that a scan is needed for
+    assert not twins.record()
+
+
+def test_a_directory_that_becomes_a_repository_of_its_own_is_left_out_and_back_again(twins):
+    settled(twins, "a", "inner/file")
+    git(twins.work / "inner", "init", "-q")
+    shutil.rmtree(twins.work / "inner" / ".git")
+    settled(twins)
+    twins.place.write("other/file", "theirs")
+    git(twins.work / "other", "init", "-q")
+    settled(twins)
+    twins.place.write("a", "changed")
+    assert twins.record()
+    shutil.rmtree(twins.work / "other" / ".git")
+    assert not twins.record()
+
+
+def test_more_changes_than_the_kernel_remembers_are_not_missed(twins):
+    settled(twins, "a", "b")
+    most = int(Path("/proc/sys/fs/inotify/max_queued_events").read_text(encoding="ascii"))
+    for number in range(most + 1):
+        os.utime(twins.work / "ab"[number % 2])
+    twins.place.write("a", "changed")
+    assert not twins.record()
+    settled(twins)
+
+
+def test_a_directory_that_was_replaced_is_looked_at_as_a_whole(twins):
+    settled(twins, "a", "b")
+    twins.work.rename(twins.root / "old")
+    twins.place.write("a", "other")
+    assert not twins.record()
+    settled(twins)
+
+
+def test_a_directory_above_that_was_replaced_is_noticed(tmp_path):
+    needs("git")
+    (tmp_path / "above").mkdir()
+    with Twins(tmp_path / "above") as twins:
+        settled(twins, "a", "b")
+        twins.root.rename(tmp_path / "old")
+        shutil.copytree(tmp_path / "old", twins.root, ignore=shutil.ignore_patterns("b"))
+        assert not twins.record()
+
+
+def test_what_another_process_has_recorded_is_built_upon_by_a_scan(twins):
+    settled(twins, "a")
+    twins.place.write("a", "two")
+    twins.place.record()
+    twins.place.write("a", "three")
+    assert not twins.record()
+
+
+def test_after_changes_without_a_scan_another_process_records_the_same(twins):
+    settled(twins, "a", "gone", "kept.log")
+    twins.place.write("b", "new")
+    (twins.work / "gone").unlink()
+    twins.record()
+    last = twins.place.checkpoints().all()[0]
+    assert twins.place.record() == last
+
+
+def test_a_restore_is_recorded_without_a_scan(twins):
+    settled(twins, "a")
+    first = twins.place.checkpoints().all()[0]
+    twins.place.write("a", "two")
+    twins.record()
+    done = twins.checkpoints().restore(first, force=True)
+    assert (done.paths, done.after.tree) == (["a"], first.tree)
+    assert twins.baseline.sufficed
+
+
+def test_too_many_directories_are_scanned_each_time(twins, monkeypatch):
+    monkeypatch.setattr("zotd.checkpoints.directory_watch.MOST_DIRECTORIES", 2)
+    for path in ("a", "b/c", "d/e"):
+        twins.place.write(path, path)
+    assert [twins.record() for _ in range(4)] == [False] * 4
+    assert inotify_descriptors() == 0
+
+
+def test_a_change_that_the_kernel_does_not_report_is_found_when_the_checkpoints_are_packed(twins, monkeypatch):
+    monkeypatch.setattr("zotd.checkpoints.packing.PACK_EVERY", 1)
+    settled(twins, "a")
+    os.link(twins.work / "a", twins.root / "outside")
+    twins.record()
+    (twins.root / "outside").write_text("changed from outside")
+    before = twins.checkpoints().all()[0]
+    assert twins.checkpoints().record(STEP, always=True).tree == before.tree
+    twins.checkpoints().tidy(1000)
+    assert twins.checkpoints().record(STEP, always=True).tree != before.tree
+
+
+def test_a_closed_baseline_watches_nothing(twins):
+    settled(twins, "a")
+    assert inotify_descriptors() == 1
+    twins.baseline.close()
+    assert inotify_descriptors() == 0
+    assert [twins.record() for _ in range(3)] == [False] * 3
+
+
+def inotify_descriptors():
+    """How many this process has open."""
+    found = 0
+    for one in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found += "inotify" in str(one.readlink())
+    return found
+
+
+# --- anything at all --------------------------------------------------------------------------------------------------
+
+paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
+
+
+def write(work, path, content):
+    place = work / path
+    with suppress(OSError):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if not place.is_fifo():
+            place.write_bytes(os.fsencode(content))
+
+
+def make(work, path, _):
+    with suppress(OSError):
+        (work / path).mkdir(parents=True, exist_ok=True)
+
+
+def remove(work, path, _):
+    place = work / path
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    else:
+        with suppress(OSError):
+            place.unlink()
+
+
+def link(work, path, content):
+    with suppress(OSError):
+        (work / path).symlink_to(content)
+
+
+def chmod(work, path, content):
+    with suppress(OSError):
+        if (work / path).is_file():
+            (work / path).chmod(0o755 if len(content) % 2 else 0o644)
+
+
+def move(work, path, content):
+    with suppress(OSError, shutil.Error):
+        (work / path).rename(work / content)
+
+
+def rules(work, path, content):
+    with suppress(OSError):
+        ((work / path) if (work / path).is_dir() else work).joinpath(".gitignore").write_text(
+            RULES[len(content) % len(RULES)]
+        )
+
+
+def repository(work, path, _):
+    if (work / path).is_dir() and not (work / path).is_symlink():
+        git(work / path, "init", "-q")
+
+
+def pipe(work, path, _):
+    with suppress(OSError):
+        os.mkfifo(work / path)
+
+
+def grow(work, path, _):
+    with suppress(OSError):
+        if (work / path).is_file():
+            with (work / path).open("a") as file:
+                file.write("x" * LIMITS.file_bytes)
+
+
+OFTEN = (write, make, remove, move)
+SELDOM = (link, chmod, pipe, grow, rules, repository)
+
+changes = st.tuples(st.sampled_from([*OFTEN * 4, *SELDOM]), paths, st.one_of(paths, st.text("xy", max_size=6)))
+
+
+@given(st.lists(st.lists(changes, min_size=1, max_size=6), min_size=4, max_size=8))
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+def test_after_any_changes_both_ways_record_the_same(steps):
+    needs("git")
+    with TemporaryDirectory(prefix="zot-") as folder, Twins(Path(folder)) as twins:
+        for step in steps:
+            for change, path, content in step:
+                change(twins.work, path, content)
+            twins.record()
