@@ -17,8 +17,8 @@ from functools import lru_cache
 
 from zotd.checkpoints.errors import AbandonedError, CheckpointError, UnrecordableError
 
-GIT_S = 120.0
-"""Time limit of one git command, in seconds: the first recording of a large workspace takes tens of seconds."""
+GIT_S = 600.0
+"""Time limit of one git command, in seconds: the first recording of 500,000 files takes minutes on a slow disk."""
 
 POLL_S = 0.1
 """How often a waiting thread looks whether its caller still waits, in seconds."""

@@ -23,7 +23,11 @@ from zotd.config.sections import CheckpointsSection
 from zotd.workspace.baselines import Baselines
 
 STEP_S = 30.0
-"""Longest wait of a step for its checkpoint, in seconds. Only the first one of a large directory takes so long."""
+"""Longest wait of a step for its checkpoint, in seconds. Only the first one of a large directory takes so long; it is then
+made after the run."""
+
+SLOW_S = 3.0
+"""After this time a step says what it waits for, in seconds."""
 
 END_S = 10.0
 """Longest wait of the end of a run for its checkpoint, in seconds."""
@@ -32,7 +36,10 @@ RESTORE_S = 300.0
 """Longest that a command waits for a restore, in seconds. One that takes longer is finished by the next use."""
 
 TIDY_S = 600.0
-"""Longest that old checkpoints are packed at a time, in seconds."""
+"""Longest that files are recorded, or old checkpoints packed, after a run, in seconds."""
+
+AFTERWARDS = Occasion(kind="present")
+"""Of a checkpoint that no step could wait for."""
 
 AT_ONCE = 2
 """Checkpoints that a daemon records or restores at the same time; they compete for the disk, and for threads."""
@@ -64,6 +71,9 @@ class SessionCheckpoints:
         """The run of which a step is recorded, and not its end."""
         self._gave_up = False
         """Further attempts would fail, too."""
+        self._is_too_slow = False
+        """Nothing is recorded until all files were recorded in the background once."""
+        self._said_slow = False
         self._was_told = False
         self._is_closed = False
 
@@ -91,14 +101,21 @@ class SessionCheckpoints:
             await self._record(Occasion(kind="end", session=self._session, run=run, seq=seq), END_S)
 
     async def tidy(self) -> None:
-        """Pack what was recorded, and remove what is too old, if it is due; a failure is only logged."""
+        """Do after a run what takes long: record the files if a step could not wait for that; pack what was recorded.
+
+        A failure is only logged.
+        """
         settings = self._keeper.settings
         if self._gave_up or not settings.enabled:
             return
         try:
+            if self._is_too_slow:
+                await self._in_thread(lambda here: here.record(AFTERWARDS), TIDY_S)
+                self._is_too_slow = self._was_told = False
+                self._told("the files are recorded now; what the next runs change can be undone")
             await self._in_thread(lambda here: here.tidy(settings.keep), TIDY_S)
         except (CheckpointError, TimeoutError) as error:
-            log.warning("checkpoints of %s were not packed: %s", self._cwd, error)
+            log.warning("checkpoints of %s: %s", self._cwd, str(error) or f"not done within {TIDY_S:g} s")
 
     async def undo(self, when_changed: WhenChanged) -> Restored:
         """Take back what the last run has changed; raises as `Checkpoints.undo` does."""
@@ -118,15 +135,14 @@ class SessionCheckpoints:
 
     async def _record(self, occasion: Occasion, limit_s: float) -> bool:
         """Return whether it is recorded."""
-        if self._gave_up or not self._keeper.settings.enabled:
+        if self._gave_up or self._is_too_slow or not self._keeper.settings.enabled:
             return False
+        patience = asyncio.get_running_loop().call_later(SLOW_S, self._say_slow, limit_s)
         try:
             await self._in_thread(lambda here: here.record(occasion, always=True), limit_s)
         except TimeoutError:
-            self._gave_up = True
-            self._tell(
-                f"that takes longer than {limit_s:g} s here; run `zotctl checkpoints record` once, and start a new session"
-            )
+            self._is_too_slow = True
+            self._tell(f"that takes longer than {limit_s:g} s here; it is done after this run, for the next ones")
         except UnrecordableError as error:
             self._gave_up = True
             self._tell(str(error))
@@ -138,7 +154,14 @@ class SessionCheckpoints:
         else:
             self._was_told = False
             return True
+        finally:
+            patience.cancel()
         return False
+
+    def _say_slow(self, limit_s: float) -> None:
+        if not self._said_slow:
+            self._said_slow = True
+            self._told(f"recording the files of {self._cwd} before they change, for at most {limit_s:g} s")
 
     async def _restored(self, work: Callable[[Checkpoints], Result]) -> Result:
         try:
