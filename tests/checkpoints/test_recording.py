@@ -64,6 +64,16 @@ def test_ignored_files_are_left_out_and_named(place):
     assert left_out(place, found) == [Omission("a.log", Why.IGNORED), Omission("build/", Why.IGNORED)]
 
 
+def test_an_ignored_directory_is_named_as_a_whole_as_soon_as_nothing_in_it_is_recorded(place):
+    place.write("build/recorded", "one")
+    place.record()
+    place.write(".gitignore", "build/\n")
+    place.write("build/new", "two")
+    assert left_out(place, place.record()) == [Omission("build/new", Why.IGNORED)]
+    (place.work / "build/recorded").unlink()
+    assert left_out(place, place.record()) == [Omission("build/", Why.IGNORED)]
+
+
 def test_large_files_are_left_out_and_named(place):
     place.write("small", "x" * 1000)
     place.write("large", "x" * 1001)

@@ -7,6 +7,7 @@ git status, and beside it the list of what is ignored
 
 import os
 import struct
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -97,6 +98,8 @@ class Scanner:
         looked, ignored = self._look()
         check_amount(self._repository, self._limits, files=self._entries() + len(looked.staged), new_bytes=looked.size)
         self._stage(looked)
+        if looked.dropped:  # git lists what is ignored in a directory one by one if the index has something in it
+            ignored = self._listed(self._begin_listing())
         is_as_before = last is not None and not (looked.staged or looked.dropped or looked.has_staged)
         tree = last.tree if last and is_as_before else self._repository.run("write-tree").decode().strip()
         omissions = {one.path: one for one in (*looked.omissions, *ignored)}
@@ -105,15 +108,22 @@ class Scanner:
 
     # --- looking ----------------------------------------------------------------------------------------------
 
+    def _begin_listing(self) -> "subprocess.Popen[bytes]":
+        return self._repository.begin("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+
+    def _listed(self, listing: "subprocess.Popen[bytes]") -> list[Omission]:
+        """Return what is ignored, when the listing has ended."""
+        return [Omission(os.fsdecode(path), Why.IGNORED) for path in _outermost(self._repository.end(listing))]
+
     def _look(self) -> tuple[_Looked, list[Omission]]:
-        listing = self._repository.begin("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
+        listing = self._begin_listing()
         try:
             looked = self._judged(self._repository.run("status", "--porcelain=v1", "-z"))
         except BaseException:
             listing.kill()
             listing.communicate()
             raise
-        return looked, [Omission(os.fsdecode(path), Why.IGNORED) for path in _outermost(self._repository.end(listing))]
+        return looked, self._listed(listing)
 
     def _judged(self, status: bytes) -> _Looked:
         staged: list[bytes] = []
