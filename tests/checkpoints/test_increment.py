@@ -140,6 +140,23 @@ def test_a_file_that_becomes_executable_or_a_link_is_recorded(twins):
     assert twins.record()
 
 
+def test_a_file_that_is_still_open_is_recorded(twins):
+    settled(twins, "a")
+    with (twins.work / "a").open("a") as file:
+        file.write("more")
+        file.flush()
+        assert twins.record()
+
+
+def test_a_file_is_recorded_under_all_its_names(twins):
+    twins.place.write("a", "one")
+    os.link(twins.work / "a", twins.work / "b")
+    settled(twins)
+    with (twins.work / "b").open("a") as file:
+        file.write("two")
+    assert not twins.record()
+
+
 def test_changed_ignore_rules_are_followed(twins):
     settled(twins, "a.log", "b.log")
     twins.place.write(".gitignore", "*.log\n")

@@ -17,7 +17,7 @@ from zotd.inotify import Inotify, InotifyEvent
 MOST_DIRECTORIES = 20_000
 """Directories that are watched at most; each takes about 1 KiB of the kernel's memory."""
 
-SHARE = 4
+SHARE = 8
 """Which part of the user's watches one directory may take at most: 1 / SHARE. Editors need some, too."""
 
 USERS_WATCHES = "/proc/sys/fs/inotify/max_user_watches"

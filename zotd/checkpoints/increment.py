@@ -217,6 +217,8 @@ class Increment:
         with open(descriptor, "rb") as file:
             found = os.fstat(descriptor)
             content = file.read(self._limits.file_bytes + 1)
+        if found.st_nlink > 1:  # the kernel reports the name that was used, and none of the others
+            raise ScanNeededError(f"{path} has another name, under which it has changed, too")
         if not stat.S_ISREG(found.st_mode) or len(content) > self._limits.file_bytes:
             raise ScanNeededError(f"{path} changed while it was looked at")
         kind = EXECUTABLE if found.st_mode & stat.S_IXUSR else REGULAR

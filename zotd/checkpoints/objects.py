@@ -16,8 +16,8 @@ NAME_CHARS = 40
 
 NAME_BYTES = NAME_CHARS // 2
 
-KNOWN_ENTRIES = 50_000
-"""Entries of trees that are kept in memory at most, about 10 MB."""
+KNOWN_ENTRIES = 20_000
+"""Entries of trees that are kept in memory at most, about 4 MB."""
 
 Kind = Literal["blob", "tree", "commit"]
 
