@@ -148,6 +148,20 @@ def test_a_file_that_is_still_open_is_recorded(twins):
         assert twins.record()
 
 
+def test_a_file_that_was_moved_away_is_gone(twins):
+    settled(twins, "a", "b")
+    (twins.work / "a").rename(twins.root / "away")
+    assert twins.record()
+
+
+def test_a_recorded_file_that_becomes_too_large_is_left_out(twins):
+    settled(twins, ".gitignore", "a", "b")
+    twins.place.write("a", "x" * (LIMITS.file_bytes + 1))
+    assert not twins.record()
+    twins.place.write(".gitignore", "a\n")
+    settled(twins)
+
+
 def test_a_file_is_recorded_under_all_its_names(twins):
     twins.place.write("a", "one")
     os.link(twins.work / "a", twins.work / "b")

@@ -1,5 +1,11 @@
 """Undo, redo and rewind of what runs do to files, in a real daemon."""
 
+import asyncio
+import sys
+import threading
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
 from tests.e2e.conftest import only
@@ -172,6 +178,30 @@ async def test_what_cannot_be_recorded_is_told_once_and_runs_anyway(opened, hous
     assert [one["level"] for one in found] == ["warn"]
     assert "contains your home directory" in found[0]["text"]
     assert (work / "b").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="directories are watched on Linux only")
+async def test_a_directory_is_watched_until_its_last_session_leaves_memory(opened, house, work):
+    answers = (bash("true"), text("done"), bash("true"), text("done"))
+    talk = await opened(*answers, client=await house.connect(role="admin"))
+    before = watched_directories()
+    await talk.run()
+    await talk.run("again")
+    assert watched_directories() == before + 1
+    await talk.client.ask("session.delete", session=talk.id)
+    for thread in threading.enumerate():
+        if thread.name == f"end of the watch of {work}":
+            await asyncio.to_thread(thread.join)
+    assert watched_directories() == before
+
+
+def watched_directories():
+    """How many inotify descriptors this process has open, which runs the daemon."""
+    found = 0
+    for one in Path("/proc/self/fd").iterdir():
+        with suppress(FileNotFoundError):
+            found += "inotify" in str(one.readlink())
+    return found
 
 
 async def test_without_checkpoints_there_is_nothing_to_undo(opened, work):
