@@ -103,6 +103,7 @@ class Recordings:
 
     async def checkpoint(self, count: int) -> float:
         """Change so many files, each in a directory of its own, and return how long their checkpoint takes, in seconds."""
+        self.record()  # what was changed for others
         for number in range(count):
             with (self._work / f"d{number}" / "f1.py").open("a") as file:
                 file.write(f"changed at {time.monotonic_ns()}\n")

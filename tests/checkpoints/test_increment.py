@@ -162,6 +162,39 @@ def test_a_recorded_file_that_becomes_too_large_is_left_out(twins):
     settled(twins)
 
 
+def test_a_file_may_become_a_directory_and_a_directory_a_file(twins):
+    settled(twins, "a", "b/c", "a-b", "a.b")
+    (twins.work / "a").unlink()
+    twins.place.write("a/inner", "inner")
+    shutil.rmtree(twins.work / "b")
+    twins.place.write("b", "file")
+    assert twins.record()
+
+
+def test_a_recorded_file_that_becomes_a_pipe_is_left_out(twins):
+    settled(twins, "a", "b")
+    (twins.work / "a").unlink()
+    os.mkfifo(twins.work / "a")
+    settled(twins)
+
+
+def test_a_directory_that_is_not_ignored_any_more_is_watched(twins):
+    twins.place.write(".gitignore", "build/\n")
+    settled(twins, "build/a")
+    twins.place.write(".gitignore", "")
+    settled(twins)
+    twins.place.write("build/a", "changed")
+    assert twins.record()
+
+
+def test_ignore_rules_above_the_directory_are_followed(twins):
+    git(twins.root, "init", "-q")
+    settled(twins, "a")
+    (twins.root / ".gitignore").write_text("*.log\n")
+    twins.place.write("a.log", "new")
+    assert not twins.record()
+
+
 def test_a_file_is_recorded_under_all_its_names(twins):
     twins.place.write("a", "one")
     os.link(twins.work / "a", twins.work / "b")

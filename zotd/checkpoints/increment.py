@@ -230,7 +230,6 @@ class Increment:
         kept = dict(self._earlier.omissions)
         for path in replaced:
             kept.pop(path, None)
-            kept.pop(f"{path}/", None)
         if trees:
             kept = {path: one for path, one in kept.items() if not any(above in trees for above in ancestors(path))}
         kept.update(added)
