@@ -132,6 +132,15 @@ def test_an_ignored_directory_is_never_entered(twins):
     assert twins.record()
 
 
+def test_an_ignored_file_goes_with_its_directory(twins):
+    twins.place.write(".gitignore", "*.log\n")
+    settled(twins, "a/b", "a/b.log")
+    (twins.work / "a").rename(twins.work / "moved")
+    assert twins.record()
+    shutil.rmtree(twins.work / "moved")
+    assert twins.record()
+
+
 def test_a_file_that_becomes_executable_or_a_link_is_recorded(twins):
     settled(twins, "a", "b")
     (twins.work / "a").chmod(0o755)
