@@ -1,6 +1,7 @@
 """What a checkpoint contains, and what it leaves out."""
 
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -266,6 +267,24 @@ def test_a_caller_that_stops_waiting_is_heeded(place):
         abandoned.set()
         with pytest.raises(AbandonedError):
             place.checkpoints(abandoned=abandoned).record(MANUAL)
+
+
+def test_a_git_that_takes_too_long_is_not_started_again(place, monkeypatch):
+    place.write("a", "one")
+    place.write("b", "two")
+    place.record()
+    monkeypatch.setattr("zotd.checkpoints.shadow.GIT_S", 0.1)
+    started, programs = place.root / "started", place.root / "bin"
+    programs.mkdir()
+    real = shutil.which("git")
+    (programs / "git").write_text(
+        f'#!/bin/sh\n[ "$1" = status ] && echo $1 >> {started} && exec sleep 600\nexec {real} "$@"\n'
+    )
+    (programs / "git").chmod(0o755)
+    slow = place.checkpoints(env={"PATH": f"{programs}:{os.environ['PATH']}"})
+    with pytest.raises(AbandonedError, match=r"git took longer than 0\.1 s in .*/work and was stopped"):
+        slow.record(MANUAL)
+    assert started.read_text() == "status\n"
 
 
 def test_a_damaged_repository_is_named_with_what_helps(place):

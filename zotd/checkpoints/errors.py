@@ -12,7 +12,7 @@ class UnrecordableError(CheckpointError):
 
 
 class AbandonedError(CheckpointError):
-    """The caller does not wait any more, so git was stopped."""
+    """git was stopped: it took too long, or its caller does not wait any more."""
 
 
 class DiskFullError(CheckpointError):

@@ -183,8 +183,8 @@ class ShadowRepository:
         """Return what a git command prints; `no_error` is an exit code that means no error.
 
         Raises:
-            CheckpointError: it failed, with git's last line; or it took longer than `GIT_S`.
-            AbandonedError: the caller does not wait any more.
+            CheckpointError: it failed, with git's last line.
+            AbandonedError: it took longer than `GIT_S`, or the caller does not wait any more.
         """
         return self.end(self.begin(*args, stdin=stdin, variables=variables), no_error)
 
@@ -233,7 +233,7 @@ class ShadowRepository:
         if self._abandoned.is_set():
             raise AbandonedError("the checkpoint was given up, because its caller stopped waiting")
         if time.monotonic() > give_up:
-            raise CheckpointError(f"git took longer than {GIT_S:g} s in {self.workspace} and was stopped")
+            raise AbandonedError(f"git took longer than {GIT_S:g} s in {self.workspace} and was stopped")
 
 
 def _ignores_case(workspace: str) -> bool:
