@@ -70,6 +70,15 @@ async def test_each_reason_is_told_once(session, person, told):
     assert session.status.startswith("none: ")
 
 
+async def test_a_place_where_none_was_possible_is_tried_again_after_another_one(session, person):
+    (person.home / "other").symlink_to(person.work)
+    assert await session.at(site(person, "other")) is None
+    assert await session.at(site(person)) is not None
+    (person.home / "other").unlink()
+    (person.home / "other").mkdir()
+    assert await session.at(site(person, "other")) is not None
+
+
 async def test_a_jail_that_becomes_impossible_is_told(session, person, told):
     assert await session.at(site(person)) is not None
     (person.home / ".netrc").unlink()

@@ -126,7 +126,8 @@ class SessionJail:
         async with self._finding:
             found = self._found
             if found is None or found.site != site:
-                found = self._use(next((one for one in self._kept if one.site == site), None) or await _found(site))
+                made = (one for one in self._kept if one.site == site and one.jail is not None)
+                found = self._use(next(made, None) or await _found(site))
         if found.jail is not None:
             try:
                 found.jail.refresh()
