@@ -37,13 +37,6 @@ async def world(person):
     async with AsyncExitStack() as stack:
         stack.callback(os.close, master)
         stack.callback(os.close, slave)
-
-        async def answer(_, writer):
-            with suppress(ConnectionError):
-                writer.write(b"ESCAPED")
-                await writer.drain()
-            writer.close()
-
         zotd = Path(paths.socket_path(person.env))
         zotd.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         docker = f"/run/{abstract}.sock"
@@ -90,6 +83,14 @@ async def world(person):
                 proxy.outlet("this jail", AllowList([parse_rule(f"{ALLOWED}:{http}"), parse_rule(f"{ALLOWED}:{tls}")]))
             ),
         )
+
+
+async def answer(_, writer):
+    """Serve a connection that no command may have."""
+    with suppress(ConnectionError):
+        writer.write(b"ESCAPED")
+        await writer.drain()
+    writer.close()
 
 
 async def namespace(stack):
