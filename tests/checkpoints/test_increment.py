@@ -4,88 +4,16 @@ import os
 import shutil
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from tests.checkpoints.conftest import LIMITS, Place, git
+from tests.checkpoints.conftest import LIMITS, git
+from tests.checkpoints.twins import STEP, Twins
 from tests.needs import needs
 from zotd.checkpoints import increment
-from zotd.checkpoints.baseline import Baseline
-from zotd.checkpoints.checkpoint import Occasion
-from zotd.checkpoints.checkpoints import Checkpoints
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="directories are watched on Linux only")
-
-STEP = Occasion(kind="step", session="s", run="r")
-
-NAMES = ("a", "b.log", "build", "c", os.fsdecode(b"\xff"), "sp ace")
-
-RULES = ("*.log\n", "build/\n", "*.log\n!b.log\n/c\n", "", "a/b.log\n")
-
-
-class ObservedBaseline(Baseline):
-    """Remembers whether the last recording needed no scan."""
-
-    sufficed = False
-
-    def present(self, *args):
-        found = super().present(*args)
-        self.sufficed = found is not None
-        return found
-
-
-@dataclass
-class Twins:
-    """One workspace with two sets of checkpoints: with a baseline, and by scans alone."""
-
-    root: Path
-    baseline: ObservedBaseline = field(default_factory=ObservedBaseline)
-
-    def __post_init__(self):
-        self.place = Place(self.root)
-        self.place.work.mkdir()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.baseline.close()
-
-    @property
-    def work(self):
-        return self.place.work
-
-    def record(self):
-        """Record both, and return whether the first one was made without a scan."""
-        by_changes = self.checkpoints()
-        found = by_changes.record(STEP, always=True)
-        by_scan = self._checkpoints("other", None)
-        wanted = by_scan.record(STEP, always=True)
-        assert found.tree == wanted.tree, self._difference(by_scan, found, wanted)
-        assert by_changes.left_out(found) == by_scan.left_out(wanted)
-        assert found.changed == wanted.changed
-        return self.baseline.sufficed
-
-    def checkpoints(self):
-        """Those with a baseline, for one operation."""
-        return self._checkpoints("zot", self.baseline)
-
-    def _checkpoints(self, home, baseline):
-        env = {"HOME": str(self.root / "user"), "PATH": os.environ["PATH"]}
-        return Checkpoints(str(self.work), str(self.root / home), env, limits=LIMITS, baseline=baseline)
-
-    def _difference(self, by_scan, found, wanted):
-        objects = {
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(next((self.root / "zot" / "checkpoints").iterdir()) / "objects")
-        }
-        return by_scan.repository.run(
-            "diff-tree", "-r", "--name-status", wanted.tree, found.tree, variables=objects
-        ).decode(errors="replace")
 
 
 @pytest.fixture
@@ -326,87 +254,3 @@ def inotify_descriptors():
         with suppress(FileNotFoundError):
             found += "inotify" in str(one.readlink())
     return found
-
-
-# --- anything at all --------------------------------------------------------------------------------------------------
-
-paths = st.lists(st.sampled_from(NAMES), min_size=1, max_size=3).map("/".join)
-
-
-def write(work, path, content):
-    place = work / path
-    with suppress(OSError):
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if not place.is_fifo():
-            place.write_bytes(os.fsencode(content))
-
-
-def make(work, path, _):
-    with suppress(OSError):
-        (work / path).mkdir(parents=True, exist_ok=True)
-
-
-def remove(work, path, _):
-    place = work / path
-    if place.is_dir() and not place.is_symlink():
-        shutil.rmtree(place)
-    else:
-        with suppress(OSError):
-            place.unlink()
-
-
-def link(work, path, content):
-    with suppress(OSError):
-        (work / path).symlink_to(content)
-
-
-def chmod(work, path, content):
-    with suppress(OSError):
-        if (work / path).is_file():
-            (work / path).chmod(0o755 if len(content) % 2 else 0o644)
-
-
-def move(work, path, content):
-    with suppress(OSError, shutil.Error):
-        (work / path).rename(work / content)
-
-
-def rules(work, path, content):
-    with suppress(OSError):
-        ((work / path) if (work / path).is_dir() else work).joinpath(".gitignore").write_text(
-            RULES[len(content) % len(RULES)]
-        )
-
-
-def repository(work, path, _):
-    if (work / path).is_dir() and not (work / path).is_symlink():
-        git(work / path, "init", "-q")
-
-
-def pipe(work, path, _):
-    with suppress(OSError):
-        os.mkfifo(work / path)
-
-
-def grow(work, path, _):
-    with suppress(OSError):
-        if (work / path).is_file():
-            with (work / path).open("a") as file:
-                file.write("x" * LIMITS.file_bytes)
-
-
-OFTEN = (write, make, remove, move)
-SELDOM = (link, chmod, pipe, grow, rules, repository)
-
-changes = st.tuples(st.sampled_from([*OFTEN * 4, *SELDOM]), paths, st.one_of(paths, st.text("xy", max_size=6)))
-
-
-@given(st.lists(st.lists(changes, min_size=1, max_size=6), min_size=4, max_size=8))
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-def test_after_any_changes_both_ways_record_the_same(steps):
-    needs("git")
-    with TemporaryDirectory(prefix="zot-") as folder, Twins(Path(folder)) as twins:
-        for step in steps:
-            for change, path, content in step:
-                change(twins.work, path, content)
-            twins.record()
