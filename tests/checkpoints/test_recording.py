@@ -287,6 +287,32 @@ def test_a_git_that_takes_too_long_is_not_started_again(place, monkeypatch):
     assert started.read_text() == "status\n"
 
 
+def test_a_recording_that_was_given_up_goes_on_where_it_was(place, monkeypatch):
+    monkeypatch.setattr("zotd.checkpoints.scanning.BATCH", 1)
+    for name in "abc":
+        place.write(name, name)
+    started, programs, third = place.root / "started", place.root / "bin", place.root / "third"
+    programs.mkdir()
+    os.mkfifo(third)
+    real = shutil.which("git")
+    (programs / "git").write_text(
+        f'#!/bin/sh\n[ "$1" = update-index ] && echo one >> {started} && [ $(wc -l < {started}) = 3 ] && '
+        f'echo > {third} && exec sleep 600\nexec {real} "$@"\n'
+    )
+    (programs / "git").chmod(0o755)
+    env = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    abandoned = threading.Event()
+    impatient = threading.Thread(target=lambda: third.read_text() and abandoned.set())
+    impatient.start()
+    with pytest.raises(AbandonedError):
+        place.checkpoints(env=env, abandoned=abandoned).record(MANUAL)
+    impatient.join()
+    started.unlink()
+    found = place.checkpoints(env=env).record(MANUAL)
+    assert recorded(place, found) == ["a", "b", "c"]
+    assert started.read_text() == "one\n"
+
+
 def test_a_damaged_repository_is_named_with_what_helps(place):
     place.write("a", "one")
     place.record()

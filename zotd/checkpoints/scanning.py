@@ -25,6 +25,10 @@ ATTEMPTS = 3
 BULK = 1000
 """From this number of files on, new objects go into one pack: writing each into a file of its own takes longer."""
 
+BATCH = 10_000
+"""Files that one git command stages at most: with so many new ones in a pack, git looks through all of them for each next one.
+What is staged when recording is given up stays so for the next attempt."""
+
 INDEX_BEHIND = "zot-index-behind"
 """File that is there while the index may lack what was recorded without a scan."""
 
@@ -169,7 +173,9 @@ class Scanner:
     def _update_index(self, paths: Sequence[bytes], *flags: str) -> None:
         is_bulk = len(paths) >= BULK and self._repository.program.version >= BULK_VERSION
         bulk = ("-c", "core.bigFileThreshold=1") if is_bulk else ()
-        self._repository.run(*bulk, "update-index", *flags, "-z", "--stdin", stdin=b"\0".join(paths) + b"\0")
+        for start in range(0, len(paths), BATCH):
+            given = b"\0".join(paths[start : start + BATCH]) + b"\0"
+            self._repository.run(*bulk, "update-index", *flags, "-z", "--stdin", stdin=given)
 
 
 def leave_index_behind(repository: ShadowRepository) -> None:
