@@ -302,7 +302,12 @@ def test_a_recording_that_was_given_up_goes_on_where_it_was(place, monkeypatch):
     (programs / "git").chmod(0o755)
     env = {"PATH": f"{programs}:{os.environ['PATH']}"}
     abandoned = threading.Event()
-    impatient = threading.Thread(target=lambda: third.read_text() and abandoned.set())
+
+    def give_up():
+        third.read_text()
+        abandoned.set()
+
+    impatient = threading.Thread(target=give_up)
     impatient.start()
     with pytest.raises(AbandonedError):
         place.checkpoints(env=env, abandoned=abandoned).record(MANUAL)
