@@ -9,6 +9,7 @@ import fcntl
 import os
 import struct
 import termios
+import threading
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -45,10 +46,14 @@ class Inotify:
         self._library = ctypes.CDLL(None, use_errno=True)
         self._descriptor = self._checked(self._library.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK), None)
 
+    def fileno(self) -> int:
+        """Return the descriptor, which is readable when events are in the queue; -1 after the end."""
+        return self._descriptor
+
     def add(self, path: str, mask: int) -> int:
         """Watch a path, and return the number of the watch; the same for the same inode.
 
-        Raises OSError: it cannot be read; or ENOSPC, the user has too many watches (`fs.inotify.max_user_watches`).
+        Raises OSError: it cannot be read, or the queue is closed; or ENOSPC, the user has too many watches (`fs.inotify.max_user_watches`).
         """
         return self._checked(self._library.inotify_add_watch(self._descriptor, os.fsencode(path), mask), path)
 
@@ -66,7 +71,16 @@ class Inotify:
 
     def close(self) -> None:
         """Close it and all watches. Takes up to 15 ms: the kernel waits until no processor reads the list of watches."""
-        os.close(self._descriptor)
+        os.close(self._taken())
+
+    def close_soon(self) -> None:
+        """Close it in a thread, which a program that ends does not wait for."""
+        threading.Thread(target=os.close, args=(self._taken(),), name="close inotify", daemon=True).start()
+
+    def _taken(self) -> int:
+        """Return the descriptor for the last time: its number may then be that of something else."""
+        taken, self._descriptor = self._descriptor, -1
+        return taken
 
     def _checked(self, result: int, path: str | None) -> int:
         if result < 0:

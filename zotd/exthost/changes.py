@@ -1,38 +1,33 @@
 """Reports when files in some directories may have changed, such as the code of a workspace after a `git pull`.
 
-Linux only, with one inotify descriptor for all. Where inotify is missing or there are too many directories, `watch`
+Linux only, with one inotify queue for all. Where inotify is missing or there are too many directories, `watch`
 returns False and the caller has to compare the files itself.
 """
 
 import asyncio
-import ctypes
 import errno
 import logging
 import os
-import struct
 import sys
-from collections.abc import Callable, Collection, Coroutine, Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from zotd.process import descriptors
+from zotd import inotify
+from zotd.inotify import Inotify
 
 log = logging.getLogger(__name__)
 
-IN_ATTRIB, IN_CLOSE_WRITE, IN_MOVED_FROM, IN_MOVED_TO = 0x4, 0x8, 0x40, 0x80
-IN_CREATE, IN_DELETE, IN_DELETE_SELF, IN_MOVE_SELF = 0x100, 0x200, 0x400, 0x800
-IN_Q_OVERFLOW, IN_ONLYDIR = 0x4000, 0x01000000
 CHANGES = (
-    IN_ATTRIB
-    | IN_CLOSE_WRITE
-    | IN_MOVED_FROM
-    | IN_MOVED_TO
-    | IN_CREATE
-    | IN_DELETE
-    | IN_DELETE_SELF
-    | IN_MOVE_SELF
-    | IN_ONLYDIR
+    inotify.ATTRIB
+    | inotify.CLOSE_WRITE
+    | inotify.MOVED_FROM
+    | inotify.MOVED_TO
+    | inotify.CREATE
+    | inotify.DELETE
+    | inotify.DELETE_SELF
+    | inotify.MOVE_SELF
+    | inotify.ONLYDIR
 )
 
 MAX_DIRECTORIES = 1_000
@@ -43,11 +38,6 @@ QUIET_S = 0.1
 
 PAUSE_S = 1.0
 """Shortest time between two callbacks of one watcher: comparing thousands of files takes up to a second."""
-
-READ_BYTES = 64 * 1024
-
-# struct inotify_event: wd, mask, cookie, len; the name of `len` bytes follows, padded with NUL.
-_HEAD = struct.Struct("iIII")
 
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
 """Starts a named task; the callee owns it and logs its failure."""
@@ -61,9 +51,9 @@ class _Watcher:
     places: Callable[[], Places]
     changed: Callable[[], Coroutine[object, object, None]]
     names: dict[int, Collection[str] | None] = field(default_factory=dict)
-    """Watched names by inotify watch descriptor."""
+    """Watched names by watch."""
     is_arming: bool = False
-    """A thread is adding directories whose descriptors are not in `names` yet."""
+    """A thread is adding directories whose watches are not in `names` yet."""
     has_stirred: bool = False
     is_telling: bool = False
 
@@ -74,7 +64,7 @@ class Changes:
     def __init__(self, spawn: Spawn) -> None:
         """Use `spawn` to start the tasks that call back."""
         self._spawn = spawn
-        self._fd = -1
+        self._queue: Inotify | None = None
         self._watchers: dict[str, _Watcher] = {}
         self._is_closed = False
 
@@ -85,10 +75,11 @@ class Changes:
 
         `places` is evaluated again after each change, in a thread. Returns False if the directories cannot be watched.
         """
-        if sys.platform != "linux" or self._is_closed or not self._open():
+        queue = self._open()
+        if queue is None:
             return False
         watcher = self._watchers[key] = _Watcher(places, changed)
-        if await self._arm(watcher):
+        if await self._arm(watcher, queue):
             return True
         self.forget(key)
         return False
@@ -96,73 +87,76 @@ class Changes:
     def forget(self, key: str) -> None:
         """Stop watching for `key`; does nothing if there is no such watcher."""
         gone = self._watchers.pop(key, None)
-        if gone is None or self._fd < 0:
+        if gone is None or self._queue is None:
             return
-        # Watchers of the same directory share a descriptor; it is removed with the last of them.
-        used = {descriptor for watcher in self._watchers.values() for descriptor in watcher.names}
-        for descriptor in gone.names.keys() - used:
-            ctypes.CDLL(None).inotify_rm_watch(self._fd, descriptor)
+        # Watchers of the same directory share a watch; it is removed with the last of them.
+        used = {watch for watcher in self._watchers.values() for watch in watcher.names}
+        for watch in gone.names.keys() - used:
+            self._queue.remove(watch)
 
     def close(self) -> None:
-        """Close the inotify descriptor; no callback is called any more."""
+        """Close the queue of events; no callback is called any more."""
         self._is_closed = True
         self._watchers.clear()
-        if self._fd >= 0:
-            asyncio.get_running_loop().remove_reader(self._fd)
-            descriptors.close_soon(self._fd)
-            self._fd = -1
+        if self._queue is not None:
+            asyncio.get_running_loop().remove_reader(self._queue)
+            self._queue.close_soon()
+            self._queue = None
 
-    def _open(self) -> bool:
-        if self._fd < 0:
-            self._fd = ctypes.CDLL(None, use_errno=True).inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
-            if self._fd < 0:
-                log.warning("changed files are only found when a run starts: %s", os.strerror(ctypes.get_errno()))
-                return False
-            asyncio.get_running_loop().add_reader(self._fd, self._stirred)
-        return True
+    def _open(self) -> Inotify | None:
+        """Return the queue of events; None if there can be none."""
+        if sys.platform != "linux" or self._is_closed:
+            return None
+        if self._queue is None:
+            try:
+                self._queue = Inotify()
+            except OSError as error:
+                log.warning("changed files are only found when a run starts: %s", error.strerror)
+                return None
+            asyncio.get_running_loop().add_reader(self._queue, self._stirred, self._queue)
+        return self._queue
 
-    async def _arm(self, watcher: _Watcher) -> bool:
+    async def _arm(self, watcher: _Watcher, queue: Inotify) -> bool:
         """Watch the directories that exist now; return False if there are too many."""
         watcher.is_arming = True
         try:
-            found = await asyncio.to_thread(_add, self._fd, watcher.places)
+            found = await asyncio.to_thread(_add, queue, watcher.places)
         finally:
             watcher.is_arming = False
         if found is None:
             return False
-        # Descriptors of removed directories stay until `forget`: the kernel does not reuse their numbers.
+        # Watches of removed directories stay until `forget`: the kernel does not reuse their numbers.
         watcher.names.update(found)
         return True
 
-    def _stirred(self) -> None:
-        with suppress(BlockingIOError):
-            found = list(_events(os.read(self._fd, READ_BYTES)))
-            for watcher in list(self._watchers.values()):
-                # After an overflow events are missing, so every watcher has to compare.
-                if any(mask & IN_Q_OVERFLOW or self._concerns(watcher, one, name) for one, mask, name in found):
-                    self._notice(watcher)
+    def _stirred(self, queue: Inotify) -> None:
+        found = list(queue.read())
+        for watcher in list(self._watchers.values()):
+            # After an overflow events are missing, so every watcher has to compare.
+            if any(mask & inotify.OVERFLOW or self._concerns(watcher, one, name) for one, mask, name in found):
+                self._notice(watcher, queue)
 
-    def _concerns(self, watcher: _Watcher, descriptor: int, name: str) -> bool:
-        if descriptor not in watcher.names:
+    def _concerns(self, watcher: _Watcher, watch: int, name: str) -> bool:
+        if watch not in watcher.names:
             # A directory that is being added: its watcher is not known yet, and one superfluous comparison is cheap.
-            return watcher.is_arming and not any(descriptor in other.names for other in self._watchers.values())
-        names = watcher.names[descriptor]
+            return watcher.is_arming and not any(watch in other.names for other in self._watchers.values())
+        names = watcher.names[watch]
         # Events about the directory itself have no name; they always count.
         return names is None or not name or name in names
 
-    def _notice(self, watcher: _Watcher) -> None:
+    def _notice(self, watcher: _Watcher, queue: Inotify) -> None:
         watcher.has_stirred = True
         if not watcher.is_telling:
             watcher.is_telling = True
-            self._spawn("look at changed files", self._tell(watcher))
+            self._spawn("look at changed files", self._tell(watcher, queue))
 
-    async def _tell(self, watcher: _Watcher) -> None:
+    async def _tell(self, watcher: _Watcher, queue: Inotify) -> None:
         try:
             while watcher.has_stirred and watcher in self._watchers.values():
                 await asyncio.sleep(QUIET_S)
                 watcher.has_stirred = False
                 # Watch first and compare afterwards: a change in between causes another event.
-                await self._arm(watcher)
+                await self._arm(watcher, queue)
                 await watcher.changed()
                 await asyncio.sleep(PAUSE_S - QUIET_S)
         finally:
@@ -182,26 +176,16 @@ def tree(directory: Path) -> list[Path]:
     return found
 
 
-def _add(fd: int, places: Callable[[], Places]) -> dict[int, Collection[str] | None] | None:
+def _add(queue: Inotify, places: Callable[[], Places]) -> dict[int, Collection[str] | None] | None:
     wanted = places()
-    if len(wanted) > MAX_DIRECTORIES or fd < 0:
+    if len(wanted) > MAX_DIRECTORIES:
         return None
-    library = ctypes.CDLL(None, use_errno=True)
     found: dict[int, Collection[str] | None] = {}
     for directory, names in wanted.items():
-        descriptor = library.inotify_add_watch(fd, os.fsencode(directory), CHANGES)
-        # A missing directory is no failure: when it is created, its parent reports a change and it is watched then.
-        if descriptor < 0 and ctypes.get_errno() == errno.ENOSPC:
-            return None  # the user's limit of watches
-        if descriptor >= 0:
-            found[descriptor] = names
+        try:
+            found[queue.add(str(directory), CHANGES)] = names
+        except OSError as error:
+            # A missing directory is no failure: when it is created, its parent reports a change and it is watched then.
+            if error.errno in {errno.ENOSPC, errno.EBADF}:
+                return None  # the user's limit of watches, or the queue is closed
     return found
-
-
-def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
-    at = 0
-    while at + _HEAD.size <= len(data):
-        descriptor, mask, _, length = _HEAD.unpack_from(data, at)
-        at += _HEAD.size
-        yield descriptor, mask, os.fsdecode(data[at : at + length].rstrip(b"\0"))
-        at += length

@@ -1,14 +1,12 @@
 """Raises the limit of open descriptors to the hard limit, and keeps a reserve for clients that are connected.
 
 The soft limit is low by default (1,024 on Linux, 256 on macOS) for programs that call `select(2)`. The daemon does not;
-its children may, so they get the original limit back (Linux only). `close_soon` closes one that the kernel closes slowly.
+its children may, so they get the original limit back (Linux only).
 """
 
 import logging
-import os
 import resource
 import sys
-import threading
 
 MOST = 65_536
 """Limit where the system has no hard one; more than a daemon with all its connections and extensions uses."""
@@ -56,11 +54,3 @@ def is_short(descriptor: int) -> bool:
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return soft != resource.RLIM_INFINITY and soft >= 4 * RESERVE and descriptor >= soft - RESERVE
-
-
-def close_soon(descriptor: int) -> None:
-    """Close an inotify descriptor in a thread, which a program that ends does not wait for.
-
-    The kernel first waits until no processor reads the list of watches: mostly 0.05 ms, but up to 15.
-    """
-    threading.Thread(target=os.close, args=(descriptor,), name="close inotify", daemon=True).start()
