@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future, wait
+from contextlib import suppress
 from types import TracebackType
 from typing import Self, TypeVar
 
@@ -13,6 +14,9 @@ from zotd.wire.api import ModelInfo, PromptImage
 from zotd.wire.content import Message, Tokens
 
 T = TypeVar("T")
+
+SIGNALS_S = 0.5
+"""Longest wait without a look at signals, in seconds: Ctrl-C right before a wait begins does not end it."""
 
 CLOSE_S = 10.0
 """Time limit for `close` to abort and clean up a run, in seconds."""
@@ -31,7 +35,7 @@ class BlockingRuntime:
         self._thread = threading.Thread(target=self._loop.run_until_complete, args=[work], name="zot", daemon=True)
         self._thread.start()
         try:
-            self._runtime = opened.result()
+            self._runtime = _result(opened)
         except BaseException:
             self._thread.join(CLOSE_S)
             self._loop.close()
@@ -101,7 +105,7 @@ class BlockingRuntime:
             opened.set_exception(error)
 
     def _call(self, work: Coroutine[object, object, T]) -> T:
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+        return _result(asyncio.run_coroutine_threadsafe(work, self._loop))
 
     def _look(self, read: Callable[[Runtime], T]) -> T:
         async def look() -> T:
@@ -112,7 +116,7 @@ class BlockingRuntime:
     def _iterate(self, source: AsyncGenerator[events.Event, None]) -> Generator[events.Event, None, None]:
         coming = self._next(source)
         try:
-            while (event := coming.result()) is not None:
+            while (event := _result(coming)) is not None:
                 yield event
                 coming = self._next(source)
         finally:
@@ -123,6 +127,15 @@ class BlockingRuntime:
 
     def _next(self, source: AsyncGenerator[events.Event, None]) -> Future[events.Event | None]:
         return asyncio.run_coroutine_threadsafe(_next(source), self._loop)
+
+
+def _result(future: Future[T]) -> T:
+    """Wait for the result, in the main thread such that Ctrl-C raises KeyboardInterrupt."""
+    while True:
+        with suppress(TimeoutError):
+            return future.result(SIGNALS_S)
+        if future.done():  # the error is its own, or it has come meanwhile
+            return future.result()
 
 
 async def _next(source: AsyncGenerator[events.Event, None]) -> events.Event | None:
