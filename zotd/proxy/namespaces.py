@@ -25,8 +25,8 @@ AHEAD = 8
 FILL_S = 30.0
 """Limit for filling the stock, in seconds; it takes 50 ms."""
 
-KILL_S = 1.0
-"""Longest wait for a process after SIGKILL, in seconds."""
+END_S = 1.0
+"""Longest wait for a process that is given up, in seconds: for its own end, and after SIGKILL."""
 
 RETRY_S = 600.0
 """Pause after a failure, in seconds. Most are properties of the machine, such as users who may not make namespaces."""
@@ -40,7 +40,7 @@ DESCRIPTORS = 3
 SYSTEM_PATH = "/usr/bin:/bin:/run/current-system/sw/bin"
 """Where `nsenter` and `bwrap` are looked for. They run outside of any jail, and commands may have put others on the PATH."""
 
-TRIAL = ("--ro-bind", "/", "/", "--", "/bin/sh", "-c", ":")
+TRIAL = ("--die-with-parent", "--ro-bind", "/", "/", "--", "/bin/sh", "-c", ":")
 """Arguments of `bwrap` that must work in a namespace before a command gets one: a jail makes namespaces in it."""
 
 log = logging.getLogger(__name__)
@@ -178,10 +178,16 @@ class _Helper:
         return self._process.wait()
 
     def close(self) -> None:
-        """Kill it, if it has not ended."""
+        """Wait for its end, and kill it if that does not come. Blocks for a few milliseconds.
+
+        `bwrap` is not killed at once: it may be about to start a child, which would stay.
+        """
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_S)
+            return
         self._process.kill()
         with suppress(subprocess.TimeoutExpired):
-            self._process.wait(KILL_S)
+            self._process.wait(END_S)
 
 
 async def _received(receiver: socket.socket, nsenter: str) -> ReadyNamespace | None:
