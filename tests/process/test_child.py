@@ -172,9 +172,9 @@ async def test_stop_kills_a_group_that_ignores_sigterm(shell, output, ended):
 
 async def test_stop_kills_a_grandchild_that_outlives_its_parent(shell, output, ended):
     """The child handles SIGTERM, its own child ignores it; the pid of the group must not be reused meanwhile."""
-    child = shell("(trap '' TERM; echo ready; sleep 100; sleep 100) & echo $!; wait")
+    child = shell("(trap '' TERM; sh -c 'echo $PPID'; echo ready; sleep 100; sleep 100) & wait")
     await output.until(b"ready\n")
-    pid = next(int(word) for word in output.data.split() if word.isdigit())
+    pid = int(output.data.split()[0])
     await child.stop(grace_s=0.05)
     assert child.returncode == -signal.SIGTERM
     await ended(pid)
