@@ -1,5 +1,8 @@
 """What runs change in files, on the page: shown, undone, made again; and the slash commands of its prompt box."""
 
+import json
+import sys
+
 import pytest
 from playwright.async_api import expect
 
@@ -9,6 +12,21 @@ from tests.page.world import entry
 from zotd.testing.script import CallPart, calls, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+GREETER = """
+from zotd.sdk import *
+
+ext = Extension("greeter")
+
+
+@ext.command("greet")
+def greet(args):
+    return Display(f"hello, {args}")
+
+
+ext.run()
+"""
 
 
 def write(world, path, content):
@@ -21,6 +39,13 @@ async def prompt(page, words):
     await page.get_by_role("button", name="Send").click()
 
 
+async def run(page, words, answer):
+    """Send a prompt, and wait for the end of its run: until then each changed file counts as the run's."""
+    await prompt(page, words)
+    await expect(entry(page, answer)).to_be_visible()
+    await expect(page.get_by_role("button", name="Send")).to_be_visible()
+
+
 async def open_changes(page):
     await page.get_by_role("button", name="Changes").click()
     return page.get_by_role("region", name="Changes of the last run")
@@ -31,8 +56,7 @@ async def test_the_changes_of_a_run_are_shown_undone_and_made_again(world, token
     write(world, "poem.txt", "roses\n")
     session = await world.session("Poetry", mode="yolo")
     async with world.page(token, session) as page, world.page(token, session) as other:
-        await prompt(page, "write")
-        await expect(entry(page, "written")).to_be_visible()
+        await run(page, "write", "written")
         changes = await open_changes(page)
         await expect(changes).to_contain_text("The last run has changed 1 file")
         await expect(changes).to_contain_text("poem.txt +1 -0")
@@ -51,8 +75,7 @@ async def test_what_the_user_has_changed_since_is_overwritten_only_when_asked(wo
     file.write_text("milk\n")
     write(world, "list.txt", "milk\nbread\n")
     async with world.page(token, await world.session("Shopping", mode="yolo")) as page:
-        await prompt(page, "add bread")
-        await expect(entry(page, "written")).to_be_visible()
+        await run(page, "add bread", "written")
         file.write_text("mine\n")
         changes = await open_changes(page)
         await changes.get_by_role("button", name="Undo").click()
@@ -77,8 +100,7 @@ async def test_open_changes_follow_the_next_run(world, token):
     write(world, "second.txt", "2\n")
     session = await world.session("Series", mode="yolo")
     async with world.page(token, session) as page:
-        await prompt(page, "one")
-        await expect(entry(page, "written")).to_be_visible()
+        await run(page, "one", "written")
         changes = await open_changes(page)
         await expect(changes).to_contain_text("first.txt")
         await world.run(session, "two")
@@ -100,8 +122,7 @@ async def test_slash_commands_are_run_and_their_answers_shown(world, token):
     file = world.daemon.place.cwd / "draft.txt"
     write(world, "draft.txt", "words\n")
     async with world.page(token, await world.session("Commands", mode="yolo")) as page:
-        await prompt(page, "write")
-        await expect(entry(page, "written")).to_be_visible()
+        await run(page, "write", "written")
         await prompt(page, "/diff")
         await expect(page.get_by_role("region", name="Changes of the last run")).to_contain_text("draft.txt")
         await prompt(page, "/undo")
@@ -118,6 +139,26 @@ async def test_slash_commands_are_run_and_their_answers_shown(world, token):
         await expect(page.locator(".user").last).to_contain_text("/etc")
         await expect(entry(page, "a path")).to_be_visible()
     assert world.model.requests[-1].messages[-1]["content"] == "/etc"
+
+
+async def test_commands_of_extensions_and_skills_are_run(world, token):
+    home = world.daemon.place.home
+    (home / "skills" / "release").mkdir(parents=True)
+    (home / "skills" / "release" / "SKILL.md").write_text("---\nname: release\ndescription: Releases.\n---\nTag it.\n")
+    extension = home / "extensions" / "greeter"
+    extension.mkdir(parents=True)
+    manifest = {"name": "greeter", "exec": sys.executable, "args": ["main.py"]}
+    (extension / "extension.json").write_text(json.dumps(manifest))
+    (extension / "main.py").write_text(GREETER)
+    world.answers.append(text("released"))
+    async with world.page(token, await world.session("Extended", mode="yolo")) as page:
+        await prompt(page, "/reload-ext")
+        await expect(page.get_by_role("status").filter(has_text="extensions reloaded")).to_be_visible()
+        await prompt(page, "/greet the team")
+        await expect(entry(page, "hello, the team")).to_have_count(1)
+        await prompt(page, "/skill:release now")
+        await expect(entry(page, "released")).to_be_visible()
+    assert "Tag it." in str(world.model.requests[-1].messages)
 
 
 async def test_an_unknown_host_is_allowed_from_a_phone(world, token, tmp_path):
