@@ -5,18 +5,15 @@ Directories are accessed in threads, because one may be on a network mount that 
 """
 
 import asyncio
-import logging
-import sys
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from zotd import inotify
+from zotd.exthost.directory_events import DirectoryEvents
 from zotd.exthost.discovery import is_directory
 from zotd.inotify import Inotify
-
-log = logging.getLogger(__name__)
 
 ARRIVALS = inotify.CREATE | inotify.MOVED_TO | inotify.DELETE_SELF | inotify.MOVE_SELF | inotify.ONLYDIR
 
@@ -45,17 +42,16 @@ class Arrivals:
     def __init__(self, spawn: Spawn) -> None:
         """Use `spawn` to start the tasks that compare directories."""
         self._spawn = spawn
-        self._queue: Inotify | None = None
+        self._events = DirectoryEvents(self._stirred, "new directories are only found by a reload")
         self._wanted: dict[Callable[[], None], _Wanted] = {}
         """By callback, which also identifies the subscriber."""
         self._is_looking = False
         self._has_stirred = False
         """An event arrived after the last comparison began."""
-        self._is_closed = False
 
     async def watch(self, directories: Sequence[Path], changed: Callable[[], None]) -> None:
         """Call `changed` whenever one of these is created or removed after this method has returned."""
-        queue = self._open()
+        queue = self._events.opened()
         if queue is not None:
             wanted = self._wanted[changed] = _Wanted(directories)
             await self._arm(wanted, queue)
@@ -63,34 +59,17 @@ class Arrivals:
     def forget(self, changed: Callable[[], None]) -> None:
         """Stop calling `changed`."""
         gone = self._wanted.pop(changed, None)
-        if gone is None or self._queue is None:
+        if gone is None or self._events.queue is None:
             return
         # inotify gives the same watch for the same directory, so one that another workspace still needs must stay.
         used = {watch for wanted in self._wanted.values() for watch in wanted.watches}
         for watch in gone.watches - used:
-            self._queue.remove(watch)
+            self._events.queue.remove(watch)
 
     def close(self) -> None:
         """Close the queue of events; no callback is called any more."""
-        self._is_closed = True
         self._wanted.clear()
-        if self._queue is not None:
-            asyncio.get_running_loop().remove_reader(self._queue)
-            self._queue.close_soon()
-            self._queue = None
-
-    def _open(self) -> Inotify | None:
-        """Return the queue of events; None if there can be none."""
-        if sys.platform != "linux" or self._is_closed:
-            return None
-        if self._queue is None:
-            try:
-                self._queue = Inotify()
-            except OSError as error:
-                log.warning("new directories are only found by a reload: %s", error.strerror)
-                return None
-            asyncio.get_running_loop().add_reader(self._queue, self._stirred, self._queue)
-        return self._queue
+        self._events.close()
 
     async def _arm(self, wanted: _Wanted, queue: Inotify) -> bool:
         """Watch each directory or its nearest existing parent. Return True if other directories exist than before."""

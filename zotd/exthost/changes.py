@@ -6,17 +6,14 @@ returns False and the caller has to compare the files itself.
 
 import asyncio
 import errno
-import logging
 import os
-import sys
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from zotd import inotify
+from zotd.exthost.directory_events import DirectoryEvents
 from zotd.inotify import Inotify
-
-log = logging.getLogger(__name__)
 
 CHANGES = (
     inotify.ATTRIB
@@ -64,9 +61,8 @@ class Changes:
     def __init__(self, spawn: Spawn) -> None:
         """Use `spawn` to start the tasks that call back."""
         self._spawn = spawn
-        self._queue: Inotify | None = None
+        self._events = DirectoryEvents(self._stirred, "changed files are only found when a run starts")
         self._watchers: dict[str, _Watcher] = {}
-        self._is_closed = False
 
     async def watch(
         self, key: str, places: Callable[[], Places], changed: Callable[[], Coroutine[object, object, None]]
@@ -75,7 +71,7 @@ class Changes:
 
         `places` is evaluated again after each change, in a thread. Returns False if the directories cannot be watched.
         """
-        queue = self._open()
+        queue = self._events.opened()
         if queue is None:
             return False
         watcher = self._watchers[key] = _Watcher(places, changed)
@@ -87,34 +83,17 @@ class Changes:
     def forget(self, key: str) -> None:
         """Stop watching for `key`; does nothing if there is no such watcher."""
         gone = self._watchers.pop(key, None)
-        if gone is None or self._queue is None:
+        if gone is None or self._events.queue is None:
             return
         # Watchers of the same directory share a watch; it is removed with the last of them.
         used = {watch for watcher in self._watchers.values() for watch in watcher.names}
         for watch in gone.names.keys() - used:
-            self._queue.remove(watch)
+            self._events.queue.remove(watch)
 
     def close(self) -> None:
         """Close the queue of events; no callback is called any more."""
-        self._is_closed = True
         self._watchers.clear()
-        if self._queue is not None:
-            asyncio.get_running_loop().remove_reader(self._queue)
-            self._queue.close_soon()
-            self._queue = None
-
-    def _open(self) -> Inotify | None:
-        """Return the queue of events; None if there can be none."""
-        if sys.platform != "linux" or self._is_closed:
-            return None
-        if self._queue is None:
-            try:
-                self._queue = Inotify()
-            except OSError as error:
-                log.warning("changed files are only found when a run starts: %s", error.strerror)
-                return None
-            asyncio.get_running_loop().add_reader(self._queue, self._stirred, self._queue)
-        return self._queue
+        self._events.close()
 
     async def _arm(self, watcher: _Watcher, queue: Inotify) -> bool:
         """Watch the directories that exist now; return False if there are too many."""
