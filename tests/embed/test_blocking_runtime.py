@@ -1,5 +1,6 @@
 """`BlockingRuntime` with a model in another process."""
 
+import _thread
 import json
 import os
 import subprocess
@@ -93,6 +94,29 @@ def test_ctrl_c_aborts_the_run(opened, place):
             list(runtime.prompt("go"))
         assert runtime.state == "idle"
         assert isinstance(list(runtime.prompt("go on"))[-1], events.Done)
+
+
+def test_ctrl_c_that_does_not_end_the_wait_is_noticed(opened):
+    """As one that arrives right before the wait begins: `interrupt_main` sets the mark of a signal and interrupts nothing."""
+    begins, main = threading.Event(), threading.get_ident()
+
+    def interrupt():
+        begins.wait()
+        while sys._current_frames()[main].f_code.co_name != "wait":
+            pass
+        _thread.interrupt_main()
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with BlockingRuntime(**opened(HANGS)) as runtime:
+        running = runtime.prompt("go")
+        while not isinstance(next(running), events.TextDelta):
+            pass
+        begins.set()
+        with pytest.raises(KeyboardInterrupt):
+            next(running)
+        interrupting.join()
+        assert runtime.state == "idle"
 
 
 def test_several_runtimes_run_concurrently_and_can_be_closed_twice(opened):
