@@ -73,7 +73,7 @@ async def test_a_connect_that_fails_after_its_cancellation_is_not_logged():
 
     def slow():
         may_fail.wait(WAIT_S)
-        raise NotRunningError("nobody listens")
+        raise NotRunningError("no process listens")
 
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0):

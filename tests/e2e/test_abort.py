@@ -139,7 +139,7 @@ async def test_twice_and_when_nothing_runs_changes_nothing(house, model, vendor,
 
 @pytest.mark.parametrize("step", range(20))
 async def test_two_clients_abort_at_the_very_end_of_a_run(house, model, look, step):
-    """Whoever wins, there is one end, and the abort does not reach over to the next prompt."""
+    """In either order there is one end, and the abort does not affect the next prompt."""
     gate = asyncio.Event()
     server = await model(ScriptedReply([TextPart(["a", "b"]), Gate(gate)]), text("fine"), text("fine"))
     talk = await house.create("openai", server)

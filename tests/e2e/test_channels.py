@@ -72,7 +72,7 @@ import asyncio
 
 
 async def connect():
-    """Nobody writes here."""
+    """Connect to nothing."""
 
 
 async def recv():
@@ -80,7 +80,7 @@ async def recv():
 
 
 async def send(message):
-    """To nobody."""
+    """Drop it."""
 '''
 
 

@@ -14,10 +14,10 @@ from zotd.testing.live_daemon import STOP_S, DaemonProcess, place, serving
 from zotd.testing.script import CallPart, Gate, Hang, Refusal, ScriptedReply, TextPart, calls, text
 
 FOREVER_S = "3600"
-"""Nobody waits so long here: what ends before has not waited for it."""
+"""Longer than any wait of these tests, so a drain that ends has not waited for it."""
 
 WAITS = calls(CallPart("bash", {"command": "echo started; cat go"}))
-"""A call that ends when somebody writes into the pipe `go`."""
+"""A call that ends when a test writes into the pipe `go`."""
 
 
 @pytest.fixture

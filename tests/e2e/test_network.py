@@ -8,7 +8,7 @@ from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.wire_client import WireClient
 
 ALONE = ["unshare", "--user", "--map-root-user", "--net"]
-"""A network namespace of its own, with nothing in it: whoever connects to anything fails, and is seen."""
+"""A network namespace with nothing in it: each attempt to connect fails, and is seen."""
 
 FAMILY = re.compile(r"sa_family=(AF_\w+)")
 

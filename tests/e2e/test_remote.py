@@ -74,7 +74,7 @@ class There:
         return done.stdout if code == 0 else done.stderr
 
     def give_token(self, name, file):
-        """Let somebody in."""
+        """Create a token, and write it into a file of the client."""
         created = ["token", "create", name, "--role", "admin", "--out", self.folder / file]
         self.run("zotctl", *created, env=self.daemon.place.env)
 

@@ -178,7 +178,7 @@ class _Helper:
         return self._process.wait()
 
     def close(self) -> None:
-        """Wait for its end, and kill it if that does not come. Blocks for a few milliseconds.
+        """Wait for its end, and kill it if that does not come. Blocks for milliseconds; for `END_S` if it was stopped.
 
         `bwrap` is not killed at once: it may be about to start a child, which would stay.
         """

@@ -312,7 +312,7 @@ async def test_events_of_other_runs_do_not_end_a_prompt():
     waiting = events.QueueItem("i", "go on", "ann", "queue")
     turn.on(events.QueueChanged(items=[waiting], held=False))
     turn.on(events.QueueChanged(items=[], held=True))
-    assert await turn.outcome == "cancelled"  # somebody has taken it out of the queue
+    assert await turn.outcome == "cancelled"  # another client has withdrawn it
 
 
 async def test_a_prompt_that_a_failed_run_leaves_in_the_queue_is_answered_with_the_way_out():
