@@ -18,6 +18,7 @@ from benchmarks.rig import Row
 from zotd import paths
 from zotd.jail import Jail, JailError, Mechanism, Network, NetworkOutlet
 from zotd.jail.mechanisms import find_jail
+from zotd.jail.site import JailSite
 from zotd.process import spawn
 from zotd.proxy import AllowList, Outlet, ProxyServer, running_proxy
 from zotd.proxy.namespaces import NamespaceStock
@@ -94,7 +95,7 @@ def found(env: Mapping[str, str], outlet: Outlet, *, has_stock: bool) -> dict[st
         ways.append((AHEAD, Mechanism.BUBBLEWRAP, Network.PROXIED, outlet))
     for name, mechanism, network, way in ways:
         try:
-            jails[name] = Measured(find_jail(work_of(env), env, network=network, among=[mechanism]), way)
+            jails[name] = Measured(find_jail(JailSite(work_of(env), env, network), [mechanism]), way)
         except JailError as error:
             sys.stderr.write(f"{name} is not measured: {error}\n")
     return jails

@@ -13,6 +13,7 @@ from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 import msgspec
 import pytest
@@ -23,6 +24,7 @@ from zotd import paths
 from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
 from zotd.jail.computing import policy_for
 from zotd.jail.mechanisms import find_jail
+from zotd.jail.site import JailSite
 from zotd.process import spawn
 from zotd.proxy import Outlet, running_proxy
 from zotd.proxy.namespaces import AHEAD, NamespaceStock
@@ -63,14 +65,16 @@ class Person:
         }
 
     def policy(self, cwd=None, *, network=Network.OFF, shown=(), granted=(), **env):
-        shown, granted = list(map(str, shown)), list(map(str, granted))
-        return policy_for(str(cwd or self.work), {**self.env, **env}, network=network, shown=shown, granted=granted)
+        return policy_for(self._site(cwd, network, shown, granted, env))
 
     def jail(self, mechanism, cwd=None, *, network=Network.OFF, shown=(), granted=()):
         if mechanism is Mechanism.BUBBLEWRAP:
             needs("bwrap")
-        given = {"shown": list(map(str, shown)), "granted": list(map(str, granted))}
-        return find_jail(str(cwd or self.work), self.env, network=network, **given, among=[mechanism])
+        return find_jail(self._site(cwd, network, shown, granted), [mechanism])
+
+    def _site(self, cwd, network, shown, granted, env=MappingProxyType({})):
+        texts = (tuple(map(str, paths)) for paths in (shown, granted))
+        return JailSite(str(cwd or self.work), {**self.env, **env}, network, *texts)
 
     async def run(self, jail, command, outlet=None):
         """The output and the exit code of a shell command in the jail, which reaches hosts through the outlet."""

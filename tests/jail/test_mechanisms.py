@@ -13,6 +13,7 @@ from tests.jail.conftest import KEY, NOBODY, as_nobody, files, git, repository
 from tests.needs import needs
 from zotd.jail import JailError, Mechanism, Network
 from zotd.jail.mechanisms import find_jail
+from zotd.jail.site import JailSite
 from zotd.process import orphans_adopted, spawn
 
 IDENTITY = "git -c user.name=a -c user.email=a@example.org"
@@ -174,14 +175,14 @@ def test_landlock_refuses_to_hide_what_is_in_the_temporary_directory(person):
     (person.root / "tmp" / "zot").mkdir()
     env = {**person.env, "ZOT_HOME": str(person.root / "tmp" / "zot")}
     with pytest.raises(JailError, match="cannot hide"):
-        find_jail(str(person.work), env, network=Network.OFF, among=[Mechanism.LANDLOCK])
+        find_jail(JailSite(str(person.work), env, Network.OFF), [Mechanism.LANDLOCK])
 
 
 async def test_bubblewrap_hides_what_is_in_the_temporary_directory(person):
     (person.root / "tmp" / "zot").mkdir()
     (person.root / "tmp" / "zot" / "auth.json").write_text("key")
     env = {**person.env, "ZOT_HOME": str(person.root / "tmp" / "zot")}
-    jail = find_jail(str(person.work), env, network=Network.OFF, among=[Mechanism.BUBBLEWRAP])
+    jail = find_jail(JailSite(str(person.work), env, Network.OFF), [Mechanism.BUBBLEWRAP])
     assert (await person.run(jail, "ls $TMPDIR/zot")) == ("", 0)
 
 
@@ -206,7 +207,7 @@ def test_a_bwrap_that_commands_may_change_is_not_used(person, only_path):
 def test_without_a_mechanism_the_reasons_are_named(person, only_path):
     only_path(person.root)
     with pytest.raises(JailError, match="not installed"):
-        find_jail(str(person.work), person.env, network=Network.OFF, among=[Mechanism.BUBBLEWRAP])
+        find_jail(JailSite(str(person.work), person.env, Network.OFF), [Mechanism.BUBBLEWRAP])
 
 
 async def test_a_program_that_adopts_orphans_has_no_child_left_after_a_jail_was_tried(person):
@@ -236,11 +237,12 @@ AS_NOBODY = """
 import asyncio, os, sys
 from zotd.jail import Mechanism, Network
 from zotd.jail.mechanisms import find_jail
+from zotd.jail.site import JailSite
 from zotd.process import orphans_adopted, spawn
 
 async def main(root, mechanism):
     env = {"HOME": f"{root}/home", "TMPDIR": f"{root}/tmp", "XDG_RUNTIME_DIR": f"{root}/runtime", "PATH": os.environ["PATH"]}
-    jail = find_jail(f"{root}/home/work", env, network=Network.OFF, among=[Mechanism(mechanism)])
+    jail = find_jail(JailSite(f"{root}/home/work", env, Network.OFF), [Mechanism(mechanism)])
     said = bytearray()
     command = "id -u; touch here; cat ~/.ssh/id; touch ~/planted; ls here ~/planted"
     child = spawn(["/bin/sh", "-c", command], cwd=jail.policy.cwd, env=env, on_output=said.extend, jail=jail)
@@ -267,6 +269,7 @@ PROXIED_AS_NOBODY = """
 import asyncio, os, sys
 from zotd.jail import Mechanism, Network
 from zotd.jail.mechanisms import find_jail
+from zotd.jail.site import JailSite
 from zotd.process import orphans_adopted, spawn
 from zotd.proxy import AllowList, parse_rule, running_proxy
 from zotd.proxy.namespaces import NamespaceStock, maker_words
@@ -283,7 +286,7 @@ async def main(root, python, host):
     stock = NamespaceStock(1, [python, *maker_words()[1:]])
     async with running_proxy(f"{root}/runtime/outlets", print, namespaces=stock) as proxy:
         print(await proxy.prepare())
-        jail = find_jail(f"{root}/home/work", env, network=Network.PROXIED, among=[Mechanism.BUBBLEWRAP])
+        jail = find_jail(JailSite(f"{root}/home/work", env, Network.PROXIED), [Mechanism.BUBBLEWRAP])
         connected = Connected(jail, proxy.outlet("nobody", AllowList([parse_rule(host)])))
         said = bytearray()
         gain = f'unshare -r {python} -c "{DOWN}" 2>&1 | tail -1'

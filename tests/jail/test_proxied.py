@@ -20,6 +20,7 @@ from tests.jail.conftest import WAYS, files, git, repository
 from tests.needs import needs
 from zotd.jail import JailError, Mechanism, Network
 from zotd.jail.mechanisms import find_jail
+from zotd.jail.site import JailSite
 from zotd.proxy import AllowList, TrafficRecord, parse_rule
 
 
@@ -182,7 +183,7 @@ async def test_an_interpreter_that_commands_may_change_is_not_used(person, monke
     shutil.copy("/bin/true", python)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(JailError, match="may change"):
-        find_jail(str(person.work), person.env, network=Network.PROXIED, among=[Mechanism.BUBBLEWRAP])
+        find_jail(JailSite(str(person.work), person.env, Network.PROXIED), [Mechanism.BUBBLEWRAP])
 
 
 async def test_without_an_outlet_a_command_has_no_network(person):

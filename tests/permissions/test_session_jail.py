@@ -7,7 +7,8 @@ import pytest
 
 from tests.jail.conftest import person as person  # noqa: PLC0414  (a fixture)
 from zotd.jail import Network
-from zotd.permissions.session_jail import JailSite, SessionJail
+from zotd.jail.site import JailSite
+from zotd.permissions.session_jail import SessionJail
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def session(told):
 
 
 def site(person, cwd="work", *, network=Network.OPEN, granted=()):
-    return JailSite(str(person.home / cwd), person.env, network, (), tuple(map(str, granted)))
+    return JailSite(str(person.home / cwd), person.env, network, granted=tuple(map(str, granted)))
 
 
 async def test_it_is_made_once_for_the_same_place(session, person, told):

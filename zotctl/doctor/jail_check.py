@@ -11,6 +11,7 @@ from zotd import config
 from zotd.client.blocking import Json
 from zotd.jail import Jail, JailError, Mechanism, Network
 from zotd.jail.mechanisms import find_jail
+from zotd.jail.site import JailSite
 
 
 def jail(scene: Scene, seen: list[Json]) -> Iterator[Finding]:
@@ -51,7 +52,7 @@ def _best(scene: Scene) -> tuple[Jail | None, str]:
         os.mkdir(work)
         for mechanism in Mechanism:
             try:
-                return find_jail(work, env, network=Network.OFF, among=[mechanism]), "; ".join(reasons)
+                return find_jail(JailSite(work, env, Network.OFF), [mechanism]), "; ".join(reasons)
             except JailError as error:
                 reasons.append(str(error))
     return None, "; ".join(reasons)

@@ -17,6 +17,7 @@ from zotd.client.errors import ClientError
 from zotd.jail import Jail, JailError, Mechanism, Network, NetworkOutlet
 from zotd.jail.caches import make_caches
 from zotd.jail.mechanisms import find_jail
+from zotd.jail.site import JailSite
 from zotd.proxy import AllowList, HostError, TrafficLog, TrafficRecord, parse_rule, running_proxy
 from zotd.proxy.default_hosts import DEFAULT_HOSTS
 from zotd.proxy.hosts import HostPort
@@ -161,7 +162,7 @@ def _rules(choice: SandboxChoice) -> list[HostRule]:
 def _found(choice: SandboxChoice) -> Jail:
     """Return the jail of the working directory; raises ClientError if none is possible."""
     try:
-        return find_jail(os.path.realpath(os.getcwd()), os.environ, network=choice.network, among=choice.among)
+        return find_jail(JailSite(os.path.realpath(os.getcwd()), os.environ, choice.network), choice.among)
     except JailError as error:
         raise ClientError(f"no jail is possible here: {error}") from error
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from zotd.jail.computing import home_of, policy_for
 from zotd.jail.places import CACHE_FILES, CACHE_PROGRAMS, located
 from zotd.jail.policy import JailPolicy, Network
+from zotd.jail.site import JailSite
 
 
 def make_caches(cwd: str, env: Mapping[str, str]) -> list[str]:
@@ -24,7 +25,7 @@ def make_caches(cwd: str, env: Mapping[str, str]) -> list[str]:
     Raises:
         JailError: no jail is possible in `cwd`.
     """
-    policy = policy_for(cwd, env, network=Network.OFF)
+    policy = policy_for(JailSite(cwd, env, Network.OFF))
     return [
         path for path, is_file in _wanted(env) if not os.path.lexists(path) and _make(path, policy, is_file=is_file)
     ]

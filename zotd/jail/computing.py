@@ -9,31 +9,18 @@ from zotd import paths
 from zotd.jail.errors import JailError
 from zotd.jail.grants import kept_grants
 from zotd.jail.places import CACHES, SECRETS, SOCKETS, located
-from zotd.jail.policy import JailPolicy, Network, is_in
+from zotd.jail.policy import JailPolicy, is_in
 from zotd.jail.repository import GitPlaces, git_places, steering_git
+from zotd.jail.site import JailSite
 
 
-def policy_for(
-    cwd: str,
-    env: Mapping[str, str],
-    *,
-    network: Network,
-    shown: Sequence[str] = (),
-    granted: Sequence[str] = (),
-) -> JailPolicy:
-    """Return the policy for commands in `cwd`. Blocks for a hundred system calls.
-
-    Args:
-        cwd: the working directory, a real path: a link could be changed by the commands.
-        env: the environment of the user, not one that a command in the jail has set.
-        network: what commands may connect to.
-        shown: what may be read although it lies in something hidden; only the user can have made it.
-        granted: files and directories that a person has opened to commands, as absolute paths. One that does not exist, that
-            a link leads to, or that `zotd.jail.grants` never opens is left out.
+def policy_for(site: JailSite) -> JailPolicy:
+    """Return the policy for commands at `site`. Blocks for a hundred system calls.
 
     Raises:
-        JailError: `cwd` is a place in which a jail would keep nothing, such as the home directory.
+        JailError: its working directory is a place in which a jail would keep nothing, such as the home directory.
     """
+    cwd, env = site.cwd, site.env
     if os.path.realpath(cwd) != cwd:
         raise JailError(f"{cwd} leads through a link")
     home = home_of(env)
@@ -46,7 +33,7 @@ def policy_for(
         sockets.append(agent)
     shared = [_temporary(env), "/dev/shm", *located(CACHES, env, home)]  # noqa: S108  (POSIX semaphores are there)
     closed = _outermost(map(os.path.realpath, sockets))
-    opened = _outermost(kept_grants(granted, cwd=cwd, kept=(*hidden, *closed)))
+    opened = _outermost(kept_grants(site.granted, cwd=cwd, kept=(*hidden, *closed)))
     git = all_git(cwd, opened)
     usual = _writable([*git.writable, *shared], [cwd, *hidden], os.path.realpath(home))
     return JailPolicy(
@@ -56,9 +43,9 @@ def policy_for(
         carved=git.carved,
         protected=git.protected,
         hidden=hidden,
-        shown=tuple(path for path in map(os.path.realpath, shown) if is_in(os.path.dirname(path), hidden)),
+        shown=tuple(path for path in map(os.path.realpath, site.shown) if is_in(os.path.dirname(path), hidden)),
         sockets=closed,
-        network=network,
+        network=site.network,
     )
 
 

@@ -8,9 +8,8 @@ find_jail ──> bubblewrap, if it works here
 import os
 import shutil
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from functools import partial
 
 from msgspec.structs import replace
 
@@ -20,25 +19,23 @@ from zotd.jail.errors import JailError
 from zotd.jail.grants import is_direct
 from zotd.jail.jail import Jail, Mechanism, NetworkOutlet
 from zotd.jail.policy import JailPolicy, Network
+from zotd.jail.site import JailSite
 from zotd.started_process import Started
 
 
 class _CurrentPolicy:
     """The policy for a working directory, as it is now."""
 
-    def __init__(
-        self, cwd: str, env: Mapping[str, str], network: Network, *, shown: Sequence[str], granted: Sequence[str]
-    ) -> None:
-        self._compute = partial(policy_for, cwd, env, network=network, shown=shown, granted=granted)
-        self._granted = granted
-        self.policy: JailPolicy = self._compute()
+    def __init__(self, site: JailSite) -> None:
+        self._site = site
+        self.policy: JailPolicy = policy_for(site)
         self._above = self.policy.above_hidden
         self._state = self._look()
 
     def refresh(self) -> bool:
         """Look again, and return whether directories above hidden files, or the policy, have changed. 0.1 ms."""
         if self._look() != self._state:
-            self.policy = self._compute()
+            self.policy = policy_for(self._site)
             self._above = self.policy.above_hidden
             self._state = self._look()
             return True
@@ -52,7 +49,7 @@ class _CurrentPolicy:
     def _look(self) -> list[tuple[int, int] | bool | None]:
         # Of what is shown only whether it exists: what is made in it later is covered by the same rule.
         shown = map(os.path.lexists, self.policy.shown)
-        return [*map(_stamp, self._above), *shown, *map(is_direct, self._granted)]
+        return [*map(_stamp, self._above), *shown, *map(is_direct, self._site.granted)]
 
 
 class BubblewrapJail:
@@ -60,21 +57,13 @@ class BubblewrapJail:
 
     mechanism = Mechanism.BUBBLEWRAP
 
-    def __init__(
-        self,
-        cwd: str,
-        env: Mapping[str, str],
-        network: Network,
-        *,
-        shown: Sequence[str] = (),
-        granted: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, site: JailSite) -> None:
         """Find `bwrap` on the PATH of this process, and try it. Blocks for 15 ms. Raises JailError."""
         program = shutil.which(bubblewrap.PROGRAM)
         if program is None:
             raise JailError("bubblewrap (bwrap) is not installed")
         self._program = os.path.abspath(program)
-        self._current = _CurrentPolicy(cwd, env, network, shown=shown, granted=granted)
+        self._current = _CurrentPolicy(site)
         bubblewrap.check(self.policy, self._program)
 
     @property
@@ -127,20 +116,12 @@ class LandlockJail:
 
     mechanism = Mechanism.LANDLOCK
 
-    def __init__(
-        self,
-        cwd: str,
-        env: Mapping[str, str],
-        network: Network,
-        *,
-        shown: Sequence[str] = (),
-        granted: Sequence[str] = (),
-    ) -> None:
+    def __init__(self, site: JailSite) -> None:
         """Build the rules. Blocks for 3 ms. Raises JailError."""
         self._abi = landlock.landlock_abi()
         if not self._abi:
             raise JailError("the kernel has no Landlock")
-        self._current = _CurrentPolicy(cwd, env, network, shown=shown, granted=granted)
+        self._current = _CurrentPolicy(site)
         self._ruleset = landlock.LandlockRuleset(self.policy, self._abi)
 
     @property
@@ -179,35 +160,24 @@ class LandlockJail:
         self._ruleset.close()
 
 
-def find_jail(
-    cwd: str,
-    env: Mapping[str, str],
-    *,
-    network: Network,
-    shown: Sequence[str] = (),
-    granted: Sequence[str] = (),
-    among: Sequence[Mechanism] = tuple(Mechanism),
-) -> Jail:
+def find_jail(site: JailSite, among: Sequence[Mechanism] = tuple(Mechanism)) -> Jail:
     """Return the best jail that works here. Blocks for up to `bubblewrap.PROBE_S`, usually for 15 ms.
 
     Args:
-        cwd: the working directory, which commands may change.
-        env: the environment of the user, which names the home directory and others.
-        network: what commands may connect to. With Landlock they have no network where it is proxied, as `Jail.lacks` says.
-        shown: what may be read although it lies in something hidden; only the user can have made it.
-        granted: files and directories that a person has opened to commands (`policy_for`).
+        site: what the policy is computed from. With Landlock commands have no network where it is proxied, as `Jail.lacks`
+            says.
         among: the mechanisms to try, in this order.
 
     Raises:
         JailError: none works, with the reason of each.
     """
-    policy_for(cwd, env, network=network)  # raises for a directory that no mechanism can confine
+    policy_for(site)  # raises for a directory that no mechanism can confine
     reasons = []
     for mechanism in among:
         try:
             if mechanism is Mechanism.BUBBLEWRAP:
-                return BubblewrapJail(cwd, env, network, shown=shown, granted=granted)
-            return LandlockJail(cwd, env, network, shown=shown, granted=granted)
+                return BubblewrapJail(site)
+            return LandlockJail(site)
         except JailError as error:
             reasons.append(str(error))
     raise JailError("; ".join(reasons))

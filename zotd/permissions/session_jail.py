@@ -5,13 +5,14 @@ SessionJail ──at(site)──> Jail ──for one call──> JailedCall ─�
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from zotd.core.permissions import SHELL
 from zotd.jail import Jail, JailError, JailPolicy, Mechanism, Network, NetworkOutlet
 from zotd.jail.policy import is_in
+from zotd.jail.site import JailSite
 from zotd.paths import UnsafePathError
 from zotd.permissions.call_hosts import CallHosts
 from zotd.permissions.file_grants import OnceGrants
@@ -31,21 +32,6 @@ NETWORKS = {"hosts": Network.PROXIED, "open": Network.OPEN, "off": Network.OFF}
 
 KEPT_MAX = 4
 """Most jails of a session at once; each is a descriptor with Landlock."""
-
-
-class JailSite(NamedTuple):
-    """What a jail is made for."""
-
-    cwd: str
-    """The session's working directory."""
-    env: Mapping[str, str]
-    """The environment of the user, with the daemon's own `ZOT_HOME`, `ZOTD_SOCKET` and `ZOTD_OUTLETS`."""
-    network: Network
-    """What commands may connect to."""
-    shown: tuple[str, ...]
-    """What may be read although it lies in `$ZOT_HOME`: skills, and long outputs of this session."""
-    granted: tuple[str, ...] = ()
-    """Files and directories outside that a person has opened to commands."""
 
 
 class FoundJail(NamedTuple):
@@ -223,4 +209,4 @@ def _find(site: JailSite) -> Jail:
     from zotd.jail.mechanisms import find_jail  # noqa: PLC0415
 
     make_caches(site.cwd, site.env)
-    return find_jail(site.cwd, site.env, network=site.network, shown=site.shown, granted=site.granted)
+    return find_jail(site)

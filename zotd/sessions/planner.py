@@ -21,13 +21,14 @@ from zotd.core.ports import Tool, ToolContext
 from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import RunWatch
 from zotd.exthost.surroundings import About
+from zotd.jail.site import JailSite
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
 from zotd.permissions.file_grants import granted_places, malformed_grants
 from zotd.permissions.host_rules import allowed_hosts, malformed
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
-from zotd.permissions.session_jail import NETWORKS, JailSite
+from zotd.permissions.session_jail import NETWORKS
 from zotd.runs.context import RunContext
 from zotd.runs.model_ladder import ModelSource, OnlyModel, OpenedModel
 from zotd.sessions.admission import admitted_prompt
