@@ -212,6 +212,7 @@ class Submitter:
             for each in found.found
             if each.text not in ours
         )
+        self._editor().popup.commands_changed()  # the user may have typed the name before the list was here
 
 
 def _request_id() -> str:

@@ -76,6 +76,11 @@ class Redrawable(Protocol):
 class DialogHost(Redrawable, Protocol):
     """Shows dialogs."""
 
+    @property
+    def dialog(self) -> Dialog | None:
+        """The dialog that gets the keys: the one that was opened last."""
+        ...
+
     def open(self, dialog: Dialog) -> None:
         """Show the dialog above the open ones and give it the keys."""
         ...

@@ -85,15 +85,15 @@ class FakeUi:
     # --- for tests --------------------------------------------------------------------------------------------------
 
     @property
-    def dialog(self) -> Dialog:
+    def dialog(self) -> Dialog | None:
         """The one with the keys."""
-        return self.dialogs[-1]
+        return self.dialogs[-1] if self.dialogs else None
 
     async def press(self, *keys: str) -> bool:
         """Give the dialog on top these keys, one character or name each; whether it has taken the last."""
         taken = False
         for key in keys:
-            taken = self.dialog.key(TYPED, key) if len(key) == 1 else self.dialog.key(key, "")
+            taken = self.dialogs[-1].key(TYPED, key) if len(key) == 1 else self.dialogs[-1].key(key, "")
             await self.turn()
         return taken
 
@@ -112,7 +112,7 @@ class FakeUi:
 
     def screen(self, width: int = 80, height: int = 12) -> str:
         """What the dialog on top shows, as text; checks that it stays within its room."""
-        return shown(self.dialog.rows(width, height), width, height)
+        return shown(self.dialogs[-1].rows(width, height), width, height)
 
     # --- as `UiContext` says ---------------------------------------------------------------------------------------------
 

@@ -119,6 +119,12 @@ class Popup:
         self._dismissed = (self._token.kind, self._token.start) if self._token else None
         self._show([])
 
+    def commands_changed(self) -> None:
+        """Show the commands of now, if the user is typing the name of one. A dialog that has the keys keeps them."""
+        has_keys = self.is_open or self._ui.dialog is None
+        if has_keys and self._token is not None and self._token.kind is Kind.COMMAND:
+            self._look(self._token)
+
     def rows(self, width: int, height: int) -> list[Row]:
         """Return the choices around the highlighted one."""
         most = min(height, ROWS)

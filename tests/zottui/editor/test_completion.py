@@ -146,6 +146,28 @@ async def test_escape_closes_the_list_until_something_else_is_begun():
         assert t.lines()[0] == "/model    switch the model"
 
 
+async def test_commands_that_come_while_their_name_is_typed_are_listed():
+    async with typing() as t:
+        await t.type("/c")
+        assert t.fake_ui.dialogs == []
+        t.commands = COMMANDS
+        t.editor.popup.commands_changed()
+        assert t.lines()[0] == "/clear       empty the model's context"
+        await t.press("escape")
+        t.editor.popup.commands_changed()
+        assert t.fake_ui.dialogs == []
+
+
+async def test_commands_that_come_do_not_cover_a_question():
+    async with typing() as t:
+        await t.type("/c")
+        question = object()
+        t.fake_ui.dialogs.append(question)
+        t.commands = COMMANDS
+        t.editor.popup.commands_changed()
+        assert t.fake_ui.dialogs == [question]
+
+
 async def test_a_choice_stays_highlighted_while_it_is_there():
     async with typing() as t:
         t.commands = COMMANDS
