@@ -81,7 +81,7 @@ class Typing:
         return False
 
     def offer(self, name, text):
-        return name != "f12" and self.fake_ui.dialog.key(name, text)
+        return name != "f12" and self.fake_ui.dialogs[-1].key(name, text)
 
     async def type(self, text: str) -> None:
         """Send what a terminal would, and wait until it is handled, with what it has set off."""

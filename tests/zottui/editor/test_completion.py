@@ -1,6 +1,7 @@
 """The list below what is typed: commands, their arguments, files."""
 
 import asyncio
+from typing import cast
 
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from zotd.wire.api import Complete, Completions
 from zottui.choice import ListChoice
 from zottui.editor.completion import CompletionToken, Kind, token_at
 from zottui.state import ViewState
+from zottui.ui_context import Dialog
 
 UP, DOWN, TAB = "\x1b[A", "\x1b[B", "\t"
 
@@ -161,7 +163,7 @@ async def test_commands_that_come_while_their_name_is_typed_are_listed():
 async def test_commands_that_come_do_not_cover_a_question():
     async with typing() as t:
         await t.type("/c")
-        question = object()
+        question = cast("Dialog", object())
         t.fake_ui.dialogs.append(question)
         t.commands = COMMANDS
         t.editor.popup.commands_changed()
@@ -181,7 +183,7 @@ async def test_a_long_list_scrolls():
         await t.type("/c" + DOWN * 20)
         assert len(t.lines()) == 8
         assert "/c20" in t.lines()
-        assert len(t.fake_ui.dialog.rows(80, 3)) == 3
+        assert len(t.fake_ui.dialogs[-1].rows(80, 3)) == 3
 
 
 async def test_the_list_fits_into_a_narrow_terminal():

@@ -125,5 +125,5 @@ async def test_the_list_has_room_for_the_text_on_a_narrow_terminal():
         t.fake_ui.answers[PromptHistory] = page("run foo", "\x1b[2J\x07" + "\u5b57" * 100)
         await t.type("\x12")
         assert t.lines(40)[2] == "run foo"
-        assert len(t.fake_ui.dialog.rows(40, 4)) == 4
-        assert t.fake_ui.dialog.rows(40, 0) == []
+        assert len(t.fake_ui.dialogs[-1].rows(40, 4)) == 4
+        assert t.fake_ui.dialogs[-1].rows(40, 0) == []
