@@ -48,7 +48,12 @@ works on the files that it sees."""
 
 
 def command_prefix(
-    policy: JailPolicy, program: str, outlet: str | None = None, *, is_entered: bool = False
+    policy: JailPolicy,
+    program: str,
+    outlet: str | None = None,
+    *,
+    is_entered: bool = False,
+    starts_in: str | None = None,
 ) -> list[str]:
     """Return the words in front of a command that run it under `policy`. Blocks for 100 system calls.
 
@@ -57,7 +62,10 @@ def command_prefix(
         program: absolute path of `bwrap`.
         outlet: absolute path of a socket of the proxy, if the command is to have the network through it.
         is_entered: whether `bwrap` starts in a network namespace of the command's own, in which the proxy listens.
+        starts_in: the directory in which the command starts, if that is not the working directory of the policy. Empty: the
+            one that `bwrap` is started in.
     """
+    starts_in = policy.cwd if starts_in is None else starts_in
     views = dict(_views(policy))
     if outlet is not None:
         views[outlet] = ("--ro-bind", outlet, outlet)
@@ -70,7 +78,7 @@ def command_prefix(
         *(_FOR_ROOT if os.geteuid() == 0 else ()),
         *(() if policy.network is Network.OPEN or is_entered else ("--unshare-net",)),
         *(_variables() if is_entered else ()),
-        *(*mounts, *sealed, "--chdir", policy.cwd, "--"),
+        *(*mounts, *sealed, *(("--chdir", starts_in) if starts_in else ()), "--"),
         *(() if outlet is None else (*_handover(), outlet)),
     ]
 
@@ -141,11 +149,13 @@ def _views(policy: JailPolicy) -> Iterator[tuple[str, tuple[str, ...]]]:
     for path in policy.hidden:
         yield from _emptied(path)
     yield from _seen(policy.shown)
+    for path in policy.own:
+        yield path, ("--bind", path, path)
 
 
 def _seen(paths: Iterable[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for path in paths:
-        if os.path.isdir(path):
+        if os.path.exists(path):
             yield path, ("--ro-bind", path, path)
 
 

@@ -24,15 +24,16 @@ def policy_for(site: JailSite) -> JailPolicy:
     if os.path.realpath(cwd) != cwd:
         raise JailError(f"{cwd} leads through a link")
     home = home_of(env)
-    secrets = [*located(SECRETS, env, home), paths.zot_home(env)]
+    revealed = _revealed(site)
     # Also under the name that is used: a link could be replaced by what it leads to.
-    hidden = _outermost(map(os.path.realpath, secrets))
-    _check(cwd, os.path.realpath(home), hidden)
+    secrets = _outermost(_real([*located(SECRETS, env, home), paths.zot_home(env)]))
+    hidden = tuple(path for path in secrets if not is_in(path, revealed))
+    _check(cwd, os.path.realpath(home), () if is_in(cwd, site.own) else hidden)
     sockets = [*located(SOCKETS, env, home), os.path.dirname(paths.socket_path(env)), _made(paths.outlet_dir(env))]
     if agent := env.get("SSH_AUTH_SOCK"):
         sockets.append(agent)
     shared = [_temporary(env), "/dev/shm", *located(CACHES, env, home)]  # noqa: S108  (POSIX semaphores are there)
-    closed = _outermost(map(os.path.realpath, sockets))
+    closed = _outermost(_real(sockets))
     opened = _outermost(kept_grants(site.granted, cwd=cwd, kept=(*hidden, *closed)))
     git = all_git(cwd, opened)
     usual = _writable([*git.writable, *shared], [cwd, *hidden], os.path.realpath(home))
@@ -43,7 +44,8 @@ def policy_for(site: JailSite) -> JailPolicy:
         carved=git.carved,
         protected=git.protected,
         hidden=hidden,
-        shown=tuple(path for path in map(os.path.realpath, site.shown) if is_in(os.path.dirname(path), hidden)),
+        shown=tuple(path for path in _real([*site.shown, *revealed]) if is_in(os.path.dirname(path), hidden)),
+        own=site.own,
         sockets=closed,
         network=site.network,
     )
@@ -87,7 +89,7 @@ def _check(cwd: str, home: str, hidden: Iterable[str]) -> None:
         what = "is your home directory" if cwd == home else "contains your home directory"
         raise JailError(f"the working directory {what}, and a command that may change all of it is not confined")
     for path in hidden:
-        if is_in(path, [cwd]) or is_in(cwd, [path]):
+        if _overlap(path, cwd):
             raise JailError(f"the working directory {cwd} and {path}, which has to be hidden, contain one another")
 
 
@@ -105,6 +107,19 @@ def _writable(wanted: Iterable[str], outside_of: Sequence[str], home: str) -> tu
         if not is_inside and os.path.exists(path) and not is_in(home, [path]):
             found.append(path)
     return _outermost(found)
+
+
+def _revealed(site: JailSite) -> list[str]:
+    own_home = os.path.realpath(paths.zot_home(site.env))
+    return [path for path in _real(site.revealed) if not _overlap(path, own_home)]
+
+
+def _overlap(path: str, other: str) -> bool:
+    return is_in(path, [other]) or is_in(other, [path])
+
+
+def _real(found: Iterable[str]) -> Iterable[str]:
+    return map(os.path.realpath, found)
 
 
 def _entry(path: str) -> str:

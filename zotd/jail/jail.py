@@ -96,6 +96,19 @@ class Jail(Protocol):
         """
         ...
 
+    def words(self, outlet: str | None = None) -> list[str]:
+        """Return the words in front of a program that run it under the policy of now, for one start by anybody.
+
+        It starts in the directory in which the words are run, and keeps the environment that they get. Blocks for 0.1 ms.
+
+        Args:
+            outlet: from `NetworkOutlet.admit`, with `Network.PROXIED` in bubblewrap.
+
+        Raises:
+            JailError: the program would not be confined.
+        """
+        ...
+
     def close(self) -> None:
         """Free what the jail holds. Commands that run in it stay confined."""
         ...

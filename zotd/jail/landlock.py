@@ -139,7 +139,7 @@ class LandlockRuleset:
             self._allow(device, _READ_FILE | _WRITE_FILE | _IOCTL_DEV | _TRUNCATE)
         for path in policy.shown:
             self._allow(path, read)
-        for path in (*policy.writable, *_own_repository(policy)):
+        for path in (*policy.writable, *policy.own, *_own_repository(policy)):
             self._allow(path, everything)
 
     def _allow(self, path: str, rights: int) -> None:

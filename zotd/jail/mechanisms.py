@@ -7,13 +7,14 @@ find_jail ──> bubblewrap, if it works here
 
 import os
 import shutil
+import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import closing
 
 from msgspec.structs import replace
 
-from zotd.jail import bubblewrap, landlock
+from zotd.jail import bubblewrap, confined, landlock
 from zotd.jail.computing import all_git, policy_for
 from zotd.jail.errors import JailError
 from zotd.jail.grants import is_direct
@@ -103,6 +104,12 @@ class BubblewrapJail:
                 return process
         return start([*bubblewrap.command_prefix(self.policy, self._program, outlet.admit()), *argv])
 
+    def words(self, outlet: str | None = None) -> list[str]:
+        """See `Jail`."""
+        self.refresh()
+        proxied = outlet if self.policy.network is Network.PROXIED else None
+        return bubblewrap.command_prefix(self.policy, self._program, proxied, starts_in="")
+
     def close(self) -> None:
         """See `Jail`."""
 
@@ -154,6 +161,14 @@ class LandlockJail:
         """See `Jail`."""
         self.refresh()
         return _on_thread(self._ruleset, lambda: start(argv))
+
+    def words(self, outlet: str | None = None) -> list[str]:  # noqa: ARG002  (as above)
+        """See `Jail`."""
+        self.refresh()
+        for program in (sys.executable, __file__):
+            if self.policy.may_write(os.path.realpath(program)):
+                raise JailError(f"{os.path.realpath(program)} is in a directory that the program may change")
+        return confined.words(self.policy)
 
     def close(self) -> None:
         """See `Jail`."""

@@ -39,6 +39,8 @@ class JailPolicy(Struct, frozen=True):
     """Files and directories, which may not exist, whose content must not be read or changed."""
     shown: tuple[str, ...]
     """Files and directories in `hidden`, which may not exist, whose content may be read all the same."""
+    own: tuple[str, ...]
+    """Directories that may be read and changed although they may lie in something hidden."""
     sockets: tuple[str, ...]
     """Directories, which may not exist, in which programs of the user or of the system listen."""
     network: Network
@@ -56,12 +58,14 @@ class JailPolicy(Struct, frozen=True):
 
     def may_write(self, path: str) -> bool:
         """Return whether the file with this real path may be changed."""
+        if is_in(path, self.own):
+            return True
         is_open = is_in(path, (*self.writable, *self.carved))
         return is_open and not is_in(path, (*self.protected, *self.hidden))
 
     def may_read(self, path: str) -> bool:
         """Return whether the file with this real path may be read."""
-        return not is_in(path, self.hidden) or is_in(path, self.shown)
+        return not is_in(path, self.hidden) or is_in(path, (*self.shown, *self.own))
 
 
 def is_in(path: str, roots: Iterable[str]) -> bool:

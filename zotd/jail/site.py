@@ -20,3 +20,9 @@ class JailSite(NamedTuple):
     granted: tuple[str, ...] = ()
     """Files and directories outside that a person has opened to commands, as absolute paths. One that does not exist, that a
     link leads to, or that `zotd.jail.grants` never opens is left out of the policy."""
+    own: tuple[str, ...] = ()
+    """Real paths of directories that exist only for the commands, and may be changed although they lie in something hidden.
+    The working directory may be one of them."""
+    revealed: tuple[str, ...] = ()
+    """Hidden files and directories, as absolute paths, that a person has agreed to let commands read. What lies in
+    `$ZOT_HOME`, or contains it, stays hidden."""
