@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 
 from zotd.exthost.manifest import DataPlace, Manifest, ManifestError, ProcessScope, ReloadBy, read_manifest
+from zotd.wire.sandbox import SandboxRequest
 
 
 @pytest.fixture
@@ -37,6 +38,7 @@ def test_every_field_is_read(read, tmp_path):
         env=["GITHUB_TOKEN"],
         data="separate",
         reload="replace",
+        sandbox={"write": ["~/notes"], "read": ["/etc/x"], "network": ["example.org", "*.example.com:8443"]},
         author="somebody",
     )
     assert found == Manifest(
@@ -54,6 +56,7 @@ def test_every_field_is_read(read, tmp_path):
         data=DataPlace.SEPARATE,
         kept_beside=False,
         reload=ReloadBy.REPLACE,
+        sandbox=SandboxRequest(write=("~/notes",), read=("/etc/x",), network=("example.org", "*.example.com:8443")),
     )
 
 
@@ -106,6 +109,16 @@ def test_a_name_is_also_a_file_name(read, name):
                 '`on_failure` names "tool"; the events are user_prompt_submit, before_agent_start, turn_start,'
                 " assistant_message, tool_call, tool_result"
             ),
+        ),
+        ({"sandbox": {"writes": []}}, "object contains unknown field `writes` in `sandbox`"),
+        ({"sandbox": {"workspace": "all"}}, "invalid enum value 'all' in `sandbox.workspace`"),
+        ({"sandbox": {"write": ["notes"]}}, '`sandbox` names "notes"; a path is absolute or begins with ~/'),
+        ({"sandbox": {"read": ["~/"]}}, '`sandbox` names "~/"; a path is absolute or begins with ~/'),
+        ({"sandbox": {"network": "all"}}, "invalid enum value 'all' in `sandbox.network`"),
+        ({"sandbox": {"network": ["a b"]}}, "`network` of `sandbox`: 'a b': 'a b' is not a name of a host"),
+        (
+            {"scope": "daemon", "sandbox": {"workspace": "write"}},
+            '`workspace` of `sandbox` cannot be "write" with the scope "daemon", which has no workspace',
         ),
         ({"skills": ["../other"]}, 'the skill "../other" is outside of the extension\'s directory'),
         ({"skills": ["/etc"]}, 'the skill "/etc" is outside of the extension\'s directory'),

@@ -84,14 +84,17 @@ def test_code_that_was_changed_meanwhile_is_asked_about_again_file_by_file(live,
 
 def test_a_grant_shows_the_commands_that_would_run(live, project):
     server = {"command": "npx", "args": ["-y", "some server"]}
-    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"files": server, "far": {"url": "https://h/mcp"}}}))
+    confined = {"command": "hub", "sandbox": {"network": ["api.example.org"]}}
+    servers = {"files": server, "far": {"url": "https://h/mcp"}, "hub": confined}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": servers}))
     (live.project / "tools").mkdir()
     (live.project / "tools" / "count.py").write_text("async def run() -> None: ...\n")
     said = live.zotctl("trust", "grant", "--yes")[2]
     for line in (
-        "  .mcp.json, server files: npx -y 'some server'\n",
+        "  .mcp.json, server files: npx -y 'some server' (runs with all your rights)\n",
         "  .mcp.json, server far: https://h/mcp\n",
-        "  .zot/extensions/local: python3 main.py\n",
+        "  .mcp.json, server hub: hub (is confined: changes nothing but its own data; reaches api.example.org)\n",
+        "  .zot/extensions/local: python3 main.py (runs with all your rights)\n",
         f"  .zot/extensions/tools/count.py: run by {sys.executable}\n",
     ):
         assert line in said

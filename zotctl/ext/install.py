@@ -88,6 +88,8 @@ def _install(args: argparse.Namespace) -> int:
     name, version = text(installed, "name"), text(installed, "version")
     commit = f", commit {text(installed, 'commit')[:12]}" if text(installed, "commit") else ""
     print(one_line(f"installed {name} {version}".rstrip() + f" in {text(installed, 'directory')}{commit}"))
+    if text(installed, "rights"):
+        print(one_line(f"it {text(installed, 'rights')}"))
     if text(installed, "kept"):
         print(one_line(f"the previous files are kept in {text(installed, 'kept')}"))
     print("to start it here, run: zotctl ext reload; elsewhere it starts with the next session")

@@ -89,6 +89,10 @@ class SandboxSection(Struct, frozen=True, kw_only=True):
     """Allow them also the registries of packages and the hosts of repositories that ordinary work needs: the list in
     `zotd/proxy/default_hosts.py`, which `zotctl sandbox show` prints."""
 
+    extensions: Flag = True
+    """Confine the extensions and MCP servers whose `sandbox` asks for it. `false`: they run with all your rights, for machines
+    on which no jail works."""
+
 
 class TerminalSection(Struct, frozen=True, kw_only=True):
     """`[terminal]`: settings of the terminal client; the daemon ignores them."""

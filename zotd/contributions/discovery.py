@@ -8,10 +8,13 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from msgspec import UNSET
+
 from zotd.contributions.trust import WorkspaceTrust
 from zotd.exthost import data, hooks
 from zotd.exthost.changes import tree
 from zotd.exthost.discovery import Discovered, Shadowed, discover, is_directory, project_extensions
+from zotd.exthost.jails import rights
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, ProcessScope, read_manifest
 from zotd.exthost.mcp import entries, servers
 from zotd.exthost.modules import Guarded, inside, interpreter, tools_host
@@ -90,9 +93,8 @@ def commands(python: str | None, cwd: Path) -> list[str]:
     found: list[str] = []
     for name, server in entries(cwd / PROJECT_MCP_FILE).items():
         if isinstance(server, McpServer):
-            found.append(
-                f"{PROJECT_MCP_FILE}, server {name}: {server.url or shlex.join([server.command, *server.args])}"
-            )
+            started = f"{shlex.join([server.command, *server.args])} ({_rights(server)})"
+            found.append(f"{PROJECT_MCP_FILE}, server {name}: {server.url or started}")
     for file, hook in hooks.project_hooks(cwd).hooks:
         found.append(
             f"{file.relative_to(cwd)}, {hook.event}: {shlex.join((hook.command, *hook.args)) if hook.args else hook.command}"
@@ -100,11 +102,17 @@ def commands(python: str | None, cwd: Path) -> list[str]:
     place = project_extensions(cwd)
     for directory in sorted(place.iterdir()) if is_directory(place) else ():
         with suppress(ManifestError):
-            found.append(f"{directory.relative_to(cwd)}: {shlex.join(read_manifest(directory).argv)}")
+            manifest = read_manifest(directory)
+            started = f"{shlex.join(manifest.argv)} ({rights(manifest.sandbox)})"
+            found.append(f"{directory.relative_to(cwd)}: {started}")
     program = interpreter(python, cwd, uses_workspace=True)
     found += [f"{path.relative_to(cwd)}: run by {program}" for path in sorted((place / "tools").glob("*.py"))]
     more = len(found) - MAX_COMMANDS
     return [*(line[:COMMAND_CHARS] for line in found[:MAX_COMMANDS]), *([f"and {more} more"] if more > 0 else [])]
+
+
+def _rights(server: McpServer) -> str:
+    return rights(None if server.sandbox is UNSET else server.sandbox)
 
 
 def of_session(places: ExtensionSources, paths: Iterable[Path]) -> Discovered:

@@ -17,6 +17,7 @@ from zotd.core.ports import Probe, Tool
 from zotd.core.retry import ATTENDED_S
 from zotd.core.run_watch import unwatched
 from zotd.exthost.host import ExtensionTimeouts
+from zotd.exthost.jails import ExtensionJails
 from zotd.ledger.spending import Spending
 from zotd.logins.desk import Logins
 from zotd.permissions.rules import RuleStore
@@ -115,14 +116,12 @@ def assemble(
     """
     current = CurrentConfig(config if addressed else _for_stdio(config))
     catalog = Catalog.load(home / MODELS_FILE, config)
-    grounds = _grounds(home, env, config, catalog, spawn=spawn, addressed=addressed)
+    proxy = ProxyOnDemand(paths.outlet_dir(env), log_path(str(home)), spawn)
+    grounds = _grounds(home, env, current, catalog, proxy=proxy, spawn=spawn, addressed=addressed)
     env = unsupervised(env)
     providers = Providers(catalog, env)
     models = _models(home, env, current, catalog=catalog, providers=providers, spawn=spawn)
     extension_pool = ExtensionPool(grounds, spawn=spawn)
-    notifier = Notifier(
-        lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn
-    )
     spending, telemetry = Spending(config.budget), Telemetry.opened(config.telemetry)
     planner = Planner(
         models,
@@ -130,7 +129,15 @@ def assemble(
         spending,
         RuleStore(config.rules, path=home / CONFIG_FILE),
         config=current,
-        machine=_machine(home, env, notifier, instruments, watch=_watch(telemetry, addressed=addressed), spawn=spawn),
+        machine=_machine(
+            _places(home, env),
+            proxy,
+            instruments,
+            notifier=Notifier(
+                lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn
+            ),
+            watch=_watch(telemetry, addressed=addressed),
+        ),
     )
     manager = Manager(
         journal=journal,
@@ -155,21 +162,28 @@ def assemble(
     )
 
 
+def _places(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
+    return {
+        "ZOT_HOME": str(home),
+        "ZOTD_SOCKET": paths.socket_path(env),
+        "ZOTD_OUTLETS": paths.outlet_dir(env),
+    }
+
+
 def _machine(
-    home: Path, env: Mapping[str, str], notifier: Notifier, instruments: Instruments, *, watch: Watch, spawn: Spawn
+    places: Mapping[str, str], proxy: ProxyOnDemand, instruments: Instruments, *, notifier: Notifier, watch: Watch
 ) -> Machine:
-    outlets = paths.outlet_dir(env)
     return Machine(
-        home,
+        Path(places["ZOT_HOME"]),
         Path.home(),
-        ProxyOnDemand(outlets, log_path(str(home)), spawn),
+        proxy,
         notify=notifier.tell,
         probe=instruments.probe,
         watch=watch,
         clock=instruments.clock,
         tools=instruments.tools,
         guard=instruments.guard,
-        places={"ZOT_HOME": str(home), "ZOTD_SOCKET": paths.socket_path(env), "ZOTD_OUTLETS": outlets},
+        places=places,
     )
 
 
@@ -179,9 +193,16 @@ def _watch(telemetry: Telemetry, *, addressed: bool) -> Watch:
 
 
 def _grounds(
-    home: Path, env: Mapping[str, str], config: Config, catalog: Catalog, *, spawn: Spawn, addressed: bool
+    home: Path,
+    env: Mapping[str, str],
+    current: CurrentConfig,
+    catalog: Catalog,
+    *,
+    proxy: ProxyOnDemand,
+    spawn: Spawn,
+    addressed: bool,
 ) -> PoolConfig:
-    reaper = OrphanReaper(home, spawn)
+    config, reaper = current.value, OrphanReaper(home, spawn)
     # As long as the processes of an unused workspace would have been kept.
     within_s = config.limits.session_unload_s + LINGER_S
     handover_store = handover_store_of(env, reaper, within_s=within_s) if addressed else None
@@ -202,6 +223,9 @@ def _grounds(
         reserved_commands=RESERVED,
         handover_store=handover_store,
         forks=Forks(unsupervised(env), spawn, reaper.ledger, lasts=addressed),
+        jails=ExtensionJails(
+            spawn, places=_places(home, env), proxy=proxy, is_on=lambda: current.value.sandbox.extensions
+        ),
     )
 
 

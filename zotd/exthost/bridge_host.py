@@ -4,7 +4,7 @@ launch ──> is there a process? ──> then(begin)
               └── no: it is forked or executed, and all that wait for it begin then
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from zotd.exthost.bridge_process import BridgeProcess
@@ -60,13 +60,20 @@ class BridgeHost:
         self._waiting: list[PendingBridge] = []
 
     def launch(
-        self, manifest: Manifest, env: dict[str, str], claim: ServiceClaim | None, then: Callable[[Begin], None]
+        self,
+        manifest: Manifest,
+        claim: ServiceClaim | None,
+        then: Callable[[Begin], None],
+        *,
+        env: dict[str, str],
+        words: Sequence[str] = (),
     ) -> PendingBridge | None:
         """Call `then` with a function that starts the bridge: now, and return None, or unless it is cancelled before.
 
-        `env` is the environment of the bridge, of which its server gets what `docs/mcp.md` says.
+        `env` is the environment of the bridge, of which its server gets what `docs/mcp.md` says. `words` stand in front of
+        the command of its server, which they confine.
         """
-        arguments = manifest.argv[len(manifest.host_argv) :]
+        arguments = (*manifest.argv[len(manifest.host_argv) :], *words)
         request = BridgeRequest(arguments, claim.environment(env) if claim else env, str(manifest.directory))
         pending = PendingBridge(request.packed(), claim, then)
         if self._process is not None:

@@ -345,8 +345,7 @@ class SupervisedExtension:
     def _handover(self, number: int, env: Mapping[str, str]) -> FdHandover | None:
         """Return the handover for a process that is to start, which may already run."""
         where = self._surroundings
-        # A process that runs several extensions ends with this daemon.
-        if where.handover_store is None or self.manifest.host_argv:
+        if where.handover_store is None or self.manifest.ends_with_daemon:
             return None
         label = Label(where.place, self.name, fingerprint(self.manifest, env, where.version))
         # Called when the recorded frames grow too long: only those that still matter are kept.

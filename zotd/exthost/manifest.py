@@ -11,7 +11,9 @@ from pathlib import Path
 from msgspec import UNSET, UnsetType
 
 from zotd.core.registry import INTERCEPTS
+from zotd.exthost import sandbox_check
 from zotd.wire.base import BadFrameError, Frozen, convert, decode
+from zotd.wire.sandbox import SandboxRequest, WorkspaceAccess
 
 FILE = "extension.json"
 
@@ -71,6 +73,7 @@ class _File(Frozen, frozen=True):
     env: tuple[str, ...] = ()
     data: DataPlace | UnsetType = UNSET
     reload: ReloadBy = ReloadBy.OVERLAP
+    sandbox: SandboxRequest | UnsetType = UNSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,8 @@ class Manifest:
     kept_beside: bool = False
     """It may have state in its own directory, where earlier versions of zot kept it."""
     reload: ReloadBy = ReloadBy.OVERLAP
+    sandbox: SandboxRequest | None = None
+    """What its program is confined to; None: it has all rights of the user."""
     file: Path | None = None
     """The file it was read from, if that is not an `extension.json`."""
     granted: str = ""
@@ -110,6 +115,11 @@ class Manifest:
     """Beginning of `argv` that names a process which runs many such programs; empty: each has a process of its own."""
     restarts_when_stuck: bool = False
     """Replace its process when a tool times out: it runs tools of several authors, which must not wait for each other."""
+
+    @property
+    def ends_with_daemon(self) -> bool:
+        """Whether its process cannot be left to the next daemon: several extensions run in it, or it needs the proxy."""
+        return bool(self.host_argv) or sandbox_check.needs_proxy(self.sandbox)
 
 
 def read_manifest(directory: Path) -> Manifest:
@@ -148,6 +158,7 @@ def _judged(directory: Path, file: _File) -> Manifest:
         raise ValueError(f'the name "{file.name[:80]}" must have 1 to 64 letters, digits, ".", "_" and "-"')
     if not file.exec:
         raise ValueError("`exec` is empty; name the program to start")
+    sandbox = _sandbox(file)
     on_failure: Mapping[str, OnFailure] = {} if file.on_failure is UNSET else file.on_failure
     for event in on_failure:
         # An error rather than a warning: a misspelt event would leave the guard open.
@@ -169,7 +180,18 @@ def _judged(directory: Path, file: _File) -> Manifest:
         # An extension that says `separate` was written for this version and has nothing to copy.
         kept_beside=file.data is not DataPlace.SEPARATE,
         reload=file.reload,
+        sandbox=sandbox,
     )
+
+
+def _sandbox(file: _File) -> SandboxRequest | None:
+    if file.sandbox is UNSET:
+        return None
+    if error := sandbox_check.fault(file.sandbox):
+        raise ValueError(error)
+    if file.scope is ProcessScope.DAEMON and file.sandbox.workspace is WorkspaceAccess.WRITE:
+        raise ValueError('`workspace` of `sandbox` cannot be "write" with the scope "daemon", which has no workspace')
+    return file.sandbox
 
 
 def _program(directory: Path, exec_: str) -> str:

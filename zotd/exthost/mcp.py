@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import UNSET
 
+from zotd.exthost import sandbox_check
 from zotd.exthost.manifest import Manifest
 from zotd.wire.mcp import McpServer, ServerError, fingerprint, read_servers, variables
 
@@ -38,8 +39,9 @@ def servers(path: Path, *, directory: Path) -> tuple[list[Manifest], dict[Path |
         return [], {path: f"{path} cannot be read: {(error.strerror or str(error)).lower()}"}
     except ServerError as error:
         return [], {path: f"{path}: {error}"}
-    manifests = [_manifest(path, name, one, directory) for name, one in found.items() if isinstance(one, McpServer)]
-    faults = {name: one for name, one in found.items() if isinstance(one, ServerError)}
+    checked = {name: _checked(one) for name, one in found.items()}
+    manifests = [_manifest(path, name, one, directory) for name, one in checked.items() if isinstance(one, McpServer)]
+    faults = {name: one for name, one in checked.items() if isinstance(one, ServerError)}
     return manifests, {name: f'{path}: the server "{name[:80]}" is not used: {fault}' for name, fault in faults.items()}
 
 
@@ -61,6 +63,13 @@ def _content(path: Path) -> bytes:
     return data
 
 
+def _checked(server: McpServer | ServerError) -> McpServer | ServerError:
+    if isinstance(server, ServerError) or server.sandbox is UNSET:
+        return server
+    fault = sandbox_check.fault(server.sandbox)
+    return server if fault is None else ServerError(fault)
+
+
 def _manifest(path: Path, name: str, server: McpServer, directory: Path) -> Manifest:
     return Manifest(
         directory=directory,
@@ -71,6 +80,7 @@ def _manifest(path: Path, name: str, server: McpServer, directory: Path) -> Mani
         is_enabled=not server.disabled,
         env=variables(server),
         file=path,
+        sandbox=None if server.sandbox is UNSET else server.sandbox,
         call_limit_s=None if server.timeout_s is UNSET else server.timeout_s,
         # MCP servers report progress during long calls, which other clients of MCP treat as a sign of life too.
         is_patient=True,

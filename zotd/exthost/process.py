@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from zotd.exthost.allowance import Allowance
+from zotd.exthost.jails import ConfinementError
 from zotd.exthost.log import ExtensionLog
 from zotd.process import Service
 from zotd.process.service import ServiceListener
@@ -220,6 +221,8 @@ def how_it_ended(code: int | None, last_words: bytes = b"") -> str:
 
 def why_not_started(error: OSError | ValueError, argv: Sequence[str]) -> str:
     """Explain why a process could not be started; continues the extension's name."""
+    if isinstance(error, ConfinementError):
+        return str(error)
     if isinstance(error, OSError) and error.errno:
         return f"could not be started: {error.filename or argv[0]}: {os.strerror(error.errno).lower()}"
     return "could not be started: there is a NUL in its arguments or in the environment"

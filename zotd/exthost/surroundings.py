@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from zotd.exthost.jails import ExtensionJails
 from zotd.exthost.manifest import Manifest, ProcessScope
 from zotd.process import OrphanReaper
 from zotd.process.handover_store import HandoverStore
@@ -37,6 +38,8 @@ class Surroundings:
     """Keeps pipes of processes that outlive the daemon; None: they end with the daemon."""
     vet: Callable[[Manifest], str | None] = lambda _: None
     """Returns why an extension with `granted` code must not run, as the end of a sentence. Blocks; called in a thread."""
+    jails: ExtensionJails | None = None
+    """Confines programs that ask for it; None: those are not started."""
     is_explicit: bool = False
     """The extensions were named with `--ext`."""
     place: str = ""
@@ -67,6 +70,8 @@ def fingerprint(manifest: Manifest, env: Mapping[str, str], version: str) -> str
     """
     facts: list[object] = [manifest.version, manifest.argv, str(manifest.directory), manifest.data, sorted(env.items())]
     facts.append(manifest.granted)
+    if manifest.sandbox is not None:
+        facts.append(manifest.sandbox)
     if manifest.restarts_when_stuck or manifest.file is not None:
         facts.append(version)  # a program of zot, which an upgrade changes
     if manifest.file is not None:

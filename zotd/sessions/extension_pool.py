@@ -22,6 +22,7 @@ from zotd.exthost.arrivals import Arrivals
 from zotd.exthost.changes import Changes
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.host import ExtensionTimeouts, HostListener, ReloadReport
+from zotd.exthost.jails import ExtensionJails
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
 from zotd.process.handover_store import HandoverStore
@@ -62,6 +63,8 @@ class PoolConfig:
     """Lets extensions outlive the daemon; None: they end with it."""
     forks: Forks | None = None
     """Forks Python programs; None: each imports its modules itself."""
+    jails: ExtensionJails | None = None
+    """Confines programs that ask for it; None: those are not started."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +128,7 @@ class ExtensionPool:
                 reaper=self._grounds.reaper,
                 handover_store=self._grounds.handover_store,
                 forks=self._grounds.forks,
+                jails=self._grounds.jails,
                 place="daemon",
             )
             if self._grounds.forks is not None and _has_extensions(places.home):
@@ -354,6 +358,7 @@ class ExtensionPool:
             reaper=self._grounds.reaper,
             handover_store=self._grounds.handover_store,
             forks=self._grounds.forks,
+            jails=self._grounds.jails,
             place=place,
         )
 

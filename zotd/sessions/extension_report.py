@@ -12,6 +12,7 @@ from zotd.contributions.trust import WorkspaceTrust
 from zotd.exthost import installed, report
 from zotd.exthost.discovery import Discovered, discover, project_extensions
 from zotd.exthost.installed import InstallError
+from zotd.exthost.jails import rights
 from zotd.exthost.manifest import Manifest
 from zotd.exthost.mcp import PREFIX
 from zotd.exthost.report import ExtensionStatus
@@ -142,6 +143,7 @@ def _resting(extension_pool: ExtensionPool, manifest: Manifest, state: str, cwd:
         commands=[],
         log=str(extension_pool.places.home / "logs" / f"ext-{manifest.name}.log"),
         responding=True,
+        rights=rights(manifest.sandbox),
     )
 
 

@@ -40,6 +40,8 @@ class ExtensionInfo(Frozen, frozen=True, omit_defaults=False):
     log: str
     responding: bool
     """False: a guard that timed out and is not asked again until it answers."""
+    rights: str = ""
+    """What its program may do, as a clause that continues its name; see `sandbox` in `docs/extensions.md`."""
     session: str = ""
     """The session that uses it alone (`--ext`); empty: all sessions of the directory share it."""
 
@@ -117,6 +119,8 @@ class InstalledExtension(Frozen, frozen=True):
     commit: str = ""
     kept: str = ""
     """Path of a copy of the replaced version, if that contained added or changed files."""
+    rights: str = ""
+    """What its program may do, as a clause that continues its name."""
 
 
 class Name(Frozen, frozen=True):

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 import msgspec
 
 from zotd.wire.base import BadFrameError, Frozen, convert, decode
+from zotd.wire.sandbox import SandboxRequest
 
 NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 """Pattern of a server's name; its extension is called `mcp-NAME`."""
@@ -45,6 +46,8 @@ class McpServer(Frozen, frozen=True):
     headers: dict[str, str] = {}  # noqa: RUF012
     type: str = ""
     disabled: bool = False
+    sandbox: SandboxRequest | msgspec.UnsetType = msgspec.UNSET
+    """What `command` is confined to; absent: it has all rights of the user."""
     timeout_s: float | msgspec.UnsetType = msgspec.UNSET
     """Time limit of a tool call without progress, in seconds; absent: as configured for extensions."""
 
@@ -136,6 +139,8 @@ def _read(name: str, entry: object) -> McpServer | ServerError:
 def _fault(server: McpServer) -> str | None:
     if bool(server.command) == bool(server.url):
         return "it needs either a `command` to start or a `url`"
+    if server.sandbox is not msgspec.UNSET and server.url:
+        return "its `sandbox` has no effect on a `url`, because nothing is started; remove it"
     if server.timeout_s is not msgspec.UNSET and not 0 < server.timeout_s <= MAX_TIMEOUT_S:
         return "its `timeout_s` is not a number of seconds above 0, at most a day"
     if server.type == "sse":

@@ -21,6 +21,7 @@ def test_a_directory_is_installed_and_starts_with_the_next_reload(live):
     assert (code, err) == (0, "")
     assert out == (
         f"installed echo 1.0 in {live.installed / 'echo'}\n"
+        "it runs with all your rights\n"
         "to start it here, run: zotctl ext reload; elsewhere it starts with the next session\n"
     )
     assert rows(live) == {}

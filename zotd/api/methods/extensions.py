@@ -21,6 +21,7 @@ from zotd.contributions.scope import ExtensionScope, wait_discovered
 from zotd.exthost import data, removal
 from zotd.exthost import install as installing
 from zotd.exthost.installed import InstallError
+from zotd.exthost.jails import rights
 from zotd.sessions import extension_report
 from zotd.wire import events, extensions
 from zotd.wire.base import encode
@@ -125,6 +126,7 @@ async def install(call: Invocation, params: extensions.Install) -> extensions.In
         record.digest,
         record.commit,
         kept=str(done.kept or ""),
+        rights=rights(manifest.sandbox),
     )
 
 

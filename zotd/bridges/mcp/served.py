@@ -19,6 +19,9 @@ from zotd.wire.version import VERSION
 CAPABILITIES = ("tools", "tool_cancel", "tool_progress", "ready")
 """`ready` announces the frame `ready`, so the host does not take silence before it as the end of registrations."""
 
+IDENTIFYING = 3
+"""Arguments that say which entry it is."""
+
 MODULE = "zotd.bridges.mcp.bridge"
 
 
@@ -40,18 +43,19 @@ class ServedBridge:
     def __init__(self, request: BridgeRequest, stderr: int | None, *, fails: Callable[[str], Awaitable[None]]) -> None:
         """Serve the entry that the arguments name: the file, the server, and the digest of the entry that the host has read.
 
+        Further arguments are words that stand in front of the server's command, and confine it.
         `stderr` is the descriptor for the server's, None: that of this process. `fails` gets a sentence about why it ended.
         """
         self._request = request
         self._fails = fails
-        self._place = ServerPlace(request.env, request.cwd, stderr)
+        self._place = ServerPlace(request.env, request.cwd, stderr, request.arguments[IDENTIFYING:])
         self._bridge: _Bridge | None = None
         self._task: asyncio.Task[object] | None = None
 
     async def run(self, link: HostLink) -> int:
         """Serve until the host ends it; return the exit code."""
         self._task = asyncio.current_task()
-        file, name, *digest = self._request.arguments
+        file, name, *digest = self._request.arguments[:IDENTIFYING]
         link.send({"type": "hello", "name": f"mcp-{name}", "version": VERSION, "capabilities": CAPABILITIES})
         try:
             server = await asyncio.to_thread(_definition, Path(file), name, self._request.env, *digest)

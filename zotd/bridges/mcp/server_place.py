@@ -1,6 +1,6 @@
 """Where a server runs, and the processes it consists of."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from zotd.process.exit import ExitWatch
@@ -36,4 +36,6 @@ class ServerPlace:
     """Directory from which its own is named; empty: that of this process."""
     stderr: int | None
     """Descriptor of its stderr; None: that of this process."""
+    words: Sequence[str] = ()
+    """Stand in front of its command, and confine it."""
     group: ServerGroup = field(default_factory=ServerGroup)

@@ -264,7 +264,7 @@ def _start(server: McpServer, place: ServerPlace) -> tuple[int, IO[bytes], IO[by
     inherited = {name: place.env[name] for name in INHERITED if name in place.env}
     env = inherited | server.env
     process = subprocess.Popen(  # noqa: S603  (running what the user configured is the purpose)
-        ending_with_parent([server.command, *server.args], env),
+        ending_with_parent([*place.words, server.command, *server.args], env),
         cwd=os.path.join(place.cwd, server.cwd) or None,  # noqa: PTH118  (as it is named in error messages)
         env=env,
         stdin=subprocess.PIPE,

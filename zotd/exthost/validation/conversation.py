@@ -12,6 +12,8 @@ from zotd.core import life
 from zotd.core.supervision import EXIT_S, HELLO_S, KILL_S, LEAVE_S, QUIET_S, READY_S
 from zotd.exthost.calls import Answer, ExtensionCallError
 from zotd.exthost.contributions import Registrations
+from zotd.exthost.jails import ConfinementError
+from zotd.exthost.launch import confined_argv
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import DataPlace, Manifest
 from zotd.exthost.peer import ExtensionPeer, Tap
@@ -61,10 +63,14 @@ class ProbedProcess:
             GoneError: the process cannot be started.
         """
         manifest, surroundings = self._manifest, self._surroundings
+        try:
+            argv = await confined_argv(manifest, surroundings, self._log.say)
+        except ConfinementError as error:
+            raise GoneError(str(error)) from error
 
         def start(listener: ProcessListener) -> ExtensionProcess:
             def begin(service: ServiceListener) -> Service:
-                return start_service(manifest.argv, cwd=str(manifest.directory), env=surroundings.env, listener=service)
+                return start_service(argv, cwd=str(manifest.directory), env=surroundings.env, listener=service)
 
             return ExtensionProcess(begin, listener=listener, log=self._log)
 

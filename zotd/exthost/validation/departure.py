@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import psutil
 
 from zotd.core.supervision import HELLO_S, LEAVE_S
+from zotd.exthost.launch import confined_argv
 from zotd.exthost.manifest import Manifest
 from zotd.exthost.process import how_it_ended
 from zotd.exthost.surroundings import Surroundings
@@ -41,7 +42,7 @@ async def depart(manifest: Manifest, surroundings: Surroundings) -> Departure:
     has_spoken = asyncio.Event()
     try:
         child = spawn(
-            manifest.argv,
+            await confined_argv(manifest, surroundings, lambda _: None),
             cwd=str(manifest.directory),
             env=surroundings.env,
             on_output=lambda _: has_spoken.set(),

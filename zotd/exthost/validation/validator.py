@@ -2,16 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from zotd import paths
 from zotd.core.supervision import LEAVE_S, QUIET_S, READY_S
 from zotd.exthost.calls import ExtensionCallError
 from zotd.exthost.contributions import Registrations
 from zotd.exthost.host import ExtensionTimeouts
+from zotd.exthost.jails import ExtensionJails
 from zotd.exthost.log import ExtensionLog
 from zotd.exthost.manifest import Manifest, ManifestError
 from zotd.exthost.surroundings import Surroundings
@@ -65,7 +67,9 @@ async def validate(
     findings.kept("manifest", f"{manifest.name} is started with: {' '.join(manifest.argv)}")
     # A home of its own, so that a validation can run beside the installed extension and leaves nothing behind.
     with TemporaryDirectory(prefix="zot-validate-") as home:
-        surroundings = Surroundings(cwd, Path(home), env, version=VERSION)
+        # Without a proxy, so that a validation reaches no host. Its jails are awaited, so it starts no task for them.
+        jails = ExtensionJails(_no_task, places={"ZOT_HOME": paths.zot_home(env)}, proxy=None)
+        surroundings = Surroundings(cwd, Path(home), env, version=VERSION, jails=jails)
         validation = _Validation(
             manifest=manifest,
             surroundings=surroundings,
@@ -76,6 +80,11 @@ async def validate(
         with suppress(StoppedError):
             await validation.run()
         return ValidationReport(manifest.name, findings.all(), validation.stderr())
+
+
+def _no_task(name: str, work: Coroutine[object, object, None]) -> None:
+    work.close()
+    raise AssertionError(f"{name}: a validation awaits its jails")
 
 
 @dataclass(frozen=True, slots=True)
