@@ -10,7 +10,7 @@ import pytest
 from tests.e2e.conftest import House, only
 from tests.e2e.shop import Shop
 from tests.needs import needs
-from zotd.jail import Mechanism
+from zotd.jail import MECHANISMS, Mechanism
 from zotd.testing.live_daemon import serving
 from zotd.testing.script import CallPart, calls, text
 
@@ -85,7 +85,7 @@ async def opened(mechanism, monkeypatch, model, user, **extra):
         yield Yard(House(stack, place), model, mechanism)
 
 
-@pytest.fixture(params=list(Mechanism))
+@pytest.fixture(params=MECHANISMS)
 async def yard(request, monkeypatch, model, user):
     async with opened(request.param, monkeypatch, model, user) as yard:
         yield yard

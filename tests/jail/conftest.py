@@ -21,7 +21,7 @@ import pytest
 import zotd
 from tests.needs import needs
 from zotd import paths
-from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
+from zotd.jail import MECHANISMS, Jail, Mechanism, Network, NetworkOutlet
 from zotd.jail.computing import policy_for
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.site import JailSite
@@ -158,7 +158,7 @@ def person():
         yield person
 
 
-@pytest.fixture(params=list(Mechanism))
+@pytest.fixture(params=MECHANISMS)
 def jail(request, person):
     jail = person.jail(request.param)
     yield jail

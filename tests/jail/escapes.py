@@ -25,9 +25,9 @@ may not be reached and answer `ESCAPED`; so does 127.0.0.3 itself when it is ask
 
 from dataclasses import dataclass
 
-from zotd.jail import Mechanism
+from zotd.jail import MECHANISMS, Mechanism
 
-BOTH = frozenset(Mechanism)
+BOTH = frozenset(MECHANISMS)
 BUBBLEWRAP = frozenset({Mechanism.BUBBLEWRAP})
 NEITHER: frozenset[Mechanism] = frozenset()
 

@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from zotd.jail import JailError, Mechanism
+from zotd.jail import MECHANISMS, JailError
 from zotd.jail.caches import make_caches
 
 
@@ -74,7 +74,7 @@ def test_where_no_jail_is_possible_nothing_is_made(user):
     assert not (user.home / ".cache").exists()
 
 
-@pytest.mark.parametrize("mechanism", list(Mechanism))
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_commands_can_use_what_was_made(user, mechanism):
     made(user)
     jail = user.jail(mechanism)

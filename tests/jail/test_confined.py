@@ -9,12 +9,12 @@ import pytest
 
 from tests.jail.conftest import KEY
 from tests.needs import needs
-from zotd.jail import JailError, Mechanism, Network
+from zotd.jail import MECHANISMS, JailError, Mechanism, Network
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.site import JailSite
 
 
-@pytest.fixture(params=list(Mechanism))
+@pytest.fixture(params=MECHANISMS)
 def program(request, person):
     """Runs shell commands as a program with a data directory in `$ZOT_HOME`, which changes no other directory."""
     if request.param is Mechanism.BUBBLEWRAP:

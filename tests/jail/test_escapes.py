@@ -15,7 +15,7 @@ from tests.jail.escapes import ESCAPES, via
 from tests.jail.web import ALLOWED, web
 from tests.needs import needs
 from zotd import paths
-from zotd.jail import Mechanism, Network
+from zotd.jail import MECHANISMS, Mechanism, Network
 from zotd.proxy import AllowList, parse_rule
 from zotd.proxy.namespaces import NamespaceStock
 from zotd.testing.live_daemon import ROOT
@@ -184,7 +184,7 @@ async def test_without_a_jail_it_succeeds(person, escape):
     assert await escapes(person, escape)
 
 
-@pytest.mark.parametrize("mechanism", list(Mechanism))
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)
 async def test_in_a_jail_it_fails_if_the_table_says_so(person, escape, mechanism):
     assert await escapes(person, escape, mechanism) == (mechanism not in escape.stopped_by)
@@ -211,6 +211,6 @@ async def test_with_a_proxy_the_allowed_host_is_reached(person, way):
 
 def test_the_page_says_how_many_there_are_and_how_many_are_stopped():
     page = " ".join((ROOT / "docs" / "security.md").read_text().split())
-    bubblewrap, landlock = (sum(one in escape.stopped_by for escape in ESCAPES) for one in Mechanism)
+    bubblewrap, landlock = (sum(one in escape.stopped_by for escape in ESCAPES) for one in MECHANISMS)
     assert f"[{len(ESCAPES)} ways out that were tried]" in page
     assert f"bubblewrap stops {bubblewrap} of them, also with the proxy, and Landlock {landlock}." in page

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.jail.conftest import repository
-from zotd.jail import Mechanism
+from zotd.jail import MECHANISMS, Mechanism
 from zotd.jail.grants import place_for
 from zotd.jail.refusals import closed_places
 
-BOTH = pytest.mark.parametrize("mechanism", list(Mechanism))
+BOTH = pytest.mark.parametrize("mechanism", MECHANISMS)
 
 
 @pytest.fixture

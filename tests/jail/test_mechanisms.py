@@ -11,7 +11,7 @@ import pytest
 
 from tests.jail.conftest import KEY, NOBODY, as_nobody, files, git, repository
 from tests.needs import needs
-from zotd.jail import JailError, Mechanism, Network
+from zotd.jail import MECHANISMS, JailError, Mechanism, Network
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.site import JailSite
 from zotd.process import orphans_adopted, spawn
@@ -39,7 +39,7 @@ async def test_ordinary_commands_work(person, jail, command, output):
     assert await person.run(jail, command) == (output.format(work=person.work), 7 if "exit" in command else 0)
 
 
-@pytest.mark.parametrize("mechanism", Mechanism)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_what_is_shown_of_something_hidden_can_be_run_and_not_changed(person, mechanism):
     script = person.home / ".zot" / "skills" / "release" / "run"
     script.parent.mkdir(parents=True)
@@ -52,7 +52,7 @@ async def test_what_is_shown_of_something_hidden_can_be_run_and_not_changed(pers
     jail.close()
 
 
-@pytest.mark.parametrize("mechanism", Mechanism)
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 async def test_what_is_shown_and_made_later_can_be_read_by_the_next_command(person, mechanism):
     (person.home / ".zot" / "out").mkdir()
     shown = person.home / ".zot" / "out" / "s_1"
@@ -72,7 +72,7 @@ async def test_git_commits_in_a_repository(person, jail):
 
 async def test_git_commits_in_a_worktree(person):
     git(repository(person.home / "main"), "worktree", "add", "-q", str(person.home / "tree"))
-    for mechanism in Mechanism:
+    for mechanism in MECHANISMS:
         jail = person.jail(mechanism, person.home / "tree")
         said, code = await person.run(jail, f"cd ~/tree; echo {mechanism} > f; git add f; {IDENTITY} commit -qm x 2>&1")
         assert (said, code) == ("", 0)
@@ -108,7 +108,7 @@ async def test_with_the_network_a_server_of_this_machine_can_be_reached(person):
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        for mechanism in Mechanism:
+        for mechanism in MECHANISMS:
             jail = person.jail(mechanism, network=Network.OPEN)
             assert await person.run(jail, f"cat < /dev/tcp/127.0.0.1/{port}") == ("hello", 0)
             jail.close()
@@ -253,7 +253,7 @@ asyncio.run(main(*sys.argv[1:]))
 """
 
 
-@pytest.mark.parametrize("mechanism", list(Mechanism))
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_user_without_privileges_has_a_jail(person, mechanism):
     needs("bwrap")
     told = as_nobody(person, AS_NOBODY, mechanism)

@@ -11,6 +11,7 @@ from tests.jail.conftest import files
 from tests.needs import needs
 from tests.zotctl.conftest import Shell
 from zotctl.sandbox import MECHANISMS, NETWORKS
+from zotd.jail import MECHANISMS as HERE
 from zotd.jail import Mechanism, Network
 
 
@@ -26,11 +27,19 @@ def here():
         yield shell
 
 
+def test_a_mechanism_of_another_system_is_refused_in_a_sentence(here):
+    code, _, err = here.zotctl("sandbox", "try", "--mechanism", "seatbelt", "--", "true")
+    assert (code, err.startswith("zotctl: no jail is possible here: /usr/bin/sandbox-exec could not be run")) == (
+        1,
+        True,
+    )
+
+
 def test_every_mechanism_can_be_chosen():
     assert set(MECHANISMS) == {each.value for each in Mechanism}
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", HERE)
 def test_a_command_is_run_in_the_jail_of_this_directory(here, mechanism):
     needs("bwrap")
     script = "echo x > inside; cat ~/.ssh/id; echo y > ~/outside; exit 4"
@@ -115,7 +124,7 @@ def test_a_host_for_an_open_network_is_an_error(here):
     assert "--allow has no effect with --network open" in err
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS)
+@pytest.mark.parametrize("mechanism", HERE)
 def test_the_policy_is_printed(here, mechanism):
     needs("bwrap")
     code, out, _ = here.zotctl("sandbox", "show", "--mechanism", mechanism, "--json")

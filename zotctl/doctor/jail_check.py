@@ -9,7 +9,7 @@ from zotctl.doctor.findings import Finding, found
 from zotctl.doctor.host_checks import Scene
 from zotd import config
 from zotd.client.blocking import Json
-from zotd.jail import Jail, JailError, Mechanism, Network
+from zotd.jail import MECHANISMS, Jail, JailError, Network
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.site import JailSite
 
@@ -50,7 +50,7 @@ def _best(scene: Scene) -> tuple[Jail | None, str]:
         env = {**scene.env, "ZOTD_OUTLETS": f"{folder}/outlets"}  # so that the user's own directory is not made
         work = f"{folder}/work"
         os.mkdir(work)
-        for mechanism in Mechanism:
+        for mechanism in MECHANISMS:
             try:
                 return find_jail(JailSite(work, env, Network.OFF), [mechanism]), "; ".join(reasons)
             except JailError as error:

@@ -4,7 +4,7 @@ import argparse
 
 from zotctl.commands import Subparsers
 
-MECHANISMS = ("bubblewrap", "landlock")
+MECHANISMS = ("bubblewrap", "landlock", "seatbelt")
 """`zotd.jail.Mechanism`, which takes 10 ms to import."""
 
 NETWORKS = ("proxied", "open", "off")

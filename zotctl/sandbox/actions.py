@@ -14,7 +14,7 @@ from pathlib import Path
 from zotctl import output
 from zotd import config, paths
 from zotd.client.errors import ClientError
-from zotd.jail import Jail, JailError, Mechanism, Network, NetworkOutlet
+from zotd.jail import MECHANISMS, Jail, JailError, Mechanism, Network, NetworkOutlet
 from zotd.jail.caches import make_caches
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.site import JailSite
@@ -50,7 +50,7 @@ def chosen(network: str, allowed: Sequence[str], mechanism: str | None) -> Sandb
     except config.ConfigError as error:
         raise ClientError(str(error)) from error
     hosts = (*(DEFAULT_HOSTS if settings.default_hosts else ()), *settings.hosts, *allowed)
-    among = tuple(Mechanism) if mechanism is None else (Mechanism(mechanism),)
+    among = MECHANISMS if mechanism is None else (Mechanism(mechanism),)
     return SandboxChoice(wanted, hosts if wanted is Network.PROXIED else (), among)
 
 

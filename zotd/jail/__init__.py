@@ -5,7 +5,7 @@ package loads quickly, because the daemon does at each start; `mechanisms` and `
 """
 
 from zotd.jail.errors import JailError
-from zotd.jail.jail import Jail, Mechanism, NetworkOutlet
+from zotd.jail.jail import MECHANISMS, Jail, Mechanism, NetworkOutlet
 from zotd.jail.policy import JailPolicy, Network
 
-__all__ = ["Jail", "JailError", "JailPolicy", "Mechanism", "Network", "NetworkOutlet"]
+__all__ = ["MECHANISMS", "Jail", "JailError", "JailPolicy", "Mechanism", "Network", "NetworkOutlet"]

@@ -1,5 +1,6 @@
 """What a jail is, whatever keeps it. `zotd.jail.mechanisms` finds one; it is loaded when a session first needs it."""
 
+import sys
 from collections.abc import Callable, Sequence
 from enum import StrEnum
 from typing import Protocol
@@ -13,6 +14,12 @@ class Mechanism(StrEnum):
 
     BUBBLEWRAP = "bubblewrap"
     LANDLOCK = "landlock"
+    SEATBELT = "seatbelt"
+    """`sandbox-exec` of macOS."""
+
+
+MECHANISMS = (Mechanism.SEATBELT,) if sys.platform == "darwin" else (Mechanism.BUBBLEWRAP, Mechanism.LANDLOCK)
+"""Those of this system, the best first."""
 
 
 class NetworkOutlet(Protocol):

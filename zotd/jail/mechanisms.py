@@ -2,23 +2,25 @@
 
 find_jail ──> bubblewrap, if it works here
          └──> Landlock, if the kernel has it
-         └──> JailError, which says why neither does
+         └──> on macOS: Seatbelt, if it passes a trial
+         └──> JailError, which says why none does
 """
 
 import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 
 from msgspec.structs import replace
 
-from zotd.jail import bubblewrap, confined, landlock
+from zotd import paths
+from zotd.jail import bubblewrap, confined, landlock, seatbelt
 from zotd.jail.computing import all_git, policy_for
 from zotd.jail.errors import JailError
 from zotd.jail.grants import is_direct
-from zotd.jail.jail import Jail, Mechanism, NetworkOutlet
+from zotd.jail.jail import MECHANISMS, Jail, Mechanism, NetworkOutlet
 from zotd.jail.policy import JailPolicy, Network
 from zotd.jail.site import JailSite
 from zotd.started_process import Started
@@ -175,7 +177,62 @@ class LandlockJail:
         self._ruleset.close()
 
 
-def find_jail(site: JailSite, among: Sequence[Mechanism] = tuple(Mechanism)) -> Jail:
+class SeatbeltJail:
+    """Starts commands with `sandbox-exec`."""
+
+    mechanism = Mechanism.SEATBELT
+
+    def __init__(self, site: JailSite, program: str = seatbelt.PROGRAM) -> None:
+        """Try `program` with the policy of the site. Blocks for about 50 ms. Raises JailError."""
+        self._program = program
+        self._current = _CurrentPolicy(site)
+        seatbelt.check(self.policy, program, paths.zot_home(site.env))
+
+    @property
+    def policy(self) -> JailPolicy:
+        """See `Jail`."""
+        return self._current.policy
+
+    @property
+    def limits(self) -> list[str]:
+        """See `Jail`."""
+        return list(seatbelt.LIMITS)
+
+    @property
+    def lacks(self) -> list[str]:
+        """See `Jail`."""
+        return seatbelt.lacks(self.policy)
+
+    def refresh(self) -> None:
+        """See `Jail`."""
+        self._current.refresh()
+
+    def start(
+        self,
+        argv: Sequence[str],
+        start: Callable[[Sequence[str]], Started],
+        outlet: NetworkOutlet | None = None,  # noqa: ARG002  (as with Landlock)
+    ) -> Started:
+        """See `Jail`."""
+        return start([*self.words(), *argv])
+
+    def words(self, outlet: str | None = None) -> list[str]:  # noqa: ARG002  (as above)
+        """See `Jail`."""
+        self.refresh()
+        return seatbelt.command_prefix(self.policy, self._program)
+
+    def close(self) -> None:
+        """See `Jail`."""
+
+
+_JAILS: Mapping[Mechanism, Callable[[JailSite], Jail]] = {
+    Mechanism.BUBBLEWRAP: BubblewrapJail,
+    Mechanism.LANDLOCK: LandlockJail,
+    Mechanism.SEATBELT: SeatbeltJail,
+}
+
+
+def find_jail(site: JailSite, among: Sequence[Mechanism] = MECHANISMS) -> Jail:
     """Return the best jail that works here. Blocks for up to `bubblewrap.PROBE_S`, usually for 15 ms.
 
     Args:
@@ -190,9 +247,7 @@ def find_jail(site: JailSite, among: Sequence[Mechanism] = tuple(Mechanism)) -> 
     reasons = []
     for mechanism in among:
         try:
-            if mechanism is Mechanism.BUBBLEWRAP:
-                return BubblewrapJail(site)
-            return LandlockJail(site)
+            return _JAILS[mechanism](site)
         except JailError as error:
             reasons.append(str(error))
     raise JailError("; ".join(reasons))

@@ -27,6 +27,7 @@ _DEFAULTS: Mapping[str, str] = {
 
 CACHES: tuple[str, ...] = (
     "$XDG_CACHE_HOME",
+    "$HOME/Library/Caches",
     "$PIP_CACHE_DIR",
     "$UV_CACHE_DIR",
     "$npm_config_cache",
@@ -127,8 +128,14 @@ SECRETS: tuple[str, ...] = (
     "$XDG_CONFIG_HOME/microsoft-edge",
     "$XDG_CONFIG_HOME/opera",
     "$XDG_CONFIG_HOME/vivaldi",
+    "$HOME/Library/Cookies",
+    "$HOME/Library/Mail",
+    "$HOME/Library/Messages",
+    "$HOME/Library/Safari",
+    "$HOME/Library/Application Support/BraveSoftware",
     "$HOME/Library/Application Support/Firefox",
     "$HOME/Library/Application Support/Google/Chrome",
+    "$HOME/Library/Application Support/Microsoft Edge",
 )
 """Files and directories with secrets of a user; `.npmrc` is not one, because npm needs it to install anything."""
 

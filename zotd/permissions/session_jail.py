@@ -172,8 +172,13 @@ def border_of(tool: str, policy: JailPolicy, paths: Sequence[str]) -> str:
 
 def network_note(jail: Jail) -> str:
     """Return what users have to know of a jail that cannot tell hosts apart, as a sentence; empty: nothing."""
-    if jail.policy.network is not Network.PROXIED or jail.mechanism is not Mechanism.LANDLOCK:
+    if jail.policy.network is not Network.PROXIED or jail.mechanism is Mechanism.BUBBLEWRAP:
         return ""
+    if jail.mechanism is Mechanism.SEATBELT:
+        return (
+            "the sandbox of macOS cannot tell hosts apart, so commands of this session have no network; choose [sandbox]"
+            ' network = "open" or "off" in config.toml'
+        )
     has_network = "use the network" in jail.limits
     return (
         "bubblewrap does not work here, and Landlock cannot tell hosts apart: commands of this session"
