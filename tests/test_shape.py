@@ -82,6 +82,7 @@ def test_a_module_fits_in_a_head():
 
 TESTS_OF_MANY = {
     "attacks": "attackers, against all doors",
+    "corpus": "frames that other implementations can run, against all doors",
     "e2e": "sessions in a daemon, through all layers",
     "e2e/foreign": "the same, with model servers that others wrote",
     "examples": "the programs in examples/",
