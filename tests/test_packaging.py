@@ -1,12 +1,15 @@
 """What is built and given away: the archives hold what they should, and say who, what and which version."""
 
+import asyncio
 import email.parser
 import json
+import os
 import re
 import subprocess
 import sys
 import tarfile
 import zipfile
+from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 
 import pytest
@@ -14,6 +17,8 @@ from packaging.metadata import Metadata
 from packaging.version import Version
 
 from zotd.store.migrations import MIGRATIONS
+from zotd.testing.model_server import ModelServer
+from zotd.testing.script import CallPart, calls, text
 from zotd.wire.version import PROTOCOL, VERSION
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +36,9 @@ PRIVATE = re.compile(
     r"(?i)\b(?:localhost|127\.0\.0\.1|[\w.-]+\.(?:local|internal|lan|corp|example))\b|/(?:home|work|tmp|root)/"
 )
 """What leads nowhere for anybody else."""
+
+OLDEST_S = 300
+"""For the installation of the oldest packages, which takes half a minute on an idle machine."""
 
 LIMIT_BYTES = 10 * 1024 * 1024
 """Of an archive; each has about 1 MiB, the sources some more for their pictures."""
@@ -107,6 +115,44 @@ def test_the_wheel_holds_the_sdk_that_new_extensions_get(archives):
     with zipfile.ZipFile(archives[0]) as wheel:
         copied = [one for one in wheel.namelist() if one.startswith("zotctl/skeletons/ts/zot_sdk/")]
         assert {Path(one).name: wheel.read(one).decode() for one in copied} == sources
+
+
+@pytest.fixture
+def oldest(archives, told, tmp_path):
+    """The programs of an environment with the oldest versions that the metadata allow."""
+    required = Metadata.from_email(told, validate=False).requires_dist or []
+    floors = [f"{one.name}=={spec.version}\n" for one in required for spec in one.specifier]
+    (tmp_path / "floors.txt").write_text("".join(floors))
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    pip = [tmp_path / "env/bin/pip", "install", "--quiet", "--constraint", tmp_path / "floors.txt"]
+    subprocess.run([*pip, f"zotd[otel] @ {archives[0].as_uri()}"], check=True, timeout=OLDEST_S)
+    return tmp_path / "env/bin"
+
+
+@pytest.fixture
+def stopped(oldest, tmp_path):
+    """The environment of a daemon that is stopped at the end."""
+    env = {"PATH": f"{oldest}:{os.environ['PATH']}", "HOME": str(tmp_path), "ZOT_HOME": str(tmp_path / "zot")}
+    yield env
+    subprocess.run([oldest / "zotctl", "stop"], env=env, check=True)
+
+
+@pytest.mark.timeout(OLDEST_S)
+async def test_the_oldest_versions_that_are_allowed_run_a_session(stopped, tmp_path):
+    """A floor is a promise to those who have other packages beside this one."""
+    for provider in ("anthropic", "openai"):
+        async with ModelServer(
+            [calls(CallPart("bash", {"command": "echo from the tool"})), text("the answer")]
+        ) as server:
+            url = server.url if provider == "anthropic" else server.openai_url
+            flags = ("--mode", "yolo", "--provider", provider, "--base-url", url, "--api-key", "sk-scripted-key")
+            program = tmp_path / "env/bin/zot"
+            process = await asyncio.create_subprocess_exec(
+                *(program, "-p", "hi", *flags), cwd=tmp_path, env=stopped, stdout=PIPE, stderr=PIPE, stdin=DEVNULL
+            )
+            out, err = await process.communicate()
+            assert (process.returncode, out) == (0, b"the answer\n"), err
+            assert "from the tool" in str(server.requests[1].body)
 
 
 def test_the_package_for_npm_has_the_same_version_and_needs_nothing():
