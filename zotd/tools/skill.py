@@ -8,11 +8,9 @@ disable-model-invocation: true      (only people may invoke it)
 Instructions, which may name files beside this one.
 """
 
-import json
 import logging
 import os
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -22,6 +20,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from zotd import front_matter
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.tools.shared import TEXT_BYTES, BuiltinTool, ToolError, in_thread, open_regular, text_outcome
 
@@ -129,7 +128,7 @@ def _instructions(name: str, dirs: Sequence[str]) -> str:
 # --- the file ---------------------------------------------------------------------------------------------------
 
 
-def _parse(path: Path) -> tuple[dict[str, str], str]:
+def _parse(path: Path) -> tuple[Mapping[str, str], str]:
     """Return the fields between the `---` lines and the instructions.
 
     Raises:
@@ -141,47 +140,7 @@ def _parse(path: Path) -> tuple[dict[str, str], str]:
         raise ToolError(
             f"{path} has more than {FILE_BYTES:,} bytes; move parts of it into other files of its directory"
         )
-    text = data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n")
-    # Lazy, so that the first closing line ends the fields; the instructions may contain such lines too.
-    match = re.match(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", text, re.DOTALL)
-    if match is None:
+    found = front_matter.parse(data.decode("utf-8-sig", errors="replace").replace("\r\n", "\n"))
+    if found is None:
         raise ToolError(f"{path} does not begin with fields between two --- lines; add name and description")
-    return _fields((match[1] or "").split("\n")), text[match.end() :]
-
-
-def _fields(lines: list[str]) -> dict[str, str]:
-    """Parse `key: value` lines, the part of YAML that skills use; lists and nested keys are skipped."""
-    fields: dict[str, str] = {}
-    i = 0
-    while i < len(lines):
-        match = re.match(r"([\w-]+):(?:[ \t]+(.*))?$", lines[i])
-        i += 1
-        more: list[str] = []
-        while i < len(lines) and (not lines[i].strip() or lines[i][0] in " \t"):
-            more.append(lines[i])
-            i += 1
-        if match:
-            fields[match[1]] = _value((match[2] or "").strip(), more)
-    return fields
-
-
-def _value(first: str, more: list[str]) -> str:
-    """Parse a value: the text after its key and the indented lines below."""
-    if re.fullmatch(r"[>|][-+0-9]*", first):
-        return _block(more, is_folded=first[0] == ">")
-    whole = " ".join([first, *(line.strip() for line in more)]).strip()
-    if whole.startswith('"'):
-        try:
-            value: object = json.JSONDecoder().raw_decode(whole)[0]  # YAML's common escapes are those of JSON
-        except ValueError:
-            return whole.strip('"')
-        return str(value)
-    if whole.startswith("'"):
-        return re.sub(r"^'((?:[^']|'')*)'?.*$", r"\1", whole).replace("''", "'")
-    return re.sub(r"(?:^|[ \t])#.*$", "", whole).rstrip()
-
-
-def _block(lines: list[str], *, is_folded: bool) -> str:
-    indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
-    text = "\n".join(line[min(indents, default=0) :].rstrip() for line in lines).strip("\n")
-    return re.sub(r"(?<!\n)\n(?!\n)", " ", text) if is_folded else text
+    return found.values, found.text
