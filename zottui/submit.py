@@ -208,7 +208,9 @@ class Submitter:
         found = await self._ui.ask(params, api.Completions)
         ours = {command.name for command in COMMANDS}
         self.learnt = tuple(
-            ListChoice(each.text, each.detail, each.source if each.source != OURS else "")
+            ListChoice(
+                each.text, " ".join(filter(None, (each.hint, each.detail))), each.source if each.source != OURS else ""
+            )
             for each in found.found
             if each.text not in ours
         )

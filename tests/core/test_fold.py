@@ -49,6 +49,43 @@ def test_a_fork_has_no_pending_inputs_of_its_origin():
     assert fold.base == 4
 
 
+ONLY_READ = records.AllowedTools("look", ["Read"])
+
+
+def limited(key):
+    return records.Input(time=TIME, id=key, content=[Text(key)], allowed_tools=ONLY_READ)
+
+
+def test_what_a_run_may_call_is_that_of_the_input_that_it_began_with():
+    begun = [
+        said("i"),
+        attempt("i"),
+        reply(Text("done")),
+        limited("j"),
+        said("k"),
+        attempt("j"),
+        attempt(steered=["k"]),
+    ]
+    assert [folded(*begun[:count]).transcript.allowed_tools for count in (3, 5, 6, 7)] == [
+        None,
+        None,
+        ONLY_READ,
+        ONLY_READ,
+    ]
+    assert folded(*begun, said("l"), attempt("l")).transcript.allowed_tools is None
+    assert folded(*begun, records.Clear(time=TIME)).transcript.allowed_tools is None
+
+
+def test_a_rewind_brings_back_what_the_run_of_that_time_may_call():
+    first, second = [said("i"), attempt("i")], [limited("j"), attempt("j")]
+    fold = folded(*second, *first)
+    fold.go_back(folded(*second))
+    assert fold.transcript.allowed_tools == ONLY_READ
+    replayed = Fold(Transcript())
+    replayed.replay(enumerate([*first, *second], 1), [(3, 4)])
+    assert (len(replayed.transcript.messages), replayed.transcript.allowed_tools) == (1, None)
+
+
 def test_an_outlined_record_folds_the_same_without_text():
     call = ToolCall("c", "look", {"path": "x" * 1000})
     whole = [

@@ -135,7 +135,9 @@ class DaemonContext:
 
     def __post_init__(self) -> None:
         manager = self.manager
-        self.completer = Completer(models=manager.models, skills=manager.skills, spawn=self.spawn)
+        self.completer = Completer(
+            models=manager.models, skills=manager.skills, file_commands=manager.commands.files.listed, spawn=self.spawn
+        )
 
     def came(self) -> None:
         """Count a new connection."""

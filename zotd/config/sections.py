@@ -170,6 +170,9 @@ class ExtensionsSection(Struct, frozen=True, kw_only=True):
     intercept_timeout_s: Seconds = 5.0
     """Timeout of a guard's answer to one event."""
 
+    claude_commands: Flag = False
+    """Whether the slash commands in `~/.claude/commands` can be used, too (`docs/commands.md`)."""
+
     claude_hooks: Flag = False
     """Whether the hooks in `~/.claude/settings.json` run, too (`docs/hooks.md`)."""
 

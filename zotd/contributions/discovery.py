@@ -20,12 +20,16 @@ from zotd.exthost.mcp import entries, servers
 from zotd.exthost.modules import Guarded, inside, interpreter, tools_host
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.mcp import McpServer
+from zotd.workspace.command_files import COMMANDS, shell_runs
 
 MCP_FILE = "mcp.json"
 PROJECT_MCP_FILE = ".mcp.json"
 
 CHECK_S = 5.0
 """Longest wait for the manifest that a client names: local files take milliseconds, a dead network mount for ever."""
+
+CLAUDE_COMMANDS = f".claude/{COMMANDS}"
+"""Slash commands that a project has for another agent."""
 
 MAX_COMMANDS, COMMAND_CHARS = 200, 400
 """Lines, and their length, that a person is shown of what would be started."""
@@ -58,13 +62,14 @@ def watched(places: ExtensionSources, cwd: Path) -> dict[Path, Collection[str] |
     dot = cwd / ".zot"
     found: dict[Path, Collection[str] | None] = {
         cwd: {".zot", ".claude", PROJECT_MCP_FILE},
-        cwd / ".claude": {"settings.json", "settings.local.json", "hooks"},
+        cwd / ".claude": {"settings.json", "settings.local.json", "hooks", "commands"},
     }
-    for scripts in hooks.SCRIPTS:
+    for scripts in (*hooks.SCRIPTS, CLAUDE_COMMANDS):
         found.update(dict.fromkeys(tree(cwd / scripts)))
     if os.path.realpath(dot) != os.path.realpath(places.home):
-        found[dot] = {"extensions", "skills", "config.toml", "hooks.json", "hooks"}
-        found.update(dict.fromkeys([*tree(dot / "extensions"), *tree(dot / "skills")]))
+        found[dot] = {"commands", "extensions", "skills", "config.toml", "hooks.json", "hooks"}
+        for name in ("commands", "extensions", "skills"):
+            found.update(dict.fromkeys(tree(dot / name)))
     for program in programs(places.python, cwd):
         path = cwd / program
         names = found.get(path.parent, set())
@@ -76,8 +81,8 @@ def programs(python: str | None, cwd: Path) -> list[str]:
     """Files of a workspace that would be started besides what lies in the places of its code, as paths from it.
 
     They are the interpreter that `ext.python` names, and what `.mcp.json` and the manifests of its extensions name as
-    a command or an argument; and its files of hooks, what these name, and the directories of their scripts. Blocks for
-    some file reads.
+    a command or an argument; its files of hooks, what these name, and the directories of their scripts; and the slash
+    commands of `.claude/commands`, if one of them runs shell commands. Blocks for some file reads.
     """
     of_hooks = list(hooks.hook_programs(cwd))
     named = [*_interpreter(python, cwd), *_of_servers(cwd), *_of_manifests(cwd), *of_hooks]
@@ -85,6 +90,8 @@ def programs(python: str | None, cwd: Path) -> list[str]:
     found = {path for path in paths if path is not None and os.path.isfile(cwd / path)}  # noqa: PTH113
     if of_hooks:
         found.update(scripts for scripts in hooks.SCRIPTS if is_directory(cwd / scripts))
+    if _runs_of_commands(cwd, CLAUDE_COMMANDS):
+        found.add(CLAUDE_COMMANDS)
     return sorted(found)
 
 
@@ -99,6 +106,8 @@ def commands(python: str | None, cwd: Path) -> list[str]:
         found.append(
             f"{file.relative_to(cwd)}, {hook.event}: {shlex.join((hook.command, *hook.args)) if hook.args else hook.command}"
         )
+    for name in (f".zot/{COMMANDS}", CLAUDE_COMMANDS):
+        found += [f"{file.relative_to(cwd)}: {command}" for file, command in _runs_of_commands(cwd, name)]
     place = project_extensions(cwd)
     for directory in sorted(place.iterdir()) if is_directory(place) else ():
         with suppress(ManifestError):
@@ -113,6 +122,14 @@ def commands(python: str | None, cwd: Path) -> list[str]:
 
 def _rights(server: McpServer) -> str:
     return rights(None if server.sandbox is UNSET else server.sandbox)
+
+
+def _runs_of_commands(cwd: Path, name: str) -> list[tuple[Path, str]]:
+    """The shell commands that slash commands of a project run; those in the user's home directory are the user's."""
+    place = cwd / name
+    if not is_directory(place) or os.path.realpath(place) == os.path.realpath(Path.home() / name):
+        return []
+    return shell_runs(place)
 
 
 def of_session(places: ExtensionSources, paths: Iterable[Path]) -> Discovered:

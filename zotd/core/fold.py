@@ -80,16 +80,16 @@ class Fold:
 
     def go_back(self, past: "Fold") -> None:
         """Show the model what `past`, folded up to an earlier record, shows. The rewind's record is applied after."""
-        self.transcript.replace_messages(past.transcript.messages)
+        self.transcript.replace_messages(past.transcript.messages, past.transcript.allowed_tools)
         self._numbers, self._oldest = past._numbers, past._oldest  # noqa: SLF001  (of the same class)
 
     def _pass_over(self, number: int, record: AnyRecord) -> None:
         """Apply a record of an abandoned branch: it counts for pending inputs, runs and usage, but not as a message."""
         # The messages are hidden meanwhile, so that the record can neither add to them nor replace them.
-        said, numbers, oldest = self.transcript.replace_messages([]), self._numbers, self._oldest
+        said, numbers, oldest = self.transcript.replace_messages([], None), self._numbers, self._oldest
         self._numbers = []
         self.apply(number, record)
-        self.transcript.replace_messages(said)
+        self.transcript.replace_messages(*said)
         self._numbers, self._oldest = numbers, oldest
 
     def _begin(self, keys: list[str]) -> None:

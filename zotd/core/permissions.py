@@ -13,7 +13,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -111,12 +111,14 @@ class Policy:
     """Rules of a trusted workspace. Its `allow` rules are ignored: a workspace may only restrict."""
     granted: Collection[PermissionRule] = ()
     """Rules that were allowed for the rest of this session."""
+    limit: Callable[[PermissionQuery], str] | None = None
+    """Returns why the command of this run does not allow a call; empty: it does."""
 
     is_open: bool = field(init=False)
     """Whether everything is allowed, so that `judge` need not be called."""
 
     def __post_init__(self) -> None:
-        is_open = self.mode == "yolo" and not self.rules and not self.narrowing
+        is_open = self.mode == "yolo" and not self.rules and not self.narrowing and self.limit is None
         object.__setattr__(self, "is_open", is_open)
 
 
@@ -133,6 +135,8 @@ class Ruling:
 
 def judge(policy: Policy, question: PermissionQuery) -> Ruling:
     """Return whether the call is allowed, denied or needs an approval."""
+    if policy.limit is not None and (reason := policy.limit(question)):
+        return Ruling(Action.DENY, "rule", reason)
     ruling = _by_rules(policy, question) or _by_mode(policy.mode, question)
     # Grants replace only an approval: what a rule denies stays denied.
     if ruling.action is Action.ASK and covers(policy.granted, question):

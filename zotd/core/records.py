@@ -55,10 +55,21 @@ class Settings(Frozen, frozen=True, kw_only=True):
 
 
 class Opening(Frozen, frozen=True):
-    """A tool call to run first, as if the model had made it."""
+    """Tool calls to run first, as if the model had made them."""
 
     name: str
     args: dict[str, object]
+    more: list[dict[str, object]] = []
+    """The arguments of further calls of the same tool."""
+
+
+class AllowedTools(Frozen, frozen=True):
+    """The only tool calls that a run may make, because the file of its slash command says so."""
+
+    command: str
+    """The name of the command, without the slash."""
+    entries: list[str]
+    """As in the file (`core.allowed_tools`); empty: no call at all."""
 
 
 class Input(Record, tag="input", frozen=True, kw_only=True):
@@ -76,6 +87,8 @@ class Input(Record, tag="input", frozen=True, kw_only=True):
     """How to treat approvals that no attached client can decide: `park` or `deny`; None: as configured."""
     patience_s: float | None = None
     """How long its run retries a failing model, at most as long as configured; None: as configured."""
+    allowed_tools: AllowedTools | None = None
+    """What its run may call; None: whatever the session allows."""
 
 
 class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
@@ -240,6 +253,8 @@ class Compaction(Record, tag="compaction", frozen=True, kw_only=True):
     kept: int
     known: list[Known] = []
     """The newest request ids so far, because a restart no longer reads the records that contain them."""
+    allowed_tools: AllowedTools | None = None
+    """What the run may call that goes on behind this, for the same reason."""
 
 
 class Clear(Record, tag="clear", frozen=True, kw_only=True):

@@ -43,6 +43,9 @@ class Transcript:
     Models rely on the identity: they cache the encoding of each message.
     """
 
+    allowed_tools: records.AllowedTools | None = None
+    """What the last run may call that began with an input; None: whatever the session allows."""
+
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.waiting: dict[str, Input] = {}
@@ -134,9 +137,12 @@ class Transcript:
         first = self._answered
         self.messages[first:] = [without_images(m) if has_images(m) else m for m in self.messages[first:]]
 
-    def replace_messages(self, messages: list[Message]) -> list[Message]:
-        """Replace what the model sees, and return what it saw. Neither list is copied: `Fold` puts it back."""
-        before, self.messages = self.messages, messages
+    def replace_messages(
+        self, messages: list[Message], allowed: records.AllowedTools | None = None
+    ) -> tuple[list[Message], records.AllowedTools | None]:
+        """Replace what the model sees and `allowed_tools`, and return both. No list is copied: `Fold` puts it back."""
+        before = self.messages, self.allowed_tools
+        self.messages, self.allowed_tools = messages, allowed
         return before
 
     def apply(self, record: AnyRecord) -> None:
@@ -286,6 +292,8 @@ class Transcript:
         for key in ([record.input] if record.input else []) + record.steered:
             started = self.waiting.pop(key, None)
             if started is not None:
+                if key == record.input:
+                    self.allowed_tools = started.allowed_tools
                 content = _noted(started.content, record.context if key == record.input else "", date)
                 date = ""
                 self.messages.append(Message("user", content, started.time))
@@ -340,6 +348,7 @@ class Transcript:
 
     def _compact(self, record: records.Compaction) -> None:
         self._know(record.known)
+        self.allowed_tools = record.allowed_tools
         kept = self.messages[-record.kept :] if record.kept else []  # `[-0:]` would be all of them
         self.messages = [Message("user", [Text(SUMMARY_HEAD + record.summary)], record.time), *kept]
         self._shortened(MissReason.COMPACTION, kept)
@@ -351,7 +360,7 @@ class Transcript:
         self.early.replaced()
 
     def _clear(self) -> None:
-        self.messages = []
+        self.messages, self.allowed_tools = [], None
         self.told_date = ""
         self.cache = CacheTrace()
         self.early.replaced()

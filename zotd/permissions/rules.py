@@ -10,7 +10,7 @@ A rule that a user adds applies to all sessions at once. What `survey` finds hol
 import asyncio
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -18,7 +18,7 @@ from msgspec import Struct
 from zotd import config
 from zotd.config import ConfigError, SettingSource
 from zotd.core import permissions
-from zotd.core.permissions import FILES, NETWORK, Action, PermissionRule, Policy
+from zotd.core.permissions import FILES, NETWORK, Action, PermissionQuery, PermissionRule, Policy
 from zotd.permissions.preview import LOOK_S
 from zotd.store import rules as stored
 from zotd.store.rules import NotSavedError
@@ -93,13 +93,21 @@ class RuleStore:
         except TimeoutError:
             return _closed(f"{cwd} did not answer within {LOOK_S:g} s")
 
-    def policy(self, ground: WorkspaceRules, *, mode: str, granted: Iterable[PermissionRule]) -> Policy:
-        """What holds for a session in this mode, now."""
+    def policy(
+        self,
+        ground: WorkspaceRules,
+        *,
+        mode: str,
+        granted: Iterable[PermissionRule],
+        limit: Callable[[PermissionQuery], str] | None = None,
+    ) -> Policy:
+        """What holds for a session in this mode, now; `limit`: what holds for its run (`Policy.limit`)."""
         return Policy(
             mode=permissions.narrowest(mode, ground.mode),
             rules=(*self.rules, *ground.twins) if ground.twins else self.rules,
             narrowing=ground.narrowing,
             granted=tuple(granted),
+            limit=limit,
         )
 
     def _use(self, rules: tuple[PermissionRule, ...]) -> None:

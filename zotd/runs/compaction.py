@@ -14,6 +14,7 @@ from zotd.core import compaction, records
 from zotd.core.ports import Model, ModelRequest
 from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
+from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.context import RunContext
 from zotd.runs.model_switch import ladder_of
@@ -75,9 +76,15 @@ def _no_calls() -> str:
     return "ignored"  # no tools are offered; a call that comes all the same is not run
 
 
-def compaction_record(summary: Summary, known: list[records.Known]) -> Shown:
-    """A summary as the record that moves what the model sees; `known`: the requests that it must not leave behind."""
-    record = records.Compaction(time=rfc3339(), summary=summary.text, kept=summary.kept, known=known)
+def compaction_record(summary: Summary, transcript: Transcript) -> Shown:
+    """A summary as the record that moves what the model sees, with what it must not leave behind of the transcript."""
+    record = records.Compaction(
+        time=rfc3339(),
+        summary=summary.text,
+        kept=summary.kept,
+        known=transcript.known(),
+        allowed_tools=transcript.allowed_tools,
+    )
     return Shown(record, [events.CompactDone(summary.text)])
 
 
@@ -156,7 +163,7 @@ class CompactionRun:
     async def _keep(self, summary: Summary) -> str:
         note = records.Note(time=rfc3339(), level="info", text="compacted")
         await self._close(
-            [compaction_record(summary, self._ledger.transcript.known()), Shown(note, [events.Done(run=self.id)])],
+            [compaction_record(summary, self._ledger.transcript), Shown(note, [events.Done(run=self.id)])],
             context=0,
         )
         return "end_turn"

@@ -1,4 +1,4 @@
-"""A call that a person has chosen, in place of the first request of a run."""
+"""Calls that a person has chosen, in place of the first request of a run."""
 
 from collections.abc import AsyncGenerator, Sequence
 
@@ -9,12 +9,8 @@ from zotd.wire.content import Tokens
 
 
 async def made_by_a_person(opening: Opening) -> AsyncGenerator[Sequence[Part], None]:
-    """Yield the call as if the model had made it; it costs nothing."""
-    yield [
-        RequestAccepted(),
-        CallStart(0, opening.name),
-        CallArgs(0, ENCODER.encode(opening.args).decode()),
-        CallEnd(0),
-        Counted(Tokens()),
-        Stopped("tool_use"),
-    ]
+    """Yield the calls as if the model had made them; they cost nothing."""
+    calls: list[Part] = []
+    for index, args in enumerate([opening.args, *opening.more]):
+        calls += [CallStart(index, opening.name), CallArgs(index, ENCODER.encode(args).decode()), CallEnd(index)]
+    yield [RequestAccepted(), *calls, Counted(Tokens()), Stopped("tool_use")]

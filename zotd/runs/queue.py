@@ -56,7 +56,8 @@ class SubmitRequest:
     """Digest of the request, to tell a repetition from another request with the same id."""
     unattended: str | None = None
     patience_s: float | None = None
-    """This and the one before: see `records.Input`."""
+    allowed_tools: records.AllowedTools | None = None
+    """This and the two before: see `records.Input`."""
 
     def known(self, transcript: Transcript) -> records.Known | None:
         """What became of it when it came before, also before a restart; None: it is new.

@@ -359,7 +359,7 @@ class Runner:
         if self._turn.awaited == attempt and summary is not None:
             self.pause.passed()
             self._record_usage(None)
-            self._batch.compact(compaction_record(summary, self._ledger.transcript.known()))
+            self._batch.compact(compaction_record(summary, self._ledger.transcript))
         elif self._turn.awaited == attempt and not self._is_draining:
             return [turn.RequestCompaction(attempt)]
         return self._turn.receive(turn_inputs.CompactionDone(attempt))

@@ -10,10 +10,11 @@ from zotd.core.matching import ranked
 from zotd.sanitize import blanked
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.session import Session
-from zotd.sessions.slash_commands import BUILTIN, SKILL
+from zotd.sessions.slash_commands import BUILTIN, SKILL, is_reserved
 from zotd.tools.skill import Skill
 from zotd.wire.api import Completion, Completions, ModelInfo
 from zotd.wire.errors import Code, CommandError
+from zotd.workspace.command_files import FileCommand
 from zotd.workspace.file_index import MAX_ITEMS, Files
 from zotd.workspace.file_listing import is_typed
 
@@ -50,12 +51,14 @@ class Completer:
         *,
         models: ModelChooser,
         skills: Callable[[Session], Awaitable[Sequence[Skill]]],
+        file_commands: Callable[[Session], Awaitable[Sequence[FileCommand]]],
         spawn: Callable[[str, Coroutine[object, object, None]], None],
     ) -> None:
-        """`skills`: those of a session. `spawn` starts a named task that outlives its caller."""
+        """`skills`, `file_commands`: those of a session. `spawn` starts a named task that outlives its caller."""
         self._files = Files(spawn)
         self._models = models
         self._skills = skills
+        self._file_commands = file_commands
         self._looks: set[asyncio.Future[list[str]]] = set()
         """Completions in progress, including those whose client has left."""
 
@@ -111,6 +114,12 @@ class Completer:
                 Completion(one.name, _line(one.description), one.extension)
                 for one in session.extensions.offers.commands()
             ]
+        taken = {one.text.casefold() for one in found}  # extensions ignore case
+        found += [
+            Completion(one.name, one.description, one.label, one.hint)
+            for one in await self._file_commands(session)
+            if one.name.casefold() not in taken and not is_reserved(one.name)
+        ]
         skills = await self._skills(session)
         found += [Completion(SKILL + one.name, _line(one.description), "skill") for one in skills]
         return _best(typed, found)

@@ -22,6 +22,7 @@ from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.closing import STOP_S, Closing
 from zotd.sessions.defaults import new_settings
 from zotd.sessions.extension_pool import LINGER_S, PoolListener
+from zotd.sessions.file_commands import FileCommands
 from zotd.sessions.info import describe
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.nested_calls import NestedCalls
@@ -71,7 +72,7 @@ class Manager:
         """The models used last."""
         self.extension_pool = extension_pool = planner.extension_pool
         """The extensions of all sessions."""
-        self.commands = Commands(self.extension_pool, spawn)
+        self.commands = Commands(self.extension_pool, FileCommands(planner.paths, config), spawn)
         """Slash commands."""
         self.skills = planner.skills
         """Those that a session's model may use."""

@@ -1,7 +1,6 @@
 """Prepares runs: reads the surroundings, composes the system prompt, chooses tools, opens the model."""
 
 import asyncio
-import hashlib
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -16,6 +15,7 @@ from zotd.contributions.guards import Hooks, with_own_guard
 from zotd.contributions.toolbox import Toolbox, choose, joined, missing
 from zotd.contributions.view import Extensions
 from zotd.core import prompts, records
+from zotd.core.allowed_tools import limit_of
 from zotd.core.permissions import WORKSPACE, Policy
 from zotd.core.ports import Tool, ToolContext
 from zotd.core.retry import RetryPolicy
@@ -35,23 +35,18 @@ from zotd.sessions.admission import admitted_prompt
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.machine import Machine
 from zotd.sessions.models import ModelChooser
-from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles
+from zotd.sessions.run_basis import READ_S, PreparedRun, RunBasis, WorkspaceFiles, read_files
 from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
 from zotd.sessions.unavailable import NOT_OPENED
 from zotd.tools.skill import Skill, find_skills
-from zotd.wire.base import ENCODER
 from zotd.wire.content import Tokens
-from zotd.workspace import context
-from zotd.workspace.context import ContextPaths, WorkspaceContext
+from zotd.workspace.context import ContextPaths
 from zotd.workspace.environment import Environment
 from zotd.workspace.session_checkpoints import CheckpointKeeper
 
 TRACEPARENT = "TRACEPARENT"
 """Variable that names the span of a tool call to the programs that it starts, if traces are made."""
-
-READ_S = 5.0
-"""Longest wait for AGENTS.md and skills; local files take a millisecond, a dead network mount for ever."""
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +107,7 @@ class Planner:
             is_trusted = await self.extension_pool.grants(session)
         extensions = session.extensions
         paths = self._paths(session, is_trusted)
-        files = await _read(paths)
+        files = await read_files(paths)
         ground = await self._ground(session, is_trusted)
         basis = RunBasis(
             settings=session.ledger.row.settings,
@@ -134,12 +129,18 @@ class Planner:
         models = await self._choice_of_models(basis, last.context, said, None if first is None else first.patience_s)
         admitted = await admitted_prompt(extensions, first, basis.settings.mode)
         notes += (*self._news(said, last.context), *(remark.text for remark in admitted.notes))
-        changes: dict[str, object] = {"models": models, "notes": notes, "input_context": admitted.value}
-        if first is not None and first.unattended is not None:
-            changes["authorization"] = self._authorization(
-                session, last.context.hooks, ground, unattended=first.unattended
-            )
-        return replace(last.context, **changes)
+        own = self._authorization_of_run(session, first, ground, last.context)
+        return replace(last.context, models=models, notes=notes, input_context=admitted.value, authorization=own)
+
+    def _authorization_of_run(
+        self, session: Session, first: records.Input | None, ground: WorkspaceRules, context: RunContext
+    ) -> Authorization:
+        """Return that of the context, unless the input that the run began with wants something of its own."""
+        unattended = None if first is None else first.unattended
+        allowed = session.ledger.transcript.allowed_tools if first is None else first.allowed_tools
+        if unattended is None and allowed is None:
+            return context.authorization
+        return self._authorization(session, context.hooks, ground, unattended=unattended, allowed=allowed)
 
     async def _choice_of_models(
         self, basis: RunBasis, context: RunContext, said: set[str], patience_s: float | None
@@ -181,13 +182,24 @@ class Planner:
 
     async def tool_context(self, session: Session) -> Callable[[str, Callable[[str], None]], ToolContext]:
         """Return `RunContext.tool_context` for calls that no model makes."""
-        return self._tool_context(session, self._paths(session, await self.extension_pool.grants(session)))
+        return self._tool_context(session, await self.paths(session))
+
+    def paths_in(self, cwd: str) -> ContextPaths:
+        """Return where the surroundings of sessions in a directory are, if it is trusted."""
+        machine = self._machine
+        return ContextPaths(
+            home=machine.home, user=machine.user, builtin_skills=BUILTIN_SKILLS, cwd=Path(cwd), trusted=True
+        )
+
+    async def paths(self, session: Session) -> ContextPaths:
+        """Return where the surroundings of a session are, as its workspace is trusted now."""
+        return self._paths(session, await self.extension_pool.grants(session))
 
     async def skills(self, session: Session) -> list[Skill]:
         """Those that its model may use, by name; none when the disk does not answer, or it has no tool to read them."""
         if "skill" not in choose(session.ledger.row.settings).tools:
             return []
-        dirs = self._paths(session, await self.extension_pool.grants(session)).skill_dirs()
+        dirs = (await self.paths(session)).skill_dirs()
         with suppress(TimeoutError):
             async with asyncio.timeout(READ_S):
                 return await asyncio.to_thread(find_skills, dirs, log.debug)
@@ -256,7 +268,9 @@ class Planner:
         ground: WorkspaceRules,
         *,
         unattended: str | None,
+        allowed: records.AllowedTools | None = None,
     ) -> Authorization:
+        limit = None if allowed is None else limit_of(allowed)
         approval = self._config.value.approval
 
         last: tuple[object, Policy] | None = None
@@ -266,7 +280,7 @@ class Planner:
             row = session.ledger.row
             basis = row.settings.mode, self.rules.rules, row.granted
             if last is None or last[0] != basis:
-                last = basis, self.rules.policy(ground, mode=row.settings.mode, granted=row.granted)
+                last = basis, self.rules.policy(ground, mode=row.settings.mode, granted=row.granted, limit=limit)
             return last[1]
 
         context = AuthorizationContext(
@@ -303,14 +317,8 @@ class Planner:
 
     def _paths(self, session: Session, is_trusted: bool) -> ContextPaths:
         extensions = session.extensions
-        return ContextPaths(
-            home=self._machine.home,
-            user=self._machine.user,
-            builtin_skills=BUILTIN_SKILLS,
-            cwd=Path(session.ledger.row.cwd),
-            trusted=is_trusted,
-            extension_skills=tuple(extensions.skills()) if extensions and extensions.resolution.extensions else (),
-        )
+        skills = extensions.skills() if extensions and extensions.resolution.extensions else ()
+        return replace(self.paths_in(session.ledger.row.cwd), trusted=is_trusted, extension_skills=tuple(skills))
 
     def _tool_context(
         self, session: Session, paths: ContextPaths
@@ -377,19 +385,3 @@ def _hooks(extensions: Extensions | None, *, streams: bool) -> Hooks | None:
 def _recorded(session: Session, call: str, digest: str) -> str | None:
     rows = session.ledger.transcript.approvals.values()
     return next((row.id for row in rows if row.call_id == call and row.args_digest == digest), None)
-
-
-async def _read(paths: ContextPaths) -> WorkspaceFiles:
-    """The surroundings and the skills; without them when the disk does not answer."""
-    try:
-        async with asyncio.timeout(READ_S):
-            return await asyncio.to_thread(_read_now, paths)
-    except TimeoutError:
-        note = f"the instructions around {paths.cwd} could not be read within {READ_S:g} s and are left out"
-        return WorkspaceFiles(WorkspaceContext(None, (), (note,)), [], b"")
-
-
-def _read_now(paths: ContextPaths) -> WorkspaceFiles:
-    skills = [prompts.SkillLine(skill.name, skill.description) for skill in find_skills(paths.skill_dirs())]
-    found = context.read(paths)
-    return WorkspaceFiles(found, skills, hashlib.blake2b(ENCODER.encode([found, skills]), digest_size=16).digest())

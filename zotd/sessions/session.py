@@ -235,6 +235,7 @@ class Session:
             opening=opening,
             unattended=request.unattended if request else None,
             patience_s=request.patience_s if request else None,
+            allowed_tools=request.allowed_tools if request else None,
         )
         if self.extensions is not None and self.extensions.resolution.extensions:
             self.extensions.subscriptions.prompted(message, queued=waits, images=len(images))

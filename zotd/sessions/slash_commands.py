@@ -1,13 +1,17 @@
 """Slash commands: those that the daemon itself knows, and those of extensions.
 
-/name args  ->  built in?  ->  it does it        else the extension that has the name  ->  what it wants done
+/name args  ->  built in, or `skill:NAME`?       it does it
+            ->  of an extension?                 what it wants done
+            ->  a file of the project, or of the user?   its text is a prompt (`sessions.file_commands`)
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from msgspec.structs import replace
 
+from zotd.contributions.scope import ExtensionScope
 from zotd.contributions.ui_state import DISPLAY_CHARS, NOTE_CHARS
 from zotd.contributions.view import Submission
 from zotd.core import records
@@ -17,11 +21,14 @@ from zotd.exthost.host import ReloadReport
 from zotd.exthost.offers import UnknownCommandError
 from zotd.sessions import file_restores
 from zotd.sessions.extension_pool import ExtensionPool
+from zotd.sessions.file_commands import FileCommands
 from zotd.sessions.file_restores import flag_of
 from zotd.sessions.session import Session
 from zotd.wire import ext
 from zotd.wire.api import CommandResult, FilesRestored, Started
 from zotd.wire.errors import Code, CommandError
+from zotd.wire.extensions import Finding
+from zotd.workspace.context import ContextPaths
 
 OF_CLIENTS = (
     *("help", "new", "sessions", "model", "exit", "quit", "login", "logout", "settings", "rename", "fork"),
@@ -32,6 +39,9 @@ OF_CLIENTS = (
 
 SKILL = "skill:"
 """`/skill:NAME ...` begins a run with that skill."""
+
+KNOWN_NAMES = 40
+"""Most commands that an error names."""
 
 QUIETED = "its submission is not run: the user has aborted the session and sent nothing since"
 
@@ -54,9 +64,14 @@ class Commands:
     """Runs slash commands for clients, and for extensions that submit them."""
 
     def __init__(
-        self, extension_pool: ExtensionPool, spawn: Callable[[str, Coroutine[object, object, None]], None]
+        self,
+        extension_pool: ExtensionPool,
+        files: FileCommands,
+        spawn: Callable[[str, Coroutine[object, object, None]], None],
     ) -> None:
         """`spawn` starts a named task for what an extension submits."""
+        self.files = files
+        """Those that are files."""
         self._extension_pool = extension_pool
         self._spawn = spawn
 
@@ -77,17 +92,26 @@ class Commands:
             await _skill(session, name.removeprefix(SKILL), args.strip(), asker)
             return
         extensions = self._extension_pool.join(session)
-        if extensions is None:
-            raise CommandError(Code.NOT_FOUND, f"there is no /{name}: the session has no extensions")
-        if not extensions.offers.has_command(name):  # perhaps one brings it that is still starting
-            await extensions.ready()
+        if extensions is not None and not extensions.offers.has_command(name):
+            await extensions.ready()  # perhaps one brings it that is still starting
+        if extensions is None or not extensions.offers.has_command(name):
+            await self._run_file(session, name, args.strip(), asker)
+            return
         try:
             extension, answer = await extensions.offers.invoke(name, args, about=extensions.about, client=asker.client)
         except UnknownCommandError as error:
-            raise CommandError(Code.NOT_FOUND, f"there is no /{name}; {self._known(session)}") from error
+            raise CommandError(Code.NOT_FOUND, f"there is no /{name} any more") from error
         if answer.error:
             raise CommandError(Code.BAD_REQUEST, answer.error[:NOTE_CHARS])
         await self._carry_out(session, extension, answer, asker)
+
+    async def findings(self, paths: ContextPaths, layers: Sequence[ExtensionScope]) -> list[Finding]:
+        """Return why files with commands are not used; `layers`: the hosts of the sessions that could use them."""
+        views = [view for layer in layers for view in layer.views.values()]
+        owners = {one.name.casefold(): one.extension for view in views for one in view.offers.commands()}
+        return await self.files.findings(
+            paths, lambda name: "zot" if is_reserved(name) else owners.get(name.casefold(), "")
+        )
 
     async def reload(self, session: Session, name: str | None) -> ReloadReport:
         """Read the manifests of the session's extensions again, and restart them all, or the one with this name."""
@@ -162,10 +186,20 @@ class Commands:
             if session.extensions is not None:
                 session.extensions.ui_state.note(extension, "error", error.sentence)
 
-    def _known(self, session: Session) -> str:
+    async def _run_file(self, session: Session, name: str, args: str, asker: Asker) -> None:
+        command = None if is_reserved(name) else await self.files.find(session, name)
+        if command is None:
+            known = await self._known(session)
+            raise CommandError(Code.NOT_FOUND, f"there is no /{name}; there are {known}")
+        await self.files.run(session, command, args, sender=asker.sender, accepted=partial(_accepted, asker))
+
+    async def _known(self, session: Session) -> str:
         extensions = session.extensions
         names = [*BUILTIN, *([one.name for one in extensions.offers.commands()] if extensions else [])]
-        return "there are " + ", ".join(f"/{name}" for name in names)
+        names += [one.name for one in await self.files.listed(session) if not is_reserved(one.name)]
+        more = len(names) - KNOWN_NAMES
+        listed = ", ".join(f"/{name}" for name in dict.fromkeys(names[:KNOWN_NAMES]))
+        return f"{listed} and {more} more" if more > 0 else listed
 
 
 async def _clear(_: Commands, session: Session, args: str, asker: Asker) -> None:
@@ -215,19 +249,19 @@ async def _stop(_: Commands, session: Session, args: str, asker: Asker) -> None:
 async def _skill(session: Session, name: str, args: str, asker: Asker) -> None:
     """What is typed is the prompt, and the call that reads the skill stands behind it as if the model had made it."""
     await session.load()
-
-    def accepted(started: Started) -> None:
-        result = CommandResult("prompt", input=started.input, run=started.run)
-        asker.respond(replace(result, position=started.position, started=started.started))
-
     await session.prompt(
         f"/{SKILL}{name} {args}".strip(),
         [],
         sender=asker.sender,
         when_busy="queue",
-        accepted=accepted,
+        accepted=partial(_accepted, asker),
         opening=records.Opening("skill", {"name": name}),
     )
+
+
+def _accepted(asker: Asker, started: Started) -> None:
+    result = CommandResult("prompt", input=started.input, run=started.run)
+    asker.respond(replace(result, position=started.position, started=started.started))
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +285,12 @@ BUILTIN: Mapping[str, BuiltinCommand] = {
 """Built in, by name."""
 
 RESERVED = (*BUILTIN, *OF_CLIENTS)
-"""Names that no extension can have."""
+"""Names that no extension can have, and no file."""
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a command that is a file cannot have this name, because it means something else."""
+    return name.casefold() in RESERVED or name.startswith(SKILL)
 
 
 def _check_opening(extension: str, answer: ext.CommandResponse) -> None:

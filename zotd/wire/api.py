@@ -747,7 +747,10 @@ class Completion(Frozen, frozen=True):
     detail: str = ""
     """One line: what a command does, or what a model lacks."""
     source: str = ""
-    """For commands: `built in`, `skill` or the name of the extension. For models: the provider."""
+    """For commands: `built in`, `skill`, the name of the extension, or the directory of the command's file, such as
+    `.claude/commands`. For models: the provider."""
+    hint: str = ""
+    """What arguments a command takes, for people; empty: unknown."""
 
 
 class Completions(Frozen, frozen=True):

@@ -8,7 +8,7 @@ ignored. An entry that cannot be used is left out and described in a sentence.
 
 import hashlib
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import msgspec
@@ -26,6 +26,17 @@ PROMPT_S = 25.0
 
 _NAMES = re.compile(r"[\w|, -]*", re.ASCII)
 """A matcher of names, separated by `|`; any other one is a regular expression."""
+
+CLAUDE_NAMES: Mapping[str, str] = {
+    "bash": "Bash",
+    "read": "Read",
+    "write": "Write",
+    "edit": "Edit",
+    "grep": "Grep",
+    "glob": "Glob",
+    "skill": "Skill",
+}
+"""The built-in tools, and what Claude Code calls them."""
 
 
 class HookFileError(ValueError):

@@ -63,9 +63,15 @@ async def listing(call: Invocation, params: extensions.Scope) -> extensions.Exte
 
 
 async def doctor(call: Invocation, params: extensions.Scope) -> extensions.Findings:
-    """List problems of extensions, and why some are not used."""
-    layers = await _layers(call, params)
-    return extensions.Findings(await extension_report.findings(call.manager.extension_pool, layers, params))
+    """List problems of extensions and of slash commands that are files, and why some are not used."""
+    layers, manager = await _layers(call, params), call.manager
+    found = await extension_report.findings(manager.extension_pool, layers, params)
+    cwd = params.cwd
+    if params.session is not None:
+        cwd = (await session_of(call, params.session)).ledger.row.cwd
+    # Without a directory only what is the user's: the home is in none.
+    paths = manager.planner.paths_in(cwd or str(manager.extension_pool.places.home))
+    return extensions.Findings(found + await manager.commands.findings(paths, layers))
 
 
 async def reload(call: Invocation, params: extensions.Scoped) -> extensions.Reloaded:

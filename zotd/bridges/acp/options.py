@@ -65,4 +65,6 @@ def window_of(session: api.SessionInfo, models: Sequence[api.ModelInfo]) -> int:
 
 def commands(found: Sequence[api.Completion]) -> list[AvailableCommand]:
     """Convert slash commands to the list for editors."""
-    return [AvailableCommand(one.text, one.detail or one.source or one.text, Hint("arguments")) for one in found]
+    return [
+        AvailableCommand(one.text, one.detail or one.source or one.text, Hint(one.hint or "arguments")) for one in found
+    ]

@@ -18,17 +18,9 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-Args = Mapping[str, object]
+from zotd.wire.hooks import CLAUDE_NAMES
 
-BUILTIN = {
-    "bash": "Bash",
-    "read": "Read",
-    "write": "Write",
-    "edit": "Edit",
-    "grep": "Grep",
-    "glob": "Glob",
-    "skill": "Skill",
-}
+Args = Mapping[str, object]
 
 _FIELDS: Mapping[str, Mapping[str, str]] = {
     "bash": {"command": "command", "timeout": "timeout"},
@@ -56,8 +48,8 @@ class TranslatedCall:
     @property
     def name(self) -> str:
         """The tool's name for hooks."""
-        if self.tool in BUILTIN:
-            return BUILTIN[self.tool]
+        if self.tool in CLAUDE_NAMES:
+            return CLAUDE_NAMES[self.tool]
         return f"mcp__{self.tool}" if "__" in self.tool else self.tool
 
     @property
