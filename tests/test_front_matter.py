@@ -14,14 +14,20 @@ LISTS = {
 }
 
 
+def parsed(source):
+    found = front_matter.parse(source)
+    assert found is not None
+    return found
+
+
 @pytest.mark.parametrize("source", LISTS)
 def test_lists_are_read_in_both_notations(source):
-    found = front_matter.parse(f"---\n{source}\nz: 1\n---\nText")
+    found = parsed(f"---\n{source}\nz: 1\n---\nText")
     assert (found.lists.get("a"), found.values["z"], found.text) == (LISTS[source], "1", "Text")
 
 
 def test_lines_that_are_no_fields_are_named():
-    found = front_matter.parse("---\n# a remark\n\na: 1\nallowed-tools Bash\n{b: 2}\n---\n")
+    found = parsed("---\n# a remark\n\na: 1\nallowed-tools Bash\n{b: 2}\n---\n")
     assert (found.values, found.unread) == ({"a": "1"}, ["allowed-tools Bash", "{b: 2}"])
 
 

@@ -18,7 +18,9 @@ HOME = "/home/ann"
 
 def policy(*rules, **others):
     made = {name: tuple(PermissionRule(*rule) for rule in found) for name, found in others.items()}
-    return Policy("workspace", tuple(PermissionRule(*rule) for rule in rules), **made)
+    narrowing, granted = (made.pop(name, ()) for name in ("narrowing", "granted"))
+    assert not made
+    return Policy("workspace", tuple(PermissionRule(*rule) for rule in rules), narrowing, granted)
 
 
 @pytest.mark.parametrize(
