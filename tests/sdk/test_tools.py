@@ -80,6 +80,14 @@ def test_an_unknown_option_is_refused_when_the_extension_starts(launch_program):
     assert "a tool has no option concurrent" in driver.log()
 
 
+def test_a_hint_that_is_not_supported_is_told_where_the_tool_is_defined(launch):
+    driver = launch("@ext.tool\ndef odd(x: complex, call) -> str:\n    'Odd.'\n    return ''\n")
+
+    assert driver.shut_down() == 0
+    (line,) = driver.log().splitlines()
+    assert line.startswith("the tool odd: parameter x has the hint complex, which JSON cannot express; hints are str, ")
+
+
 RESULTS = {
     "python": """
         import dataclasses

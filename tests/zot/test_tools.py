@@ -6,6 +6,10 @@ import sqlite3
 import threading
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
+from enum import Enum
+from pathlib import Path
+from uuid import UUID
 
 import pytest
 
@@ -107,6 +111,20 @@ async def test_arguments_are_converted_and_checked(agent, model):
     assert "expected a date such as" in wrong.text
 
 
+async def test_hints_of_types_that_json_writes_as_text_are_values_of_these_types(agent, model):
+    class Size(Enum):
+        SMALL = "s"
+
+    given = []
+
+    def keep(path: Path, days: set[date], key: UUID, size: Size, price: Decimal) -> None:
+        given.extend([path, days, key, size, price])
+
+    args = {"path": "a/b", "days": ["2026-01-31"], "key": "00000000-0000-0000-0000-000000000010", "size": "s"}
+    await called(agent, model, keep, args | {"price": "12.50"})
+    assert given == [Path("a/b"), {date(2026, 1, 31)}, UUID(int=16), Size.SMALL, Decimal("12.50")]
+
+
 @pytest.mark.parametrize(
     "error", [ValueError("out of stock"), StopIteration("out of stock"), SystemExit("out of stock")]
 )
@@ -172,7 +190,9 @@ def test_a_function_that_cannot_be_a_tool_is_refused_when_it_is_given():
     def twice() -> None: ...
 
     with pytest.raises(
-        TypeError, match=r"strange cannot be a tool: parameter what has the hint threading\.Thread, which JSON"
+        TypeError,
+        match=r"strange cannot be a tool: parameter what has the hint threading\.Thread, which JSON cannot express; "
+        r"hints are str, int, .*Path, date, .*UUID, ",
     ):
         Agent(tools=[strange])
     with pytest.raises(TypeError, match=r"takes \*args"):

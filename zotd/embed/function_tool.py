@@ -106,9 +106,7 @@ def _checked(tool: RegisteredTool) -> ext.RegisterTool:
     """Return the frame that would register the tool; raises TypeError if the model cannot be offered it."""
     frame = convert(tool.frame, ext.RegisterTool)
     fault = tool_fault(frame)
-    if fault is None and frame.undescribed:
-        parameter, hint = next(iter(frame.undescribed.items()))
-        fault = f"parameter {parameter} has the hint {hint}, which JSON cannot express"
+    fault = fault or next(iter(tool.doubts()), None)
     if fault is not None:
         raise TypeError(f"{frame.name or tool.function} cannot be a tool: {fault}")
     return frame

@@ -71,7 +71,8 @@ class Extension:  # noqa: PLR0904  one object with everything is easiest for aut
 
         The function's name, docstring and type hints are the tool's name, description and schema, unless given. It
         returns text, a `Result`, an `Image` or any JSON value; an exception is reported to the model as an error. A
-        parameter `call` gets the `Call`. With a `schema` of your own, arguments are passed by name and unchecked.
+        parameter `call` gets the `Call`. A hint that is not supported is told on stderr, and the model may send anything
+        for it. With a `schema` of your own, arguments are passed by name and unchecked.
 
         `replay` says what recovery may do: `never`, `safe`, `idempotent` or `reconcile`. With `parallel=False`, calls
         run one after another. `options`: `output_schema`, `namespace`, `exposure`, `deferred`, `interactive`.
@@ -90,6 +91,8 @@ class Extension:  # noqa: PLR0904  one object with everything is easiest for aut
 
         def register(function: F) -> F:
             tool = make_tool(function, name or function.__name__, schema=schema, options=options, offers_call=True)
+            for doubt in tool.doubts():
+                log(f"the tool {name or function.__name__}: {doubt}; the model may send anything")
             self._peer.registry.tools[name or function.__name__] = tool
             # Before `run` the pipe queues the frame; later the host learns about the tool at once.
             self._peer.pipe.send(tool.frame)

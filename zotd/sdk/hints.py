@@ -63,6 +63,13 @@ ARRAYS: Mapping[object, Function] = {
 """Constructor of the value for each hint of an array."""
 TABLES = (dict, abc.Mapping, abc.MutableMapping)
 
+SUPPORTED = (
+    "hints are str, int, float, bool, None, list, tuple, set, frozenset, dict, Path, date, time, datetime, timedelta, UUID, "
+    "Decimal, Enum, Literal, TypedDict, NamedTuple, dataclasses, msgspec.Struct, unions and Annotated of these; "
+    "object for anything"
+)
+"""What a message about another hint says."""
+
 NAME_CHARS = 80
 """Longest excerpt of an unknown hint in a message."""
 

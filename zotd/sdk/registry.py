@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from .calls import Call, CommandCall
-from .hints import description, parameter_names, parameters
+from .hints import SUPPORTED, description, parameter_names, parameters
 from .panel import Panel
 from .pipe import Frame
 from .shapes import ArgumentError, Function, ObjectShape, Schema
@@ -32,6 +32,14 @@ class RegisteredTool(NamedTuple):
     takes_call: bool
     lane: deque[FunctionRun] | None
     """Set for `parallel=False`, to run its calls one after another."""
+
+    def doubts(self) -> list[str]:
+        """Return a sentence for each parameter whose hint is not supported."""
+        hints = {} if self.arguments is None else self.arguments.undescribed()
+        return [
+            f"parameter {name} has the hint {hint}, which JSON cannot express; {SUPPORTED}"
+            for name, hint in hints.items()
+        ]
 
     def bind(self, args: object, call: Call) -> Callable[[], object]:
         """Bind the function to the arguments of a call.

@@ -100,6 +100,22 @@ def test_a_file_that_is_no_tool_is_named_and_costs_no_other(write, modules, sour
     assert by_name(driver.registrations).keys() == {"greet"}
 
 
+def test_a_hint_that_is_not_supported_is_told_at_once_and_accepts_anything(write, modules):
+    write("tools/odd.py", "def run(x: complex, y: 'Misspelt') -> str:\n    'Odd.'\n    return repr([x, y])\n")
+
+    driver = modules()
+
+    (frame,) = driver.registrations
+    assert frame["undescribed"] == {"x": "complex", "y": "Misspelt"}
+    lines = driver.log().splitlines()
+    assert [line.partition(", which")[0] for line in lines] == [
+        "odd.py: parameter x has the hint complex",
+        "odd.py: parameter y has the hint Misspelt",
+    ]
+    assert all("hints are str, int, " in line and line.endswith("; the model may send anything") for line in lines)
+    assert text_of(driver.call_tool("odd", x=[1], y=None)) == "[[1], None]"
+
+
 def test_a_saved_file_is_served_anew_and_the_others_keep_their_state(write, modules):
     write("tools/greet.py", greet("hello"))
     write("tools/counter.py", "n = 0\ndef run():\n    global n\n    n += 1\n    return n")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..peer import HostPeer
+from ..pipe import log
 from ..registry import RegisteredTool, make_tool
 from .files import ContractError, import_file
 from .guard import ModuleGuard
@@ -26,9 +27,12 @@ class Tools:
         if not callable(run):
             raise ContractError(f"{path.name} defines no function run(): a tool is a file with `async def run(…)`")
         try:
-            return make_tool(run, path.stem, options={}, offers_call=False)
+            tool = make_tool(run, path.stem, options={}, offers_call=False)
         except TypeError as error:
             raise ContractError(f"{path.name}: {error}") from error
+        for doubt in tool.doubts():
+            log(f"{path.name}: {doubt}; the model may send anything")
+        return tool
 
     def adopt(self, name: str, module: RegisteredTool) -> None:
         """Register a tool, replacing its earlier version."""
