@@ -29,8 +29,8 @@ def offered(shell, *words):
     ("line", "words"),
     [
         (["zotctl", "sea"], ["search"]),
-        (["zotctl", "ext", "re"], ["remove", "reload"]),
-        (["zot", "ext", "re"], ["remove", "reload"]),
+        (["zotctl", "ext", "re"], ["remove", "reload", "record", "replay"]),
+        (["zot", "ext", "re"], ["remove", "reload", "record", "replay"]),
         (["zotctl", "sessions", "--st"], ["--state"]),
         (["zotctl", "export", "--format", ""], ["jsonl", "markdown"]),
         (["zotctl", "export", "--format=m"], ["--format=markdown"]),

@@ -127,6 +127,17 @@ class ProbedProcess:
             return False
         return True
 
+    async def until(self, holds: Callable[[], bool], limit_s: float) -> bool:
+        """Wait until `holds` returns True, looking again after each frame; return False on a timeout.
+
+        Raises:
+            GoneError: the process has ended before.
+        """
+        await self._within(limit_s, lambda: holds() or bool(self._gone))
+        if not holds():
+            self._check()
+        return holds()
+
     async def stay(self) -> None:
         """Wait a moment and check that the process still runs.
 
