@@ -217,7 +217,7 @@ def test_python_modules_are_replayed_from_the_directory_with_their_tools(bench):
     assert bench.shell.zotctl("ext", "test", str(bench.path / "mine"))[0] == 0
 
 
-BAD = {
+BAD: dict[str, str | bytes] = {
     "does not begin with the first line of a recording": "",
     "has the version 2, and this program reads 1": '{"type":"recording","v":2}',
     "has no frame in line 2": '{"type":"recording","v":1}\n{"from":"host"}',
