@@ -5,7 +5,7 @@ import sys
 
 from zotctl import link, output
 from zotctl.commands import Subparsers
-from zotctl.ext import scope
+from zotctl.ext import saved, scope
 from zotd.client.blocking import Json
 from zotd.client.fields import strings
 from zotd.sanitize import one_line
@@ -17,6 +17,7 @@ EPILOG = """\
 examples:
   zotctl ext reload             all of this directory: start new ones, stop removed ones
   zotctl ext reload weather     only this one
+  zotctl ext reload --watch     each one whose files are saved, until Ctrl-C
 
 Exit code 1 if a restart failed; an extension that cannot be restarted keeps running as it was.
 """
@@ -28,11 +29,20 @@ def add(actions: Subparsers) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("name", nargs="?", metavar="EXTENSION", help="only this one")
     scope.add_flags(parser)
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument(
+        "--watch", action="store_true", help="reload an extension when one of its files is saved, until Ctrl-C"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the result as JSON, with --watch one object for each reload"
+    )
     parser.set_defaults(run=_run)
 
 
 def _run(args: argparse.Namespace) -> int:
+    return saved.watch(args, _reload) if args.watch else _reload(args)
+
+
+def _reload(args: argparse.Namespace) -> int:
     with link.connect("zotctl") as connection, output.progress("restarting extensions"):
         wanted = scope.chosen(connection, args)
         report = connection.call("ext.reload", wanted, name=args.name, timeout_s=RELOAD_S)
