@@ -152,6 +152,31 @@ async def test_they_wait_for_a_person_where_the_model_s_calls_do(desk, model, re
     assert "denied" in results(desk.server.requests[0])[0] or "not run" in results(desk.server.requests[0])[0]
 
 
+async def test_they_are_still_run_when_the_run_had_ended_before_them(desk, house, model, results):
+    desk.write("look.md", "Changes: !`echo first`")
+    shop = Shop(house)
+    body = """
+        import os
+        @ext.guard("turn_start")
+        def wait(event):
+            return Decision.block("not yet") if os.path.exists("closed") else None
+        """
+    closed = shop.write("gate", body) / "closed"
+    closed.touch()
+    desk.server = await model(text("seen"), text("again"))
+    desk.talk = await shop.open(desk.server)
+    await desk.run("look")
+    assert desk.server.requests == []
+    closed.unlink()
+    for _ in range(2):
+        await desk.talk.ask("run_command", name="continue")
+        await desk.talk.until("done")
+        await desk.talk.ask("shell", command="true", context=True)
+        await desk.talk.until("done")
+    assert [len(results(request)) for request in desk.server.requests] == [1, 1]
+    assert "first" in results(desk.server.requests[0])[0]
+
+
 @pytest.mark.parametrize("args", ["a;touch made", "$(touch made)", "`touch made`", "'a b'"])
 async def test_an_argument_that_a_shell_would_interpret_is_refused(desk, model, args):
     desk.write("show.md", "!`echo $1 $ARGUMENTS`")

@@ -45,6 +45,8 @@ class Transcript:
 
     allowed_tools: records.AllowedTools | None = None
     """What the last run may call that began with an input; None: whatever the session allows."""
+    opening: records.Opening | None = None
+    """The calls that this run begins with, until they are on record."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -293,7 +295,7 @@ class Transcript:
             started = self.waiting.pop(key, None)
             if started is not None:
                 if key == record.input:
-                    self.allowed_tools = started.allowed_tools
+                    self.allowed_tools, self.opening = started.allowed_tools, started.opening
                 content = _noted(started.content, record.context if key == record.input else "", date)
                 date = ""
                 self.messages.append(Message("user", content, started.time))
@@ -307,7 +309,7 @@ class Transcript:
         self._is_cut = False
 
     def _reply(self, record: records.Reply) -> None:
-        self.in_flight = None
+        self.in_flight = self.opening = None
         self._is_cut = record.stop in CUT
         if record.stop not in {"tool_use", *CUT}:
             self.run_open = False  # an incomplete reply does not end the run; its note does
@@ -376,6 +378,7 @@ class Transcript:
 
     def _settle(self) -> None:
         """Forget open calls and everything that could be resumed."""
+        self.opening = None
         self._open.clear()
         self._started.clear()
         self.approvals.clear()

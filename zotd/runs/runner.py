@@ -80,7 +80,7 @@ class Runner:
             begins_with_choice=plan.models.begins_with_choice,
         )
         self._reports: asyncio.Queue[Report] = asyncio.Queue()  # bounded by the calls of a step
-        opening = start.input.opening if start.input else None
+        opening = start.input.opening if start.input else ledger.transcript.opening
         self._sender = RequestSender(run, plan, ledger, self._billing, opening=opening, noted=self._note)
         self._started = rfc3339()
         self._rested = rested
