@@ -301,6 +301,18 @@ async def test_the_shell_commands_of_a_project_are_part_of_what_is_trusted(desk,
     assert shown["commands"] == [".claude/commands/look.md: touch made"]
 
 
+async def test_a_shell_command_is_not_run_before_its_file_is_noticed(desk, model):
+    desk.write_project_s("look.md", "Only text.", dot=".claude")
+    await desk.open(model=model)
+    await desk.trust()
+    await desk.run("look")
+    for number in range(5):
+        desk.write_project_s(f"now{number}.md", "!`touch made`", dot=".claude")
+        assert "zotctl trust grant" in await desk.refusal(f"now{number}")
+        (desk.cwd / ".claude" / "commands" / f"now{number}.md").unlink()
+    assert not (desk.cwd / "made").exists()
+
+
 @pytest.mark.parametrize("variables", [{"ZOT_EXT_CLAUDE_COMMANDS": "true"}, {}], ids=["wanted", "not wanted"])
 async def test_the_user_s_commands_of_claude_code_need_a_setting(process, model, variables):
     desk = Desk(process)

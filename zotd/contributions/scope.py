@@ -236,11 +236,14 @@ class ExtensionScope:
             self._tell(self._asked)
 
 
-async def recheck_briefly(layer: ExtensionScope) -> None:
-    """Check a workspace's code for changes; after `LOOK_S` the run goes on with what was found last."""
-    with suppress(TimeoutError):
+async def recheck_briefly(layer: ExtensionScope) -> bool:
+    """Check a workspace's code for changes; return False if that took longer than `LOOK_S`, and was given up."""
+    try:
         async with asyncio.timeout(LOOK_S):
             await layer.recheck()
+    except TimeoutError:
+        return False
+    return True
 
 
 async def wait_discovered(layers: Iterable[ExtensionScope]) -> None:

@@ -197,13 +197,12 @@ class ExtensionPool:
         if workspace is not None and not workspace.views and cwd not in self._stops:
             self._stops[cwd] = asyncio.get_running_loop().call_later(LINGER_S, self._close, cwd)
 
-    async def grants(self, session: Session) -> bool:
-        """Return whether the session's workspace is trusted."""
+    async def grants(self, session: Session, *, anew: bool = False) -> bool:
+        """Return whether the session's workspace is trusted; `anew`: look at its code now, also if no change was reported."""
         layer = self._workspaces.get(session.ledger.row.cwd)
         if layer is not None and layer.trusting is not None and layer.started.is_set():
-            if not layer.is_watched:
-                await recheck_briefly(layer)
-            return layer.trusting.is_granted
+            is_known = await recheck_briefly(layer) if anew or not layer.is_watched else True
+            return layer.trusting.is_granted and (is_known or not anew)
         trusting = WorkspaceTrust(self.trust, session.ledger.row.cwd)
         if session.environment.trusts_workspace:
             trusting.vouch()

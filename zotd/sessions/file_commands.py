@@ -6,7 +6,8 @@ file  ->  fields and text  ->  text with the arguments  ->  a prompt, and calls 
 import asyncio
 import os
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from msgspec.structs import replace
 
@@ -32,18 +33,25 @@ MAX_SAID = 1_000
 """Remarks about files that are remembered, so that each is told once."""
 
 
+class PathSource(Protocol):
+    """Knows where the surroundings of sessions are."""
+
+    async def paths(self, session: Session, *, anew: bool = False) -> ContextPaths:
+        """Return them as the session's workspace is trusted; `anew`: look at its code now."""
+        ...
+
+
 class FileCommands:
     """The commands of all sessions that are files. They are read when they are used or listed."""
 
-    def __init__(self, paths: Callable[[Session], Awaitable[ContextPaths]], config: CurrentConfig) -> None:
-        """`paths` returns where a session's surroundings are, as its workspace is trusted now."""
-        self._paths = paths
+    def __init__(self, source: PathSource, config: CurrentConfig) -> None:
+        self._source = source
         self._config = config
         self._said: deque[str] = deque(maxlen=MAX_SAID)
 
     async def listed(self, session: Session) -> Sequence[FileCommand]:
         """Return those that can be used, by name; none when the disk does not answer."""
-        places = self._places(await self._paths(session))
+        places = self._places(await self._source.paths(session))
         try:
             async with asyncio.timeout(READ_S):
                 found = await asyncio.to_thread(command_files.find_commands, places)
@@ -74,10 +82,14 @@ class FileCommands:
         Raises:
             CommandError: its file cannot be used, or its directory is not trusted.
         """
-        paths = await self._paths(session)
         try:
-            async with asyncio.timeout(READ_S):
-                return await asyncio.to_thread(self._read, paths, name)
+            found = await self._read_in_time(await self._source.paths(session), name)
+            if found is not None and found.is_project_s and command_text.SHELL_RUN.search(found.text):
+                # What is run has to be what was trusted, and the report of a change takes a moment. Not before the file is
+                # read: it could change between the two.
+                paths = await self._source.paths(session, anew=True)
+                return found if paths.trusted else await self._read_in_time(paths, name)
+            return found
         except CommandFileError as error:
             raise CommandError(Code.BAD_REQUEST, f"/{name} cannot be run: {error}") from error
         except TimeoutError as error:
@@ -113,6 +125,10 @@ class FileCommands:
             request=SubmitRequest(allowed_tools=allowed),
             opening=_opening(sent),
         )
+
+    async def _read_in_time(self, paths: ContextPaths, name: str) -> FileCommand | None:
+        async with asyncio.timeout(READ_S):
+            return await asyncio.to_thread(self._read, paths, name)
 
     def _places(self, paths: ContextPaths) -> list[CommandPlace]:
         return command_files.places_of(paths, claude=self._config.value.ext.claude_commands)

@@ -72,7 +72,7 @@ class Manager:
         """The models used last."""
         self.extension_pool = extension_pool = planner.extension_pool
         """The extensions of all sessions."""
-        self.commands = Commands(self.extension_pool, FileCommands(planner.paths, config), spawn)
+        self.commands = Commands(self.extension_pool, FileCommands(planner, config), spawn)
         """Slash commands."""
         self.skills = planner.skills
         """Those that a session's model may use."""

@@ -191,9 +191,9 @@ class Planner:
             home=machine.home, user=machine.user, builtin_skills=BUILTIN_SKILLS, cwd=Path(cwd), trusted=True
         )
 
-    async def paths(self, session: Session) -> ContextPaths:
-        """Return where the surroundings of a session are, as its workspace is trusted now."""
-        return self._paths(session, await self.extension_pool.grants(session))
+    async def paths(self, session: Session, *, anew: bool = False) -> ContextPaths:
+        """Return where the surroundings of a session are, as its workspace is trusted; `anew`: look at its code now."""
+        return self._paths(session, await self.extension_pool.grants(session, anew=anew))
 
     async def skills(self, session: Session) -> list[Skill]:
         """Those that its model may use, by name; none when the disk does not answer, or it has no tool to read them."""

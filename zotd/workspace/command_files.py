@@ -72,6 +72,8 @@ class FileCommand:
     text: str
     allowed_tools: Sequence[str] | None
     """Entries of `core.allowed_tools`; None: it may do what its session may."""
+    is_project_s: bool = False
+    """It is the project's and not the user's."""
     remarks: Sequence[str] = ()
     """What the file says that has no effect, as sentences for people."""
 
@@ -271,6 +273,7 @@ def _read(place: CommandPlace, path: Path) -> FileCommand:
         hint=blanked(_hint(values, lists))[:DESCRIPTION_CHARS],
         text=text,
         allowed_tools=allowed,
+        is_project_s=place.within is not None,
         remarks=_remarks(path, values, allowed),
     )
 
