@@ -188,14 +188,14 @@ def missing(file: CorpusFile) -> Iterator[CorpusRow]:
     """Yield rows for the kinds and fields of which the file has none."""
     seen: dict[str, set[str]] = {}
     for row in file.rows():
-        seen.setdefault(row.kind, set()).update(_named(row))
+        seen.setdefault(row.kind, set()).update(_members(json.loads(row.line)))
     for kind in file.kinds:
         fields = every_field(kind.shape)
         if kind.carriers == ("stdio",) and issubclass(kind.shape, events.Event):
             fields = {name: value for name, value in fields.items() if name not in {"session", "seq"}}
         if kind.name not in seen:
             yield from _first_rows(file, kind, fields)
-        elif new := sorted(fields.keys() - seen[kind.name]):
+        elif new := sorted(set(_members(kind.framed(fields))) - seen[kind.name]):
             yield _row(file, kind, f"with {', '.join(new)}", _line(kind.framed(fields)))
 
 
@@ -229,10 +229,15 @@ def _line(frame: Frame) -> str:
     return json.dumps(frame, ensure_ascii=False, separators=(",", ":"))
 
 
-def _named(row: CorpusRow) -> set[str]:
-    frame = json.loads(row.line)
-    data = frame.get("data") if frame.get("type") == "response" else None
-    return {*frame, *(data if isinstance(data, Mapping) else ())}
+def _members(value: object, above: str = "") -> Iterator[str]:
+    """Yield the path of each member, such as `panel.title`, of what lies in a list without a number."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield f"{above}{name}"
+            yield from _members(inner, f"{above}{name}.")
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _members(inner, above)
 
 
 def _grow() -> None:
