@@ -1,4 +1,4 @@
-from zotd.exthost.contributions import MAX_BYTES, MAX_REGISTRATIONS, Registrations
+from zotd.exthost.contributions import INSTRUCTIONS_CHARS, MAX_BYTES, MAX_REGISTRATIONS, Registrations
 from zotd.wire import ext
 
 
@@ -33,6 +33,22 @@ def test_a_withdrawn_registration_is_gone_and_channels_are_unknown_here():
     for kind, name in (("tool", "t"), ("command", "c"), ("tool", "t"), ("channel", "x"), ("planet", "x")):
         assert registrations.take(ext.Unregister(kind, name)) is None
     assert (registrations.tools, registrations.commands) == ({}, {})
+
+
+def test_instructions_are_replaced_and_have_nothing_invisible():
+    registrations = Registrations()
+    registrations.take(ext.Instructions("old"))
+    assert registrations.take(ext.Instructions(" new\x1b[2J\u202e\n")) is None
+    assert registrations.instructions == "new^[[2J<U+202E>"
+    assert ext.Instructions(registrations.instructions) in registrations.frames()
+    registrations.take(ext.Instructions(""))
+    assert registrations.frames() == [ext.Subscribe()]
+
+
+def test_instructions_that_are_too_long_are_cut_and_complained_about():
+    registrations = Registrations()
+    assert registrations.take(ext.Instructions("x" * 9_000)) == "of the instructions, 8,000 characters are used"
+    assert len(registrations.instructions) == INSTRUCTIONS_CHARS
 
 
 def test_there_is_an_end_to_everything():

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from zotd.core.registry import INTERCEPTS, NameClaim, Names, command_fault, resolve, tool_fault
+from zotd.sanitize import harmless
 from zotd.wire import ext
 from zotd.wire.base import encode
 
 BUILTIN_TOOLS = ("read", "write", "edit", "bash", "glob", "grep", "skill")
 
-Registration = ext.RegisterTool | ext.RegisterCommand | ext.Subscribe | ext.Unregister
+Registration = ext.RegisterTool | ext.RegisterCommand | ext.Subscribe | ext.Unregister | ext.Instructions
 
 MAX_REGISTRATIONS = 2_000
 """Limit of one process for each kind. A larger MCP server would not fit into any model's context either."""
@@ -22,6 +23,9 @@ MAX_REGISTRATIONS = 2_000
 MAX_BYTES = 8 * 1024 * 1024
 """Limit of all tools and commands of one process, as JSON. Every model request contains the tools, and no vendor accepts
 more than 32 MiB."""
+
+INSTRUCTIONS_CHARS = 8_000
+"""Longest instructions of one process; the model reads them with every request."""
 
 UNKNOWN_INTERCEPTS = "these events cannot be intercepted"
 """Begins the sentence about interceptions that do not exist; the validation looks for it."""
@@ -39,6 +43,8 @@ class Registrations:
     commands: dict[str, ext.RegisterCommand] = field(default_factory=dict)
     events: set[str] = field(default_factory=set)
     intercepts: set[str] = field(default_factory=set)
+    instructions: str = ""
+    """What the model should know about the tools; nothing in it is invisible or steers a terminal."""
     refused: dict[str, str] = field(default_factory=dict)
     """The reason for each refused registration, by its description."""
     _sizes: dict[str, int] = field(default_factory=dict)
@@ -63,6 +69,11 @@ class Registrations:
                 return None
             case ext.Subscribe():
                 return self._subscribe(frame)
+            case ext.Instructions(text):
+                # Cut first: cleaning makes a text longer.
+                self.instructions = harmless(text[:INSTRUCTIONS_CHARS]).strip()
+                is_cut = len(text) > INSTRUCTIONS_CHARS
+                return f"of the instructions, {INSTRUCTIONS_CHARS:,} characters are used" if is_cut else None
 
     def doubts(self) -> list[str]:
         """Return a sentence for each parameter whose type hint is missing from the schema."""
@@ -76,7 +87,8 @@ class Registrations:
     def frames(self) -> list[Registration]:
         """Return frames that recreate these registrations; the next daemon replays them."""
         heard = ext.Subscribe(tuple(sorted(self.events)), tuple(sorted(self.intercepts)))
-        return [*self.tools.values(), *self.commands.values(), heard]
+        said = [ext.Instructions(self.instructions)] if self.instructions else []
+        return [*self.tools.values(), *self.commands.values(), heard, *said]
 
     def _take_back(self, frame: ext.Unregister) -> None:
         """Remove a tool or a command. Channels are handled by the host."""

@@ -194,7 +194,7 @@ class SupervisedExtension:
         match frame:
             case ext.Unregister(kind="channel"):
                 self._owner.frame(self, peer, frame)
-            case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister():
+            case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister() | ext.Instructions():
                 self._register(peer, frame)
             case ext.Hello() | ext.Ready() | ext.ShutdownAck() | ext.ToolProgress():
                 return

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 
+from zotd.core.prompts import ExtensionInstructions
 from zotd.exthost.calls import ExtensionCallError
 from zotd.exthost.contributions import Contributions
 from zotd.exthost.extension import SupervisedExtension
@@ -12,6 +13,10 @@ from zotd.wire import ext
 
 ACTIONS = ("", "prompt", "insert", "display", "noop", "open_panel", "tool_prompt")
 """Valid actions in the answer to a command; empty means nothing to do."""
+
+
+ALL_INSTRUCTIONS_CHARS = 32_000
+"""Longest instructions of all extensions of a session together, a quarter of what small models read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,16 @@ class Offers:
                 for claim in self._resolve().tools.winners.values()
             )
         return self._tools
+
+    def instructions(self) -> list[ExtensionInstructions]:
+        """Return what extensions tell the model about their tools, in load order; what does not fit is left out."""
+        left, found = ALL_INSTRUCTIONS_CHARS, []
+        for one in self._extensions():
+            words = "" if one.offered is None else one.offered.instructions
+            if words and len(words) <= left:
+                left -= len(words)
+                found.append(ExtensionInstructions(one.name, words))
+        return found
 
     def commands(self) -> list[ExtensionCommand]:
         """Return the slash commands that can be invoked now: owned names first, then qualified ones."""

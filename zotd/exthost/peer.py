@@ -27,7 +27,10 @@ Tap = Callable[[str, bytes], None]
 COMPLAINTS = 100
 """Limit of reported kinds of faults. More would flood the log without helping the author."""
 
-LASTING = (ext.Hello, ext.RegisterTool, ext.RegisterCommand, ext.Subscribe, ext.Unregister, ext.ModuleError)
+LASTING = (
+    *(ext.Hello, ext.RegisterTool, ext.RegisterCommand, ext.Subscribe, ext.Unregister),
+    *(ext.Instructions, ext.ModuleError),
+)
 """Frames that stay in effect, so that the next daemon needs them."""
 
 LOST = "zotd was restarted meanwhile, and the outcome of this call is unknown"

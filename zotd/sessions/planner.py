@@ -220,6 +220,7 @@ class Planner:
             appended=settings.append_system_prompt,
             context_files=surroundings.context_files,
             skills=files.skills if "skill" in tools.tools else (),
+            extensions=extensions.offers.instructions() if extensions is not None and tools.tools else (),
         )
         streams = basis.config.guard.stream
         hooks = partial(_hooks, extensions, streams=streams)

@@ -77,6 +77,12 @@ class Subscribe(Inbound, tag="subscribe", frozen=True):
     intercept: tuple[str, ...] = ()
 
 
+class Instructions(Inbound, tag="instructions", frozen=True):
+    """What the model should know about the tools of this extension; replaces what was said before. Empty: nothing."""
+
+    text: str
+
+
 class Ready(Inbound, tag="ready", frozen=True):
     """All registrations of the start have been sent."""
 
@@ -266,6 +272,7 @@ FromExtension = (
     | RegisterCommand
     | RegisterTool
     | Subscribe
+    | Instructions
     | Ready
     | CommandResponse
     | ToolResult

@@ -66,6 +66,12 @@ export interface Subscribe {
   intercept?: readonly string[];
 }
 
+/** What the model should know about the tools of this extension; replaces what was said before. Empty: nothing. */
+export interface Instructions {
+  type: "instructions";
+  text: string;
+}
+
 /** All registrations of the start have been sent. */
 export interface Ready {
   type: "ready";
@@ -432,6 +438,7 @@ export type FromExtension =
   | RegisterCommand
   | RegisterTool
   | Subscribe
+  | Instructions
   | Ready
   | CommandResponse
   | ToolResult

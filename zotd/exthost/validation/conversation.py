@@ -179,7 +179,7 @@ class ProbedProcess:
             if isinstance(frame, ext.Hello):
                 self.send(self._hello_ack())
         match frame:
-            case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister():
+            case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister() | ext.Instructions():
                 fault = self.registrations.take(frame)
                 self.refused += [fault] if fault else []
             case ext.ModuleError(file, error):
