@@ -1,4 +1,7 @@
-"""A real MCP server for the tests, with the package `mcp`; over stdio, or HTTP with a port as its argument."""
+"""A real MCP server for the tests, with the package `mcp`: over stdio, HTTP with a port as its argument, or HTTP+SSE with a second one.
+
+The variable INSTRUCTIONS has its instructions.
+"""
 
 import os
 import sys
@@ -14,7 +17,7 @@ PNG = b"\x89PNG\r\n\x1a\n rest"
 
 Progress = Context[object, object]
 
-server = MCPServer("sample")
+server = MCPServer("sample", instructions=os.environ.get("INSTRUCTIONS"))
 cancelled = anyio.Event()
 
 
@@ -95,6 +98,11 @@ async def was_cancelled() -> str:
 
 
 @server.tool()
+async def roots(ctx: Progress) -> list[str]:
+    return [str(root.uri) for root in (await ctx.session.list_roots()).roots]
+
+
+@server.tool()
 def crash() -> str:
     sys.stderr.write("a word before the end\n")
     sys.stderr.flush()
@@ -111,7 +119,9 @@ async def replace(ctx: Progress) -> str:
 
 
 def main():
-    if len(sys.argv) > 1:
+    if len(sys.argv) > 2:
+        server.run("sse", port=int(sys.argv[1]))
+    elif len(sys.argv) > 1:
         server.run("streamable-http", port=int(sys.argv[1]))
     else:
         server.run()

@@ -39,6 +39,27 @@ async def test_the_model_calls_a_tool_of_a_server_of_the_user_s_own(shop, model,
     assert [(one["name"], one["source"]) for one in listed] == [("mcp-first", "mcp"), ("mcp-second", "mcp")]
 
 
+async def test_the_model_reads_a_server_s_instructions_while_the_server_is_there(shop, model):
+    file = shop.house.place.home / "mcp.json"
+    configure(file, srv={**program("sample_server"), "env": {"INSTRUCTIONS": "Echo before you speak."}})
+    server = await model(text("one"), text("two"))
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    await until_state(watcher, "mcp-srv", "ready")
+    await talk.run()
+    configure(file)
+    await talk.client.ask("ext.reload", session=talk.id)
+    await talk.run()
+    said = '<instructions extension="mcp-srv">\\nEcho before you speak.\\n</instructions>'
+    assert [
+        said in json.dumps(request.body, ensure_ascii=False).replace('\\"', '"') for request in server.requests
+    ] == [
+        True,
+        False,
+    ]
+
+
 async def test_a_project_s_servers_wait_for_trust(shop, model):
     configure(shop.house.cwd / ".mcp.json", local=program("odd_server", "hi"))
     server = await model(text("one"), text("two"))

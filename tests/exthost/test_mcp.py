@@ -81,11 +81,10 @@ def test_fields_of_other_programs_and_null_are_ignored(read):
         ("a", {"command": "x", "env": {"PORT": 80}}, "expected `str`, got `int` in `env[...]`"),
         ("a", {"url": "https://x", "type": "stdio"}, 'its `type` is "stdio", which goes with a `command`'),
         ("a", {"command": "x", "type": "http"}, 'its `type` is "http", which goes with a `url`'),
-        ("a", {"url": "https://x", "type": "ws"}, 'its `type` "ws" is neither "stdio" nor "http"'),
         ("a", {"url": "https://x", "sandbox": {}}, "its `sandbox` has no effect on a `url`"),
         ("a", {"command": "x", "sandbox": {"network": ["a b"]}}, "`network` of `sandbox`: "),
+        ("a", {"url": "https://x", "type": "ws"}, 'its `type` "ws" is neither "stdio" nor "http" nor "sse"'),
         ("a b", {"command": "x"}, 'a name has 1 to 60 letters, digits, ".", "_" and "-"'),
-        ("a", {"url": "x", "type": "sse"}, 'its `type` is "sse", which MCP no longer supports; most such servers also'),
     ],
 )
 def test_a_wrong_entry_costs_itself_only_and_is_told_in_a_sentence(read, name, entry, fault):

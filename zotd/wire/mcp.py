@@ -23,6 +23,9 @@ NAME = re.compile(r"[A-Za-z0-9._-]{1,60}")
 HTTP = ("http", "streamable-http", "streamableHttp")
 """Values of `type` that programs use for MCP's streamable HTTP."""
 
+SSE = "sse"
+"""Value of `type` for HTTP+SSE, the transport of servers from before March 2025."""
+
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 
 
@@ -143,10 +146,8 @@ def _fault(server: McpServer) -> str | None:
         return "its `sandbox` has no effect on a `url`, because nothing is started; remove it"
     if server.timeout_s is not msgspec.UNSET and not 0 < server.timeout_s <= MAX_TIMEOUT_S:
         return "its `timeout_s` is not a number of seconds above 0, at most a day"
-    if server.type == "sse":
-        return 'its `type` is "sse", which MCP no longer supports; most such servers also accept "http"'
-    if server.type not in ("", "stdio", *HTTP):
-        return f'its `type` "{server.type[:80]}" is neither "stdio" nor "http"'
+    if server.type not in ("", "stdio", SSE, *HTTP):
+        return f'its `type` "{server.type[:80]}" is neither "stdio" nor "http" nor "sse"'
     if server.type and (server.type == "stdio") != bool(server.command):
         return f'its `type` is "{server.type}", which goes with a `{"command" if server.type == "stdio" else "url"}`'
     return None

@@ -81,26 +81,30 @@ def by_hand():
 
 
 @contextmanager
-def real():
-    """The sample server over HTTP: its process, and where it is."""
+def real(*transport):
+    """The sample server over HTTP: its process, and its origin."""
     with subprocess.Popen(
-        warm.command("tests.bridges.sample_server", "0"), stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        warm.command("tests.bridges.sample_server", "0", *transport),
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stderr is not None
         try:
             url = next(found[1] for line in process.stderr if (found := re.search(r"running on (http://\S+)", line)))
             drain = threading.Thread(target=process.stderr.read)
             drain.start()
-            yield process, f"{url}/mcp"
+            yield process, url
             process.kill()
             drain.join()
         finally:
             process.kill()
 
 
-def test_a_real_server_offers_its_tools_tells_progress_and_is_cancelled(start):
-    with real() as (_, url):
-        driver = start({"url": url})
+@pytest.mark.parametrize(("transport", "path"), [([], "/mcp"), (["sse"], "/sse")])
+def test_a_real_server_offers_its_tools_tells_progress_and_is_cancelled(start, transport, path):
+    with real(*transport) as (_, url):
+        driver = start({"url": url + path, **({"type": "sse"} if transport else {})})
         call = driver.request("tool_call", name="srv__steps", args={})
         assert driver.expect("tool_progress", id=call)["text"] == "1/2 halfway"
         assert text_of(driver.expect("tool_result", id=call)) == "done"
@@ -115,13 +119,27 @@ def test_a_real_server_offers_its_tools_tells_progress_and_is_cancelled(start):
 
 def test_a_server_that_dies_in_a_call_fails_it_and_ends_the_bridge(start):
     with real() as (process, url):
-        driver = start({"url": url})
+        driver = start({"url": f"{url}/mcp"})
         call = driver.request("tool_call", name="srv__endless", args={})
         driver.expect("tool_progress", id=call)
         process.kill()
         assert text_of(driver.expect("tool_result", id=call)) == LOST
         assert driver.end() == 1
         assert driver.log().splitlines()[-1] == "the MCP server srv closed the connection"
+
+
+def test_an_old_server_that_dies_ends_the_bridge_also_between_calls(start):
+    with real("sse") as (process, url):
+        driver = start({"url": f"{url}/sse", "type": "sse"})
+        process.kill()
+        assert driver.end() == 1
+        assert driver.log().splitlines()[-1] == "the MCP server srv closed the connection"
+
+
+def test_an_old_server_that_refuses_a_message_ends_the_bridge(lost):
+    with real("sse") as (_, url):
+        code, reason = lost({"url": f"{url}/sse", "type": "sse", "headers": {"Host": "elsewhere"}})
+        assert (code, reason) == (1, "the MCP server srv refused the request (HTTP 421)")
 
 
 def test_a_server_that_is_gone_fails_the_next_call_and_ends_the_bridge(start, by_hand):

@@ -144,6 +144,18 @@ def test_the_list_of_processes_shows_no_secret_of_a_bridge(sample):
     assert "t0p-secret" not in " ".join(psutil.Process(driver.pid).cmdline())
 
 
+def test_a_server_is_told_where_the_session_works(sample, tmp_path):
+    directory = tmp_path / "project"
+    (directory / "sub").mkdir(parents=True)
+    roots = sample(cwd="sub").call_tool("srv__roots")["structured_content"]["result"]
+    assert roots == [directory.as_uri()]
+
+
+def test_a_server_s_instructions_are_passed_on(sample):
+    driver = sample(env={"INSTRUCTIONS": "Echo before you speak."})
+    assert driver.expect("instructions")["text"] == "Echo before you speak."
+
+
 def test_a_server_runs_where_its_entry_says(sample, tmp_path):
     (tmp_path / "project" / "sub").mkdir(parents=True)
     assert sample(cwd="sub").call_tool("srv__environment")["structured_content"]["cwd"].endswith("/project/sub")

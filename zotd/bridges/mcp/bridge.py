@@ -18,6 +18,7 @@ from mcp.types import CONNECTION_CLOSED, RequestParamsMeta, ToolListChangedNotif
 
 from zotd.bridges.host_link import HostLink
 from zotd.bridges.mcp.connection import McpConnection, connected
+from zotd.bridges.mcp.http import CLOSED
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
 from zotd.bridges.mcp.server_place import ServerPlace
 from zotd.bridges.mcp.tools import offered_names, registration
@@ -28,6 +29,9 @@ log = logging.getLogger(__name__)
 
 LEAVE_S = 1.6
 """Time from the host's `shutdown` to the end, whatever the server does. The host waits 2 s for the exit."""
+
+INSTRUCTIONS_CHARS = 64 * 1024
+"""Most of a server's instructions that fits into a frame; the host uses less."""
 
 LOST = "the MCP server was lost during the call; it is unknown whether the call had an effect"
 
@@ -84,6 +88,8 @@ class McpBridge:
         """Answer calls until the server is lost, which ends all of them."""
         async with asyncio.TaskGroup() as calls:
             self._serving = connection, calls
+            if said := connection.client.instructions:
+                self._pipe.send({"type": "instructions", "text": said[:INSTRUCTIONS_CHARS]})
             self._pipe.send({"type": "ready"})
             calls.create_task(self._follow_changes(connection))
             raise ServerError(await connection.lost)
@@ -145,7 +151,7 @@ class McpBridge:
             is_lost = error.code == CONNECTION_CLOSED
             self._pipe.send(tool_error(call, LOST if is_lost else error.message))
             if is_lost and self._server.url:  # for a process, its exit gives a better reason
-                connection.lose("closed the connection")
+                connection.lose(CLOSED)
         except (RuntimeError, ValueError) as error:
             # Invalid in MCP, not matching the tool's output schema, or over 4 MiB.
             self._pipe.send(tool_error(call, f"the MCP server's result cannot be used: {error}"))

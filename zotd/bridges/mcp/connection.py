@@ -5,41 +5,30 @@ current servers still accept the older one.
 """
 
 import asyncio
-import json
-import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 
 import httpx2
 from mcp import Client, MCPError
 from mcp.client import Transport
-from mcp.client.session import MessageHandlerFnT
-from mcp.client.streamable_http import streamable_http_client
-from mcp.types import Implementation, Tool
+from mcp.client.session import ClientRequestContext, MessageHandlerFnT
+from mcp.types import Implementation, ListRootsResult, Root, Tool
 
+from zotd.bridges.mcp.http import CLOSED, over_http
 from zotd.bridges.mcp.pacing import paced
 from zotd.bridges.mcp.server_place import ServerPlace
-from zotd.bridges.mcp.stdio import LINE_BYTES, over_stdio
-from zotd.wire.mcp import McpServer, ServerError
+from zotd.bridges.mcp.stdio import over_stdio
+from zotd.wire.mcp import SSE, McpServer, ServerError
 from zotd.wire.version import VERSION
 
 CONNECT_S = 120.0
 """Time limit for a server's first answer; `npx` and `uvx` may have to download it first."""
 
-HTTP_S = 30.0
-"""Time limit for connecting and for writing a request."""
-
 LIST_S = 30.0
 """Time limit for all pages of the list of tools."""
-
-SESSION = "mcp-session-id"
-"""HTTP header that identifies an MCP session."""
-
-NO_SESSION = (httpx2.codes.BAD_REQUEST, httpx2.codes.NOT_FOUND)
-"""Status codes for a request of an expired session: 404 according to MCP (Transports), 400 from many servers."""
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +81,14 @@ async def connected(
 
     try:
         async with AsyncExitStack() as stack:
-            if server.command:
-                transport: Transport = over_stdio(server, place, lose)
-            else:
-                # In a thread, because it reads the certificates of the system.
-                http = await stack.enter_async_context(await asyncio.to_thread(_http_client, server, lose))
-                transport = streamable_http_client(server.url, http_client=http, max_sse_event_size=LINE_BYTES)
+            transport: Transport = over_stdio(server, place, lose) if server.command else over_http(server, lose)
             client = Client(
-                paced(transport, room),
+                paced(transport, room, ended=partial(lose, CLOSED) if server.type == SSE else _is_told_otherwise),
                 # The older handshake; see the description of this module.
                 mode="legacy",
                 cache=None,
                 message_handler=notified,
+                list_roots_callback=partial(_roots, place),
                 client_info=Implementation(name="zot", version=VERSION),
             )
             async with asyncio.timeout(CONNECT_S):
@@ -115,31 +100,14 @@ async def connected(
         raise ServerError(_why(error, lost)) from error
 
 
-def _http_client(server: McpServer, lose: Callable[[str], None]) -> httpx2.AsyncClient:
-    async def look(response: httpx2.Response) -> None:
-        """Examine the status of a response, which the package reduces to one kind of error."""
-        status = response.status_code
-        if response.request.method != "POST":
-            return  # opening the stream of notifications and ending the session are optional for servers
-        if status == httpx2.codes.UNAUTHORIZED:
-            lose("refused the request as unauthorized (HTTP 401); its `headers` need a valid token")
-        elif status in NO_SESSION and SESSION in response.request.headers and not await _is_answer(response):
-            lose("has ended the session; it was probably restarted")
-        elif response.is_error:
-            log.warning("the server answers HTTP %d", status)
-
-    # No limit for reading: the host limits each call, and the stream of notifications may be silent for hours.
-    timeout = httpx2.Timeout(HTTP_S, read=None)
-    return httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks={"response": [look]})
+def _is_told_otherwise() -> None:
+    """The end of the messages: a process reports how it ended, and streamable HTTP has no end."""
 
 
-async def _is_answer(response: httpx2.Response) -> bool:
-    """Return True if an error response belongs to its request rather than to the session."""
-    try:
-        body = json.loads(await response.aread())
-    except (ValueError, httpx2.HTTPError):
-        return False
-    return isinstance(body, dict) and body.get("id") is not None
+async def _roots(place: ServerPlace, _: ClientRequestContext) -> ListRootsResult:
+    """Where the session works: servers may limit themselves to it."""
+    directory = Path(place.cwd or Path.cwd())
+    return ListRootsResult(roots=[Root.model_validate({"uri": directory.as_uri(), "name": directory.name})])
 
 
 def _why(error: Exception, lost: asyncio.Future[str]) -> str:
@@ -150,8 +118,8 @@ def _why(error: Exception, lost: asyncio.Future[str]) -> str:
             return str(error)
         case TimeoutError():
             return "did not answer in time"
-        # The loss has caused this error, and its reason says more.
-        case MCPError() if lost.done():
+        # The loss has caused this error, and its reason says more. It is cancelled if the error has ended the wait for it.
+        case MCPError() | httpx2.HTTPError() if lost.done() and not lost.cancelled():
             return lost.result()
         case MCPError():
             return f"refused the connection: {error.message}"

@@ -16,9 +16,10 @@ Room = Callable[[], Awaitable[None]]
 class _PacedStream:
     """The messages of a transport; satisfies the package's `ReadStream`."""
 
-    def __init__(self, stream: ReadStream[SessionMessage | Exception], room: Room) -> None:
+    def __init__(self, stream: ReadStream[SessionMessage | Exception], room: Room, ended: Callable[[], None]) -> None:
         self._stream = stream
         self._room = room
+        self._ended = ended
 
     @property
     def last_context(self) -> object:
@@ -40,7 +41,11 @@ class _PacedStream:
     async def __anext__(self) -> SessionMessage | Exception:
         await asyncio.sleep(0)
         await self._room()
-        return await self._stream.__anext__()
+        try:
+            return await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._ended()
+            raise
 
     async def __aenter__(self) -> Self:
         await self._stream.__aenter__()
@@ -51,7 +56,9 @@ class _PacedStream:
 
 
 @asynccontextmanager
-async def paced(transport: Transport, room: Room) -> AsyncIterator[tuple[_PacedStream, WriteStream[SessionMessage]]]:
-    """Return the transport with its messages paced."""
+async def paced(
+    transport: Transport, room: Room, *, ended: Callable[[], None]
+) -> AsyncIterator[tuple[_PacedStream, WriteStream[SessionMessage]]]:
+    """Return the transport with its messages paced; `ended` is called after the last one."""
     async with transport as (messages, output):
-        yield _PacedStream(messages, room), output
+        yield _PacedStream(messages, room, ended), output

@@ -9,7 +9,8 @@ from mcp import Client
 from mcp.shared.message import SessionMessage
 from mcp.types import Implementation, jsonrpc_message_adapter
 
-from zotd.bridges.mcp.connection import HTTP_S, McpConnection
+from zotd.bridges.mcp.connection import McpConnection
+from zotd.bridges.mcp.http import HTTP_S
 from zotd.bridges.mcp.results import tool_result
 from zotd.bridges.mcp.tools import offered_names, registration
 from zotd.sdk.pipe import encode
