@@ -11,6 +11,7 @@ import anyio
 from mcp.server import MCPServer
 from mcp.server.mcpserver import Audio, Context, Image
 from mcp.server.mcpserver.exceptions import ToolError
+from mcp.server.mcpserver.prompts.base import AssistantMessage, Message, UserMessage
 from mcp.types import BlobResourceContents, EmbeddedResource, ResourceLink, TextResourceContents, ToolAnnotations
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -97,6 +98,16 @@ async def was_cancelled() -> str:
     return "yes"
 
 
+@server.prompt(description="Reviews a file.")
+def review(path: str, style: str = "kindly") -> str:
+    return f"Review {path} {style}."
+
+
+@server.prompt(name="second thoughts")
+def second_thoughts() -> list[Message]:
+    return [UserMessage("Is it good?"), AssistantMessage("It is."), UserMessage("Are you sure?")]
+
+
 @server.tool()
 async def roots(ctx: Progress) -> list[str]:
     return [str(root.uri) for root in (await ctx.session.list_roots()).roots]
@@ -116,6 +127,13 @@ async def replace(ctx: Progress) -> str:
     server.add_tool(lambda: "here", name="later", description="New.")
     await ctx.session.send_tool_list_changed()
     return "done"
+
+
+@server.tool()
+async def rewrite(ctx: Progress) -> None:
+    """Takes the prompt `review` away."""
+    server.remove_prompt("review")
+    await ctx.session.send_prompt_list_changed()
 
 
 def main():

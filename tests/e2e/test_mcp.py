@@ -60,6 +60,20 @@ async def test_the_model_reads_a_server_s_instructions_while_the_server_is_there
     ]
 
 
+async def test_a_server_s_prompt_is_a_command_that_begins_a_run(shop, model):
+    configure(shop.house.place.home / "mcp.json", srv=program("sample_server"))
+    server = await model(text("It is fine."))
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    await until_state(watcher, "mcp-srv", "ready")
+    found = await talk.ask("complete", kind="command", text="srv:rev")
+    assert found["items"] == ["srv:review"]
+    await talk.ask("run_command", name="srv:review", args="a.py")
+    await talk.client.until("done")
+    assert "Review a.py kindly." in str(server.requests[0].body)
+
+
 async def test_a_project_s_servers_wait_for_trust(shop, model):
     configure(shop.house.cwd / ".mcp.json", local=program("odd_server", "hi"))
     server = await model(text("one"), text("two"))

@@ -1,8 +1,9 @@
-"""Translates between host and server: forwards calls to the server, and registers the server's tools with the host.
+"""Translates between host and server: forwards calls to the server, and registers with the host what the server offers.
 
     tool_call ──> a task ──> tools/call ──> tool_result         tool_cancel ends the task, which sends `cancelled`
                              progress ──> tool_progress
-    tools/list_changed ──> tools/list ──> register_tool, unregister
+    command_invoked ──> a task ──> prompts/get ──> command_response
+    tools/list_changed, prompts/list_changed ──> tools/list, prompts/list ──> register_tool, register_command, unregister
 
 Every call gets exactly one answer, even if the server is lost.
 """
@@ -14,14 +15,21 @@ from typing import NoReturn, cast
 
 from mcp import MCPError
 from mcp.client import IncomingMessage
-from mcp.types import CONNECTION_CLOSED, RequestParamsMeta, ToolListChangedNotification
+from mcp.types import (
+    CONNECTION_CLOSED,
+    Prompt,
+    PromptListChangedNotification,
+    RequestParamsMeta,
+    ToolListChangedNotification,
+)
 
 from zotd.bridges.host_link import HostLink
 from zotd.bridges.mcp.connection import McpConnection, connected
 from zotd.bridges.mcp.http import CLOSED
+from zotd.bridges.mcp.prompts import MissingArgumentError, arguments, command_error, command_response
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
+from zotd.bridges.mcp.server_offers import ServerOffers
 from zotd.bridges.mcp.server_place import ServerPlace
-from zotd.bridges.mcp.tools import offered_names, registration
 from zotd.sdk.pipe import Frame, text
 from zotd.wire.mcp import McpServer, ServerError
 
@@ -32,6 +40,9 @@ LEAVE_S = 1.6
 
 INSTRUCTIONS_CHARS = 64 * 1024
 """Most of a server's instructions that fits into a frame; the host uses less."""
+
+PROMPT_S = 25.0
+"""How long a server may take for a prompt; the host waits 30 s for the answer to a command."""
 
 LOST = "the MCP server was lost during the call; it is unknown whether the call had an effect"
 
@@ -45,8 +56,7 @@ class McpBridge:
         self._server = server
         self._place = place
         self._pipe = pipe
-        self._offered: dict[str, tuple[str, Frame]] = {}
-        """By the name for the model: the server's own name and the registration frame."""
+        self._offers = ServerOffers(name, pipe.send)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._cancelled: set[str] = set()
         self._changed = asyncio.Event()
@@ -79,7 +89,7 @@ class McpBridge:
             async with connected(
                 self._server, self._place, notified=self._notified, room=self._pipe.room
             ) as connection:
-                await self._offer(connection)
+                await self._offers.refresh(connection)
                 await self._answer_calls(connection)
         except ServerError as error:
             return error
@@ -110,16 +120,18 @@ class McpBridge:
         match text(frame, "type"):
             case "tool_call":
                 self._begin(call, text(frame, "name"), frame.get("args"), text(frame, "traceparent"))
+            case "command_invoked":
+                self._begin_command(call, text(frame, "name"), text(frame, "args"))
             case "tool_cancel" if call in self._running:
                 self._cancelled.add(call)
                 self._running[call].cancel()
 
     def _begin(self, call: str, name: str, args: object, traceparent: str) -> None:
-        if self._serving is None or name not in self._offered:
+        tool = self._offers.tool(name)
+        if self._serving is None or tool is None:
             self._pipe.send(tool_error(call, f"the MCP server {self._name} has no tool {name} now"))
             return
         connection, calls = self._serving
-        tool, _ = self._offered[name]
         # Where the conventions of MCP put it: https://modelcontextprotocol.io/specification, `_meta`.
         meta = cast("RequestParamsMeta", {"traceparent": traceparent}) if traceparent else None
         work = self._call(connection, call, tool, args if isinstance(args, dict) else {}, meta=meta)
@@ -156,13 +168,42 @@ class McpBridge:
             # Invalid in MCP, not matching the tool's output schema, or over 4 MiB.
             self._pipe.send(tool_error(call, f"the MCP server's result cannot be used: {error}"))
 
+    def _begin_command(self, key: str, name: str, line: str) -> None:
+        prompt = self._offers.prompt(name)
+        if self._serving is None or prompt is None:
+            self._pipe.send(command_error(key, f"the MCP server {self._name} has no prompt {name} now"))
+            return
+        try:
+            given = arguments(name, prompt, line)
+        except MissingArgumentError as error:
+            self._pipe.send(command_error(key, str(error)))
+            return
+        connection, calls = self._serving
+        beside = "" if prompt.arguments else line
+        calls.create_task(self._prompt(connection, key, prompt, given, beside=beside))
+
+    async def _prompt(
+        self, connection: McpConnection, key: str, prompt: Prompt, given: dict[str, str], *, beside: str
+    ) -> None:
+        try:
+            async with asyncio.timeout(PROMPT_S):
+                result = await connection.client.get_prompt(prompt.name, given)
+            self._pipe.send(command_response(key, result, beside=beside))
+        except asyncio.CancelledError:
+            self._pipe.send(command_error(key, "the MCP server was lost"))
+            raise
+        except TimeoutError:
+            self._pipe.send(command_error(key, f"the MCP server did not answer within {PROMPT_S:.0f} s"))
+        except (MCPError, RuntimeError, ValueError) as error:
+            self._pipe.send(command_error(key, f"the MCP server has not given the prompt: {error}"))
+
     # --- from the server --------------------------------------------------------------------------------------
 
     async def _progress(self, call: str, progress: float, total: float | None, message: str | None) -> None:
         self._pipe.send({"type": "tool_progress", "id": call, "text": progress_text(progress, total, message)})
 
     async def _notified(self, message: IncomingMessage) -> None:
-        if isinstance(message, ToolListChangedNotification):
+        if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):
             self._changed.set()
 
     async def _follow_changes(self, connection: McpConnection) -> None:
@@ -170,19 +211,7 @@ class McpBridge:
             await self._changed.wait()
             self._changed.clear()
             try:
-                await self._offer(connection)
+                await self._offers.refresh(connection)
             except (MCPError, TimeoutError, ValueError) as error:
                 # The old list stays registered; the server reports its next change again.
                 log.warning("the server's new list of tools could not be read: %s", error)
-
-    async def _offer(self, connection: McpConnection) -> None:
-        """Register new and changed tools with the host, and unregister removed ones."""
-        tools = {tool.name: tool for tool in await connection.tools()}
-        names = offered_names(self._name, tools)
-        offered = {names[own]: (own, registration(names[own], tool)) for own, tool in tools.items()}
-        before, self._offered = self._offered, offered
-        for name in before.keys() - offered.keys():
-            self._pipe.send({"type": "unregister", "kind": "tool", "name": name})
-        for name, offer in offered.items():
-            if before.get(name) != offer:
-                self._pipe.send(offer[1])

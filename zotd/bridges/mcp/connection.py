@@ -15,7 +15,7 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client import Transport
 from mcp.client.session import ClientRequestContext, MessageHandlerFnT
-from mcp.types import Implementation, ListRootsResult, Root, Tool
+from mcp.types import Implementation, ListRootsResult, Prompt, Root, Tool
 
 from zotd.bridges.mcp.http import CLOSED, over_http
 from zotd.bridges.mcp.pacing import paced
@@ -28,7 +28,7 @@ CONNECT_S = 120.0
 """Time limit for a server's first answer; `npx` and `uvx` may have to download it first."""
 
 LIST_S = 30.0
-"""Time limit for all pages of the list of tools."""
+"""Time limit for all pages of a list."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,18 @@ class McpConnection:
                 page = await self.client.list_tools(cursor=page.next_cursor)
                 tools += page.tools
             return [tool for tool in tools if not _needs_a_task(tool)]
+
+    async def prompts(self) -> list[Prompt]:
+        """List the server's current prompts. Raises like `tools`."""
+        if self.client.server_capabilities.prompts is None:
+            return []
+        async with asyncio.timeout(LIST_S):
+            page = await self.client.list_prompts()
+            prompts = page.prompts
+            while page.next_cursor is not None:
+                page = await self.client.list_prompts(cursor=page.next_cursor)
+                prompts += page.prompts
+            return prompts
 
 
 def _needs_a_task(tool: Tool) -> bool:

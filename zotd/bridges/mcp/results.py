@@ -36,6 +36,14 @@ def tool_error(call: str, sentence: str) -> Frame:
     return {"type": "tool_result", "id": call, "content": [_text(sentence)], "is_error": True}
 
 
+def words_of(block: ContentBlock) -> str:
+    """Return a block as text; what is none is described, images too."""
+    frame = _block(block)
+    if frame["type"] == "text":
+        return str(frame["text"])
+    return f"[image, {frame['mime_type']}, which cannot be shown]"
+
+
 def progress_text(progress: float, total: float | None, message: str | None) -> str:
     """Format a progress notification for the user, for example "3/10 copying"."""
     count = f"{progress:g}" if total is None else f"{progress:g}/{total:g}"

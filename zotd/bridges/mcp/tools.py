@@ -1,35 +1,20 @@
 """Names a server's tools for the model, and builds the frames that register them."""
 
-import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from mcp.types import Tool
 
+from zotd.bridges.mcp.names import distinct
 from zotd.sdk.pipe import Frame
 
-NAME_CHARS = 64
-"""Longest name that every vendor accepts. Characters are letters, digits, `_` and `-`."""
-
 _UNUSABLE = re.compile(r"[^A-Za-z0-9_-]")
+"""Characters that not every vendor accepts in a name."""
 
 
-def offered_names(server: str, tools: Iterable[str]) -> dict[str, str]:
-    """Map the server's own tool names to names for the model, `server__tool`.
-
-    A name that is too long is cut. Such a name, and one that is already taken, ends in a digest of the tool's own name, so
-    that it is the same after a restart: transcripts refer to it.
-    """
-    names: dict[str, str] = {}
-    taken: set[str] = set()
-    for tool in tools:
-        name = _UNUSABLE.sub("_", f"{server}__{tool}")
-        if len(name) > NAME_CHARS or name in taken:
-            digest = hashlib.sha256(tool.encode()).hexdigest()[:6]
-            name = f"{name[: NAME_CHARS - 7]}_{digest}"
-        names[tool] = name
-        taken.add(name)
-    return names
+def offered_names(server: str, tools: Iterable[str]) -> Mapping[str, str]:
+    """Map the server's own tool names to names for the model, `server__tool`."""
+    return distinct(tools, lambda tool: _UNUSABLE.sub("_", f"{server}__{tool}"))
 
 
 def registration(name: str, tool: Tool) -> Frame:
