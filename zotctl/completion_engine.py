@@ -219,6 +219,14 @@ def _extensions() -> Found:
         yield name, states.get(name, "")
 
 
+def _mcp_servers() -> Found:
+    from zotctl.mcp import config_file  # noqa: PLC0415  (reads files, only for these names)
+
+    for file in config_file.files():
+        with suppress(ClientError):
+            yield from ((name, file.path) for name in file.servers())
+
+
 def _checkpoints() -> Found:
     from zotctl.checkpoints import actions  # noqa: PLC0415  (20 ms, only for these numbers)
 
@@ -257,6 +265,7 @@ _KINDS = {
     "ID": _sessions,
     "MODEL": _full_models,
     "ID|NAME": _sessions,
+    "MCP_SERVER": _mcp_servers,
     "SESSION": _sessions,
     "WORKTREE": _worktrees,
     "model": _models,

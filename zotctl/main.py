@@ -22,6 +22,7 @@ from zotctl import (
     fork,
     import_sessions,
     log,
+    mcp,
     metrics,
     models,
     output,
@@ -65,6 +66,7 @@ examples:
   zotctl export --session s_01JX… --format markdown -o talk.md
   zotctl usage --since 7d
   zotctl ext install https://git.example.org/ann/weather
+  zotctl mcp add issues https://example.org/mcp
   zotctl trust grant .
   zotctl login anthropic
   zotctl models check
@@ -83,7 +85,22 @@ Commands that read or change sessions start the daemon if none runs. Commands ab
 
 NOUNS = (
     *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
-    *(session_actions, search, tree, fork, export, import_sessions, usage, ext, trust, auth, models, token, config),
+    *(
+        session_actions,
+        search,
+        tree,
+        fork,
+        export,
+        import_sessions,
+        usage,
+        ext,
+        mcp,
+        trust,
+        auth,
+        models,
+        token,
+        config,
+    ),
     *(channel, sandbox, worktree, checkpoints, backup, prune, completion),
 )
 """Modules with `add(commands)`, in the order of the help."""
@@ -98,7 +115,19 @@ THIN = {
 
 
 HERE_ONLY = frozenset(
-    {"backup", "verify", "restore", "config", "restart", "service", "doctor", "sandbox", "worktree", "checkpoints"}
+    {
+        "backup",
+        "verify",
+        "restore",
+        "config",
+        "restart",
+        "service",
+        "doctor",
+        "sandbox",
+        "worktree",
+        "checkpoints",
+        "mcp",
+    }
 )
 """Commands that use local files and processes, and so refuse --host."""
 

@@ -98,6 +98,11 @@ async def was_cancelled() -> str:
     return "yes"
 
 
+@server.resource("memo://one", description="The first memo.")
+def memo() -> str:
+    return "remember the milk"
+
+
 @server.prompt(description="Reviews a file.")
 def review(path: str, style: str = "kindly") -> str:
     return f"Review {path} {style}."

@@ -26,16 +26,22 @@ def add(actions: Subparsers) -> None:
     """Register `logs`."""
     parser = actions.add_parser("logs", help="print an extension's log", epilog="example: zotctl ext logs weather -f")
     parser.add_argument("name", metavar="EXTENSION", help="name of the extension")
+    add_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of `run`."""
     parser.add_argument("-f", "--follow", action="store_true", help="keep printing new lines until Ctrl-C")
     parser.add_argument(
         "-n", "--lines", type=int, default=SHOWN, metavar="N", help=f"maximum number of lines ({SHOWN})"
     )
     scope.add_flags(parser)
     parser.add_argument("--json", action="store_true", help="print the path and the text as JSON; not with --follow")
-    parser.set_defaults(run=_run)
 
 
-def _run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Print the log of the extension `args.name`."""
     if args.follow and args.json:
         raise ClientError("--follow cannot be combined with --json")
     try:

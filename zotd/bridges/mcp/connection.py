@@ -15,7 +15,7 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client import Transport
 from mcp.client.session import ClientRequestContext, MessageHandlerFnT
-from mcp.types import Implementation, ListRootsResult, Prompt, Root, Tool
+from mcp.types import Implementation, ListRootsResult, Prompt, Resource, Root, Tool
 
 from zotd.bridges.mcp.http import CLOSED, over_http
 from zotd.bridges.mcp.pacing import paced
@@ -68,6 +68,18 @@ class McpConnection:
                 page = await self.client.list_prompts(cursor=page.next_cursor)
                 prompts += page.prompts
             return prompts
+
+    async def resources(self) -> list[Resource]:
+        """List the server's current resources. Raises like `tools`."""
+        if self.client.server_capabilities.resources is None:
+            return []
+        async with asyncio.timeout(LIST_S):
+            page = await self.client.list_resources()
+            resources = page.resources
+            while page.next_cursor is not None:
+                page = await self.client.list_resources(cursor=page.next_cursor)
+                resources += page.resources
+            return resources
 
 
 def _needs_a_task(tool: Tool) -> bool:

@@ -58,7 +58,7 @@ class ServedBridge:
         file, name, *digest = self._request.arguments[:IDENTIFYING]
         link.send({"type": "hello", "name": f"mcp-{name}", "version": VERSION, "capabilities": CAPABILITIES})
         try:
-            server = await asyncio.to_thread(_definition, Path(file), name, self._request.env, *digest)
+            server = await asyncio.to_thread(definition, Path(file), name, self._request.env, *digest)
             # The import takes half a second to a second and 40 MB. On a busy machine, a hello after it would be too late.
             module = cast("_Module", await asyncio.to_thread(importlib.import_module, MODULE))
             self._bridge = module.McpBridge(name, server, self._place, link)
@@ -81,8 +81,14 @@ class ServedBridge:
         self._place.group.signal(number)
 
 
-def _definition(file: Path, name: str, env: Mapping[str, str], digest: str | None = None) -> McpServer:
-    """Read the server's entry. The file may have changed since the host read it, so the digest is compared."""
+def definition(file: Path, name: str, env: Mapping[str, str], digest: str | None = None) -> McpServer:
+    """Read the server's entry, with its variables replaced; its secrets are masked in the log from now on. Blocks.
+
+    With the digest of the entry that the host has read: the file may have changed since.
+
+    Raises:
+        ServerError: there is none, it cannot be used, or it is another one.
+    """
     try:
         entry = read_servers(file.read_bytes()).get(name)
     except (OSError, ServerError) as error:
