@@ -173,7 +173,7 @@ async def test_a_code_without_its_verifier_is_refused(foreign, client):
     async with BrowserLogin(client, send, clock=time.time) as login:
         async with aiohttp.ClientSession() as session, session.get(login.url, allow_redirects=False) as page:
             code = page.headers["Location"].partition("code=")[2].partition("&")[0]
-        uri = login._redirect_uri
+        uri = login._listener.uri
     wrong = protocol.exchange_request(client, code=code, verifier="x" * 50, redirect_uri=uri)
     answer = await asyncio.to_thread(send, wrong)
     assert json.loads(answer.body)["error"] == "invalid_grant"

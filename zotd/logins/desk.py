@@ -16,9 +16,10 @@ from zotd.logins.access import LoginAccess
 from zotd.logins.renewal import Renewal, exchange_key
 from zotd.logins.vendors import LOGINS, LoginVendor
 from zotd.oauth import protocol
-from zotd.oauth.browser import LOGIN_S, BrowserLogin
+from zotd.oauth.browser import BrowserLogin
 from zotd.oauth.device import DeviceLogin
 from zotd.oauth.protocol import HttpAnswer, HttpRequest, OAuthError, Problem, TokenSet
+from zotd.oauth.redirect import LOGIN_S
 from zotd.store.logins import LoginStore, VendorLogin
 
 log = logging.getLogger(__name__)

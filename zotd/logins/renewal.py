@@ -12,17 +12,11 @@ import msgspec
 from zotd.logins.vendors import KeyExchange, LoginVendor
 from zotd.oauth import protocol
 from zotd.oauth.device import Send
+from zotd.oauth.lifetime import ends_soon
 from zotd.oauth.protocol import HttpRequest, OAuthError, Problem, TokenSet
 from zotd.store.logins import LoginStore, VendorLogin
 
 log = logging.getLogger(__name__)
-
-MARGIN_S = 120.0
-"""How long before its end a token is renewed: longer than a request takes to begin, clocks differ, and a vendor's server may
-be away for a moment."""
-
-MARGIN_PART = 0.25
-"""The same as a part of its lifetime, for tokens that live shorter."""
 
 
 class NotLoggedInError(Exception):
@@ -71,13 +65,7 @@ class Renewal:
 
     def is_due(self, login: VendorLogin) -> bool:
         """Whether the token is to be renewed before the next request."""
-        return self._ends_soon(login.current) or (self._vendor.exchange is not None and login.key is None)
-
-    def _ends_soon(self, tokens: TokenSet) -> bool:
-        if tokens.expires_at is None:
-            return False
-        lifetime_s = max(0.0, tokens.expires_at - tokens.obtained_at)
-        return self._clock() >= tokens.expires_at - min(MARGIN_S, MARGIN_PART * lifetime_s)
+        return ends_soon(login.current, self._clock()) or (self._vendor.exchange is not None and login.key is None)
 
     def _has_expired(self, login: VendorLogin) -> bool:
         ends_at = login.current.expires_at
@@ -106,7 +94,7 @@ class Renewal:
 
     def _renew(self, login: VendorLogin) -> VendorLogin:
         exchange = self._vendor.exchange
-        if exchange is None or self._ends_soon(login.tokens):
+        if exchange is None or ends_soon(login.tokens, self._clock()):
             login = self._refreshed(login)
         return login if exchange is None else self._exchanged(login, exchange)
 
