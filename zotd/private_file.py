@@ -8,12 +8,16 @@ import fcntl
 import os
 import stat
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 MODE = 0o600
 """Mode of files and directories that only the user may read or write."""
+
+LOCK_POLL_S = 0.02
+"""Pause between two attempts to get a lock; a thread that waits in the kernel could not give up."""
 
 WRITABLE = 0o022
 """Permissions to write that only the user may have."""
@@ -55,16 +59,37 @@ def write(path: Path, content: bytes) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def locked(path: Path, *, within_s: float | None = None) -> Iterator[None]:
     """No other process and no other thread is in this block for the same `path`. Blocks until then.
 
-    Read, change and write inside; a process holds the lock for a few file operations only. The lock is the file
-    `<path>.lock`, which stays: removing it would let two in.
+    Read, change and write inside; a process holds the lock for a few file operations only, unless all users of it say
+    how long they wait, with `within_s`. The lock is the file `<path>.lock`, which stays: removing it would let two in.
+
+    Raises:
+        TimeoutError: it was not free `within_s`.
     """
     flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
     descriptor = os.open(path.with_name(f"{path.name}.lock"), flags, MODE)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if within_s is None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        else:
+            _wait_for(descriptor, path, within_s)
         yield
     finally:
         os.close(descriptor)
+
+
+def _wait_for(descriptor: int, path: Path, within_s: float) -> None:
+    ends_at = time.monotonic() + within_s
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > ends_at:
+                raise TimeoutError(
+                    errno.ETIMEDOUT, f"another process has held the lock of {path.name} for {within_s:.0f} s"
+                ) from None
+            time.sleep(LOCK_POLL_S)
+        else:
+            return

@@ -44,7 +44,7 @@ def launch(processes, tmp_path):
         file, project = tmp_path / "mcp.json", tmp_path / "project"
         project.mkdir(exist_ok=True)
         file.write_text(json.dumps({"mcpServers": {"srv": entry}}))
-        [manifest], _ = mcp.servers(file, directory=project)
+        [manifest], _ = mcp.servers(file, directory=project, logins=tmp_path / mcp.LOGINS)
         file.write_text(content or file.read_text())
         return processes.enter_context(ExtensionDriver(manifest.argv, cwd=project, env=env))
 

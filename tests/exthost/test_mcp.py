@@ -30,7 +30,7 @@ def test_each_server_is_an_extension_in_the_order_of_the_file(read, tmp_path):
     assert (list(found), errors) == (["mcp-b", "mcp-a"], {})
     assert found["mcp-b"].directory == tmp_path / "project"
     assert found["mcp-b"].argv[0] == sys.executable
-    assert found["mcp-b"].argv[-3:-1] == (str(tmp_path / "mcp.json"), "b")
+    assert found["mcp-b"].argv[-4:-2] == (str(tmp_path / "mcp.json"), "b")
 
 
 def test_a_disabled_server_is_known_and_not_started(read):

@@ -1,9 +1,9 @@
 """`zotctl mcp`: manages MCP servers (`docs/mcp.md`)."""
 
 from zotctl.commands import Subparsers
-from zotctl.mcp import editing, listing, logs, trial
+from zotctl.mcp import editing, listing, login, logs, trial
 
-ACTIONS = (listing, editing, trial, logs)
+ACTIONS = (listing, editing, trial, login, logs)
 """Modules with `add(actions)`, in the order of the help."""
 
 
@@ -11,7 +11,7 @@ def add(commands: Subparsers) -> None:
     """Register `mcp` and its actions."""
     parser = commands.add_parser(
         "mcp",
-        help="manage MCP servers: list, add, remove, test",
+        help="manage MCP servers: list, add, remove, test, log in",
         epilog="example: zotctl mcp add files -- npx -y @modelcontextprotocol/server-filesystem .",
     )
     actions = parser.add_subparsers(metavar="ACTION", required=True)

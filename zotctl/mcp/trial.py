@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from typing import IO
 from zotctl import output
 from zotctl.commands import Subparsers
 from zotctl.mcp import config_file
+from zotctl.mcp.login import LOGINS
+from zotd import paths
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, strings, text
@@ -62,7 +65,8 @@ def _run(args: argparse.Namespace) -> int:
 
 def _tried(path: str, name: str, log: IO[bytes]) -> Json:
     """Run the bridge to the server in a process of its own, because the package that speaks MCP takes a second to import."""
-    command = [sys.executable, "-E", "-P", "-m", "zotd.bridges.mcp.trial", path, name]
+    logins = os.path.join(paths.zot_home(os.environ), LOGINS)
+    command = [sys.executable, "-E", "-P", "-m", "zotd.bridges.mcp.trial", path, name, logins]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log) as process:  # noqa: S603
         try:
             out, _ = process.communicate(timeout=TEST_S)

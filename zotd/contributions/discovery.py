@@ -16,7 +16,7 @@ from zotd.exthost.changes import tree
 from zotd.exthost.discovery import Discovered, Shadowed, discover, is_directory, project_extensions
 from zotd.exthost.jails import rights
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, ProcessScope, read_manifest
-from zotd.exthost.mcp import entries, servers
+from zotd.exthost.mcp import LOGINS, entries, servers
 from zotd.exthost.modules import Guarded, inside, interpreter, tools_host
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.mcp import McpServer
@@ -175,7 +175,7 @@ def of_workspace(
     if modules is not None:
         _add(found, [modules])
     for file in [cwd / PROJECT_MCP_FILE, places.home / MCP_FILE] if is_trusted else [places.home / MCP_FILE]:
-        manifests, faults = servers(file, directory=cwd)
+        manifests, faults = servers(file, directory=cwd, logins=places.home / LOGINS)
         _add(found, manifests)
         found.errors.update({file / str(about): sentence for about, sentence in faults.items()})
     _add_hooks(found, places, cwd, is_trusted=is_trusted)

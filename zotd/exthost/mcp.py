@@ -18,6 +18,9 @@ from zotd.wire.mcp import McpServer, ServerError, fingerprint, read_servers, var
 PREFIX = "mcp-"
 """Prefix that turns a server's name into an extension's; its log is `ext-mcp-NAME.log`."""
 
+LOGINS = "mcp-logins.json"
+"""Name of the file of logins to servers in `ZOT_HOME`; `zotd.oauth.server_logins` reads it."""
+
 MAX_BYTES = 1024 * 1024
 """Longest file that is read, the same as for manifests."""
 
@@ -25,11 +28,12 @@ MAX_BYTES = 1024 * 1024
 BRIDGE = (sys.executable, "-E", "-P", "-m", "zotd.bridges.mcp")
 
 
-def servers(path: Path, *, directory: Path) -> tuple[list[Manifest], dict[Path | str, str]]:
+def servers(path: Path, *, directory: Path, logins: Path | None = None) -> tuple[list[Manifest], dict[Path | str, str]]:
     """Read the servers of the file `path`, in its order, and a sentence for each entry that cannot be used.
 
     The sentences are keyed by the name of the server, or by `path` if they concern the whole file. A missing file has no
-    servers. The servers run in `directory`, the working directory of the sessions. Blocks for a file read.
+    servers. The servers run in `directory`, the working directory of the sessions; `logins` is the file of
+    logins to servers. Blocks for a file read.
     """
     try:
         found = read_servers(_content(path))
@@ -40,7 +44,11 @@ def servers(path: Path, *, directory: Path) -> tuple[list[Manifest], dict[Path |
     except ServerError as error:
         return [], {path: f"{path}: {error}"}
     checked = {name: _checked(one) for name, one in found.items()}
-    manifests = [_manifest(path, name, one, directory) for name, one in checked.items() if isinstance(one, McpServer)]
+    manifests = [
+        _manifest(path, name, one, directory=directory, logins=logins)
+        for name, one in checked.items()
+        if isinstance(one, McpServer)
+    ]
     faults = {name: one for name, one in checked.items() if isinstance(one, ServerError)}
     return manifests, {name: f'{path}: the server "{name[:80]}" is not used: {fault}' for name, fault in faults.items()}
 
@@ -70,11 +78,13 @@ def _checked(server: McpServer | ServerError) -> McpServer | ServerError:
     return server if fault is None else ServerError(fault)
 
 
-def _manifest(path: Path, name: str, server: McpServer, directory: Path) -> Manifest:
+def _manifest(path: Path, name: str, server: McpServer, *, directory: Path, logins: Path | None) -> Manifest:
+    # Words that confine the server may follow, so there is an argument for the logins in any case.
+    arguments = [path.absolute(), name, fingerprint(server), logins or ""]
     return Manifest(
         directory=directory,
         name=PREFIX + name,
-        argv=(*BRIDGE, str(path.absolute()), name, fingerprint(server)),
+        argv=(*BRIDGE, *map(str, arguments)),
         host_argv=tuple(BRIDGE),
         description=f"MCP server from {path}",
         is_enabled=not server.disabled,

@@ -3,7 +3,8 @@
     async with AuthServer() as server:
         vendor = LOGINS["copilot"].at(server.url, None)
 
-It has the paths of all vendors in `zotd.logins.vendors`, with the same behaviour behind them.
+It has the paths of all vendors in `zotd.logins.vendors`, with the same behaviour behind them, and registers programs that
+find it by its metadata (RFC 8414, RFC 7591).
 """
 
 import asyncio
@@ -14,10 +15,16 @@ import time
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import msgspec
 from aiohttp import web
+
+CLIENT_SECRET = "the secret of the program"  # noqa: S105
+"""What a program that registers gets, if it gets one."""
+
+BASIC = "Basic " + base64.b64encode(f"registered:{quote(CLIENT_SECRET)}".encode()).decode()
+"""The same as a header."""
 
 PENDING = "authorization_pending"
 
@@ -52,6 +59,10 @@ class AuthServer:
     """Between polls of a device code."""
     redirects: frozenset[str] | None = None
     """The redirect URIs that it allows; None: any on loopback."""
+    registers: bool = True
+    """Whether programs can register themselves."""
+    client_auth: str = "none"
+    """How programs that register have to send the secret that they get; `none`: they get none."""
     consent: str = "grant"
     """What the user does on the authorization page: `grant` or `deny`."""
     status: int = 200
@@ -93,6 +104,8 @@ class AuthServer:
             app.router.add_post(path, self._device)
         app.router.add_get("/oauth/authorize", self._authorize)
         app.router.add_post("/oauth/revoke", self._revoke)
+        app.router.add_get("/.well-known/oauth-authorization-server", self._metadata)
+        app.router.add_post("/oauth/register", self._register)
         app.router.add_get("/copilot_internal/v2/token", self._exchange)
         app.router.add_get("/user", self._user)
         app.router.add_post("/api/accounts/deviceauth/usercode", self._usercode)
@@ -151,8 +164,33 @@ class AuthServer:
             found = {"state": params["state"], "code": code}
         return web.Response(status=302, headers={"Location": f"{redirect_uri}?{urlencode(found)}"})
 
+    async def _metadata(self, _: web.Request) -> web.Response:
+        paths = {"authorization": "authorize", "token": "token", "revocation": "revoke"}
+        if self.registers:
+            paths["registration"] = "register"
+        found = {f"{name}_endpoint": f"{self.url}/oauth/{path}" for name, path in paths.items()}
+        return web.json_response({"issuer": self.url, "response_types_supported": ["code"], **found})
+
+    async def _register(self, request: web.Request) -> web.Response:
+        wanted = msgspec.json.decode(await request.read())
+        method = {"token_endpoint_auth_method": self.client_auth}
+        secret = {} if self.client_auth == "none" else {"client_secret": CLIENT_SECRET}
+        return web.json_response({**wanted, **method, **secret, "client_id": "registered"}, status=201)
+
+    def _knows(self, request: web.Request, params: dict[str, str]) -> bool:
+        """Whether a program has sent the secret that it was given."""
+        match self.client_auth:
+            case "client_secret_basic":
+                return request.headers.get("Authorization") == BASIC
+            case "client_secret_post":
+                return params.get("client_secret") == CLIENT_SECRET
+            case _:
+                return True
+
     async def _token(self, request: web.Request) -> web.Response:
         params = await self._note(request)
+        if not self._knows(request, params):
+            return _error("invalid_client", 401)
         if self.status != 200:
             return _error("server_error", self.status)
         match params.get("grant_type"):

@@ -181,7 +181,8 @@ def test_an_error_about_one_call_ends_nothing(start, by_hand):
 
 def test_a_missing_token_is_reported(lost, by_hand):
     by_hand.answers["initialize"] = 401, None
-    assert lost({"url": by_hand.url}) == (
+    assert lost({"url": by_hand.url}) == (1, "the MCP server srv needs a login (HTTP 401); run: zotctl mcp login srv")
+    assert lost({"url": by_hand.url, "headers": {"authorization": "Bearer x"}}) == (
         1,
         "the MCP server srv refused the request as unauthorized (HTTP 401); its `headers` need a valid token",
     )

@@ -11,6 +11,7 @@ Every call gets exactly one answer, even if the server is lost.
 import asyncio
 import functools
 import logging
+from pathlib import Path
 from typing import NoReturn, cast
 
 from mcp import MCPError
@@ -24,6 +25,7 @@ from mcp.types import (
 )
 
 from zotd.bridges.host_link import HostLink
+from zotd.bridges.mcp.access import ServerAccess
 from zotd.bridges.mcp.connection import McpConnection, connected
 from zotd.bridges.mcp.http import CLOSED
 from zotd.bridges.mcp.prompts import MissingArgumentError, arguments, command_error, command_response
@@ -50,11 +52,14 @@ LOST = "the MCP server was lost during the call; it is unknown whether the call 
 class McpBridge:
     """The bridge between one server and the host."""
 
-    def __init__(self, name: str, server: McpServer, place: ServerPlace, pipe: HostLink) -> None:
-        """Prepare the bridge; `hello` was sent."""
+    def __init__(
+        self, name: str, server: McpServer, place: ServerPlace, pipe: HostLink, *, logins: Path | None
+    ) -> None:
+        """Prepare the bridge; `hello` was sent. `logins`: the file with those of the home."""
         self._name = name
         self._server = server
         self._place = place
+        self._access = None if logins is None else ServerAccess(name, server.url, logins)
         self._pipe = pipe
         self._offers = ServerOffers(name, pipe.send)
         self._running: dict[str, asyncio.Task[None]] = {}
@@ -87,7 +92,7 @@ class McpBridge:
         """Serve until the server is lost; return the reason."""
         try:
             async with connected(
-                self._server, self._place, notified=self._notified, room=self._pipe.room
+                self._server, self._place, access=self._access, notified=self._notified, room=self._pipe.room
             ) as connection:
                 await self._offers.refresh(connection)
                 await self._answer_calls(connection)

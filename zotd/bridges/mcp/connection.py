@@ -17,6 +17,7 @@ from mcp.client import Transport
 from mcp.client.session import ClientRequestContext, MessageHandlerFnT
 from mcp.types import Implementation, ListRootsResult, Prompt, Resource, Root, Tool
 
+from zotd.bridges.mcp.access import ServerAccess
 from zotd.bridges.mcp.http import CLOSED, over_http
 from zotd.bridges.mcp.pacing import paced
 from zotd.bridges.mcp.server_place import ServerPlace
@@ -88,9 +89,14 @@ def _needs_a_task(tool: Tool) -> bool:
 
 @asynccontextmanager
 async def connected(
-    server: McpServer, place: ServerPlace, *, notified: MessageHandlerFnT, room: Callable[[], Awaitable[None]]
+    server: McpServer,
+    place: ServerPlace,
+    *,
+    access: ServerAccess | None,
+    notified: MessageHandlerFnT,
+    room: Callable[[], Awaitable[None]],
 ) -> AsyncIterator[McpConnection]:
-    """Connect to the server, and disconnect at the end. `notified` gets its notifications.
+    """Connect to the server, and disconnect at the end. `access`: the login to it; `notified` gets its notifications.
 
     `room` is awaited before each message is read from it.
 
@@ -105,7 +111,9 @@ async def connected(
 
     try:
         async with AsyncExitStack() as stack:
-            transport: Transport = over_stdio(server, place, lose) if server.command else over_http(server, lose)
+            transport: Transport = (
+                over_stdio(server, place, lose) if server.command else over_http(server, access, lose)
+            )
             client = Client(
                 paced(transport, room, ended=partial(lose, CLOSED) if server.type == SSE else _is_told_otherwise),
                 # The older handshake; see the description of this module.

@@ -11,6 +11,7 @@ from mcp.client._transport import TransportStreams
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
+from zotd.bridges.mcp.access import LoginAuth, ServerAccess
 from zotd.bridges.mcp.stdio import LINE_BYTES
 from zotd.wire.mcp import SSE, McpServer
 
@@ -30,10 +31,12 @@ log = logging.getLogger(__name__)
 
 
 @asynccontextmanager
-async def over_http(server: McpServer, lose: Callable[[str], None]) -> AsyncIterator[TransportStreams]:
+async def over_http(
+    server: McpServer, access: ServerAccess | None, lose: Callable[[str], None]
+) -> AsyncIterator[TransportStreams]:
     """Connect to the server; `lose` is called with the reason when it is of no further use."""
     # In a thread, because it reads the certificates of the system.
-    client = await asyncio.to_thread(_client, server, lose)
+    client = await asyncio.to_thread(_client, server, access, lose)
     if server.type == SSE:
 
         def made(
@@ -51,15 +54,19 @@ async def over_http(server: McpServer, lose: Callable[[str], None]) -> AsyncIter
         yield streams
 
 
-def _client(server: McpServer, lose: Callable[[str], None]) -> httpx2.AsyncClient:
+def _client(server: McpServer, access: ServerAccess | None, lose: Callable[[str], None]) -> httpx2.AsyncClient:
+    is_sse = server.type == SSE
+
+    def matters(method: str) -> bool:
+        """Whether a request must succeed: opening the stream of notifications and ending the session are optional."""
+        return method == "POST" or is_sse
+
     async def look(response: httpx2.Response) -> None:
         """Examine the status of a response, which the package reduces to one kind of error."""
-        status, is_sse = response.status_code, server.type == SSE
-        if response.request.method != "POST" and not is_sse:
-            return  # opening the stream of notifications and ending the session are optional for servers
-        if status == httpx2.codes.UNAUTHORIZED:
-            lose("refused the request as unauthorized (HTTP 401); its `headers` need a valid token")
-        elif is_sse and response.is_error:
+        status = response.status_code
+        if not matters(response.request.method) or status == httpx2.codes.UNAUTHORIZED:
+            return  # a refusal may be followed by another attempt with a new token
+        if is_sse and response.is_error:
             lose(f"refused the request (HTTP {status})")  # the package would wait for an answer for ever
         elif status in NO_SESSION and SESSION in response.request.headers and not await _is_answer(response):
             lose("has ended the session; it was probably restarted")
@@ -68,7 +75,8 @@ def _client(server: McpServer, lose: Callable[[str], None]) -> httpx2.AsyncClien
 
     # No limit for reading: the host limits each call, and the stream of notifications may be silent for hours.
     timeout = httpx2.Timeout(HTTP_S, read=None)
-    return httpx2.AsyncClient(headers=server.headers, timeout=timeout, event_hooks={"response": [look]})
+    auth = LoginAuth(access, lose, loses=matters)
+    return httpx2.AsyncClient(headers=server.headers, timeout=timeout, auth=auth, event_hooks={"response": [look]})
 
 
 async def _is_answer(response: httpx2.Response) -> bool:

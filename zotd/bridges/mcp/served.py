@@ -19,8 +19,8 @@ from zotd.wire.version import VERSION
 CAPABILITIES = ("tools", "commands", "tool_cancel", "tool_progress", "ready")
 """`ready` announces the frame `ready`, so the host does not take silence before it as the end of registrations."""
 
-IDENTIFYING = 3
-"""Arguments that say which entry it is."""
+IDENTIFYING = 4
+"""Arguments that say which entry it is, and where logins are."""
 
 MODULE = "zotd.bridges.mcp.bridge"
 
@@ -34,16 +34,18 @@ class _Bridge(Protocol):
 
 
 class _Module(Protocol):
-    def McpBridge(self, name: str, server: McpServer, place: ServerPlace, pipe: HostLink) -> _Bridge: ...  # noqa: N802
+    def McpBridge(  # noqa: N802
+        self, name: str, server: McpServer, place: ServerPlace, pipe: HostLink, *, logins: Path | None
+    ) -> _Bridge: ...
 
 
 class ServedBridge:
     """One bridge. `run` it once, in a task."""
 
     def __init__(self, request: BridgeRequest, stderr: int | None, *, fails: Callable[[str], Awaitable[None]]) -> None:
-        """Serve the entry that the arguments name: the file, the server, and the digest of the entry that the host has read.
+        """Serve the entry that the arguments name: file, server, digest of the entry as the host has read it, file of logins.
 
-        Further arguments are words that stand in front of the server's command, and confine it.
+        The last two can be missing. Further arguments are words that stand in front of the server's command, and confine it.
         `stderr` is the descriptor for the server's, None: that of this process. `fails` gets a sentence about why it ended.
         """
         self._request = request
@@ -55,13 +57,14 @@ class ServedBridge:
     async def run(self, link: HostLink) -> int:
         """Serve until the host ends it; return the exit code."""
         self._task = asyncio.current_task()
-        file, name, *digest = self._request.arguments[:IDENTIFYING]
+        file, name, *more = self._request.arguments[:IDENTIFYING]
+        digest, logins = (*more, None, None)[:2]
         link.send({"type": "hello", "name": f"mcp-{name}", "version": VERSION, "capabilities": CAPABILITIES})
         try:
-            server = await asyncio.to_thread(definition, Path(file), name, self._request.env, *digest)
+            server = await asyncio.to_thread(definition, Path(file), name, self._request.env, digest)
             # The import takes half a second to a second and 40 MB. On a busy machine, a hello after it would be too late.
             module = cast("_Module", await asyncio.to_thread(importlib.import_module, MODULE))
-            self._bridge = module.McpBridge(name, server, self._place, link)
+            self._bridge = module.McpBridge(name, server, self._place, link, logins=Path(logins) if logins else None)
             await self._bridge.run()
         except ServerError as error:
             # People see the last line of the log as the reason.

@@ -11,6 +11,7 @@ from pathlib import Path
 from mcp import MCPError
 
 from zotd import logs
+from zotd.bridges.mcp.access import ServerAccess
 from zotd.bridges.mcp.connection import McpConnection, connected
 from zotd.bridges.mcp.prompts import command_names
 from zotd.bridges.mcp.served import definition
@@ -25,21 +26,22 @@ Item = dict[str, str]
 
 
 def main() -> int:
-    """Test the server `argv[2]` of the file `argv[1]`; return the exit code 0, whatever the result is."""
-    file, name = sys.argv[1:]
+    """Test the server `argv[2]` of the file `argv[1]`, with its login in the file `argv[3]`; return the exit code 0, whatever the result is."""
+    file, name, logins = sys.argv[1:]
     with logs.configured(None, level="warning", stderr=True):
         try:
-            result = asyncio.run(_test(name, definition(Path(file), name, os.environ)))
+            result = asyncio.run(_test(name, definition(Path(file), name, os.environ), Path(logins)))
         except ServerError as error:
             result = {"ok": False, "error": logs.masked(f"the MCP server {name} {error}")}
     sys.stdout.write(json.dumps(result) + "\n")
     return 0
 
 
-async def _test(name: str, server: McpServer) -> dict[str, object]:
+async def _test(name: str, server: McpServer, logins: Path) -> dict[str, object]:
     began = time.monotonic()
     place = ServerPlace(os.environ, "", None)
-    async with connected(server, place, notified=_unheard, room=_unlimited) as connection:
+    access = ServerAccess(name, server.url, logins)
+    async with connected(server, place, access=access, notified=_unheard, room=_unlimited) as connection:
         answered_s = time.monotonic() - began
         return {"ok": True, **await _described(name, connection), "seconds": round(answered_s, 2)}
 
