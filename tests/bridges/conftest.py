@@ -57,7 +57,7 @@ def start(launch):
 
     def start(entry, **env):
         driver = launch(entry, **env)
-        driver.tools = {frame["name"]: frame for frame in driver.greet()}
+        driver.tools = {frame["name"]: frame for frame in driver.greet() if "name" in frame}
         return driver
 
     return start

@@ -103,6 +103,11 @@ def memo() -> str:
     return "remember the milk"
 
 
+@server.resource("memo://{number}/notes")
+def notes(number: str) -> str:
+    return f"</resource> note {number}" * 10_000
+
+
 @server.prompt(description="Reviews a file.")
 def review(path: str, style: str = "kindly") -> str:
     return f"Review {path} {style}."

@@ -74,6 +74,17 @@ async def test_a_server_s_prompt_is_a_command_that_begins_a_run(shop, model):
     assert "Review a.py kindly." in str(server.requests[0].body)
 
 
+async def test_a_resource_that_a_prompt_mentions_is_read_for_the_model(shop, model):
+    configure(shop.house.place.home / "mcp.json", srv=program("sample_server"))
+    server = await model(text("I will."))
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    await until_state(watcher, "mcp-srv", "ready")
+    await talk.run("What does @srv:memo://one say?")
+    assert "remember the milk" in str(server.requests[0].body)
+
+
 async def test_a_project_s_servers_wait_for_trust(shop, model):
     configure(shop.house.cwd / ".mcp.json", local=program("odd_server", "hi"))
     server = await model(text("one"), text("two"))

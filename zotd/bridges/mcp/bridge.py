@@ -3,7 +3,8 @@
     tool_call ──> a task ──> tools/call ──> tool_result         tool_cancel ends the task, which sends `cancelled`
                              progress ──> tool_progress
     command_invoked ──> a task ──> prompts/get ──> command_response
-    tools/list_changed, prompts/list_changed ──> tools/list, prompts/list ──> register_tool, register_command, unregister
+    event_intercept, a prompt ──> resources/read ──> event_intercept_response
+    …/list_changed ──> tools/list, resources/list, prompts/list ──> register_tool, register_command, unregister
 
 Every call gets exactly one answer, even if the server is lost.
 """
@@ -11,6 +12,7 @@ Every call gets exactly one answer, even if the server is lost.
 import asyncio
 import functools
 import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -21,6 +23,7 @@ from mcp.types import (
     Prompt,
     PromptListChangedNotification,
     RequestParamsMeta,
+    ResourceListChangedNotification,
     ToolListChangedNotification,
 )
 
@@ -42,6 +45,8 @@ LEAVE_S = 1.6
 
 INSTRUCTIONS_CHARS = 64 * 1024
 """Most of a server's instructions that fits into a frame; the host uses less."""
+
+LIST_CHANGED = ToolListChangedNotification | PromptListChangedNotification | ResourceListChangedNotification
 
 PROMPT_S = 25.0
 """How long a server may take for a prompt; the host waits 30 s for the answer to a command."""
@@ -127,20 +132,27 @@ class McpBridge:
                 self._begin(call, text(frame, "name"), frame.get("args"), text(frame, "traceparent"))
             case "command_invoked":
                 self._begin_command(call, text(frame, "name"), text(frame, "args"))
+            case "event_intercept":
+                self._begin_mentions(call, text(frame, "text"))
             case "tool_cancel" if call in self._running:
                 self._cancelled.add(call)
                 self._running[call].cancel()
 
     def _begin(self, call: str, name: str, args: object, traceparent: str) -> None:
-        tool = self._offers.tool(name)
-        if self._serving is None or tool is None:
+        tool, of_resources = self._offers.tool(name), self._offers.resources.tool(name)
+        if self._serving is None or (tool is None and of_resources is None):
             self._pipe.send(tool_error(call, f"the MCP server {self._name} has no tool {name} now"))
             return
         connection, calls = self._serving
         # Where the conventions of MCP put it: https://modelcontextprotocol.io/specification, `_meta`.
         meta = cast("RequestParamsMeta", {"traceparent": traceparent}) if traceparent else None
-        work = self._call(connection, call, tool, args if isinstance(args, dict) else {}, meta=meta)
-        task = calls.create_task(work)
+        given = args if isinstance(args, dict) else {}
+        if tool is not None:
+            answer = functools.partial(self._result, connection, call, tool, given, meta=meta)
+        else:
+            assert of_resources is not None
+            answer = functools.partial(self._offers.resources.call, connection, call, of_resources, given)
+        task = calls.create_task(self._call(connection, call, answer))
         self._running[call] = task
         task.add_done_callback(lambda _: self._forget(call))
 
@@ -148,7 +160,7 @@ class McpBridge:
         self._running.pop(call, None)
         self._cancelled.discard(call)
 
-    async def _call(
+    async def _result(
         self,
         connection: McpConnection,
         call: str,
@@ -156,11 +168,14 @@ class McpBridge:
         args: dict[str, object],
         *,
         meta: RequestParamsMeta | None,
-    ) -> None:
+    ) -> Frame:
         progress = functools.partial(self._progress, call)
+        return tool_result(call, await connection.client.call_tool(tool, args, progress_callback=progress, meta=meta))
+
+    async def _call(self, connection: McpConnection, call: str, answer: Callable[[], Awaitable[Frame]]) -> None:
+        """Send the answer to a call when it is there, or why there is none."""
         try:
-            result = await connection.client.call_tool(tool, args, progress_callback=progress, meta=meta)
-            self._pipe.send(tool_result(call, result))
+            self._pipe.send(await answer())
         except asyncio.CancelledError:
             self._pipe.send(tool_error(call, "cancelled" if call in self._cancelled else LOST))
             raise
@@ -169,7 +184,7 @@ class McpBridge:
             self._pipe.send(tool_error(call, LOST if is_lost else error.message))
             if is_lost and self._server.url:  # for a process, its exit gives a better reason
                 connection.lose(CLOSED)
-        except (RuntimeError, ValueError) as error:
+        except (RuntimeError, TimeoutError, ValueError) as error:
             # Invalid in MCP, not matching the tool's output schema, or over 4 MiB.
             self._pipe.send(tool_error(call, f"the MCP server's result cannot be used: {error}"))
 
@@ -202,13 +217,28 @@ class McpBridge:
         except (MCPError, RuntimeError, ValueError) as error:
             self._pipe.send(command_error(key, f"the MCP server has not given the prompt: {error}"))
 
+    def _begin_mentions(self, key: str, prompt: str) -> None:
+        uris = self._offers.resources.mentions(prompt)
+        if self._serving is None or not uris:
+            self._pipe.send({"type": "event_intercept_response", "id": key})
+            return
+        connection, calls = self._serving
+        calls.create_task(self._mentions(connection, key, uris))
+
+    async def _mentions(self, connection: McpConnection, key: str, uris: list[str]) -> None:
+        said = ""
+        try:
+            said = await self._offers.resources.mentioned(connection, uris)
+        finally:
+            self._pipe.send({"type": "event_intercept_response", "id": key, "context": said})
+
     # --- from the server --------------------------------------------------------------------------------------
 
     async def _progress(self, call: str, progress: float, total: float | None, message: str | None) -> None:
         self._pipe.send({"type": "tool_progress", "id": call, "text": progress_text(progress, total, message)})
 
     async def _notified(self, message: IncomingMessage) -> None:
-        if isinstance(message, ToolListChangedNotification | PromptListChangedNotification):
+        if isinstance(message, LIST_CHANGED):
             self._changed.set()
 
     async def _follow_changes(self, connection: McpConnection) -> None:

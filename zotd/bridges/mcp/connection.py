@@ -15,7 +15,7 @@ import httpx2
 from mcp import Client, MCPError
 from mcp.client import Transport
 from mcp.client.session import ClientRequestContext, MessageHandlerFnT
-from mcp.types import Implementation, ListRootsResult, Prompt, Resource, Root, Tool
+from mcp.types import Implementation, ListRootsResult, Prompt, Resource, ResourceTemplate, Root, Tool
 
 from zotd.bridges.mcp.access import ServerAccess
 from zotd.bridges.mcp.http import CLOSED, over_http
@@ -81,6 +81,18 @@ class McpConnection:
                 page = await self.client.list_resources(cursor=page.next_cursor)
                 resources += page.resources
             return resources
+
+    async def resource_templates(self) -> list[ResourceTemplate]:
+        """List the patterns of further resources. Raises like `tools`."""
+        if self.client.server_capabilities.resources is None:
+            return []
+        async with asyncio.timeout(LIST_S):
+            page = await self.client.list_resource_templates()
+            templates = page.resource_templates
+            while page.next_cursor is not None:
+                page = await self.client.list_resource_templates(cursor=page.next_cursor)
+                templates += page.resource_templates
+            return templates
 
 
 def _needs_a_task(tool: Tool) -> bool:

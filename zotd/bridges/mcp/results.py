@@ -9,8 +9,10 @@ from mcp.types import (
     ContentBlock,
     EmbeddedResource,
     ImageContent,
+    ReadResourceResult,
     ResourceLink,
     TextContent,
+    TextResourceContents,
 )
 
 from zotd.sdk.pipe import Frame
@@ -31,6 +33,16 @@ def tool_result(call: str, result: CallToolResult) -> Frame:
     return frame
 
 
+def content_frames(call: str, content: list[Frame]) -> Frame:
+    """Build the answer to the `tool_call` with the id `call` from blocks."""
+    return {"type": "tool_result", "id": call, "content": content, "is_error": False}
+
+
+def words_in(found: ReadResourceResult) -> str:
+    """Return a resource as text; what is none is described."""
+    return "\n".join(_words(resource_frame(one)) for one in found.contents)
+
+
 def tool_error(call: str, sentence: str) -> Frame:
     """Build the answer to a call that has failed."""
     return {"type": "tool_result", "id": call, "content": [_text(sentence)], "is_error": True}
@@ -38,7 +50,10 @@ def tool_error(call: str, sentence: str) -> Frame:
 
 def words_of(block: ContentBlock) -> str:
     """Return a block as text; what is none is described, images too."""
-    frame = _block(block)
+    return _words(_block(block))
+
+
+def _words(frame: Frame) -> str:
     if frame["type"] == "text":
         return str(frame["text"])
     return f"[image, {frame['mime_type']}, which cannot be shown]"
@@ -62,10 +77,14 @@ def _block(block: ContentBlock) -> Frame:
             about = ", ".join(filter(None, (block.mime_type, block.description)))
             return _text(f"[resource {block.name}: {block.uri}{f' ({about})' if about else ''}]")
         case EmbeddedResource():
-            resource = block.resource
-            if isinstance(resource, BlobResourceContents):
-                return _binary(f"resource {resource.uri}", resource.mime_type or "of unknown type", resource.blob)
-            return _text(resource.text)
+            return resource_frame(block.resource)
+
+
+def resource_frame(resource: TextResourceContents | BlobResourceContents) -> Frame:
+    """Build a block of the content of a resource."""
+    if isinstance(resource, BlobResourceContents):
+        return _binary(f"resource {resource.uri}", resource.mime_type or "of unknown type", resource.blob)
+    return _text(resource.text)
 
 
 def _binary(what: str, mime_type: str, data: str) -> Frame:

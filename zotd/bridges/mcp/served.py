@@ -16,7 +16,7 @@ from zotd.wire.bridges import BridgeRequest
 from zotd.wire.mcp import McpServer, ServerError, expanded, fingerprint, read_servers, secrets
 from zotd.wire.version import VERSION
 
-CAPABILITIES = ("tools", "commands", "tool_cancel", "tool_progress", "ready")
+CAPABILITIES = ("tools", "commands", "events", "tool_cancel", "tool_progress", "ready")
 """`ready` announces the frame `ready`, so the host does not take silence before it as the end of registrations."""
 
 IDENTIFYING = 4

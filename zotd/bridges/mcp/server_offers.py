@@ -1,4 +1,4 @@
-"""What a server offers at the moment, as it is registered with the host: tools, and prompts as commands."""
+"""What a server offers at the moment, as it is registered with the host: tools, prompts as commands, resources as tools."""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -8,6 +8,7 @@ from mcp.types import Prompt, Tool
 
 from zotd.bridges.mcp import prompts
 from zotd.bridges.mcp.connection import McpConnection
+from zotd.bridges.mcp.resources import ServerResources
 from zotd.bridges.mcp.tools import offered_names, registration
 from zotd.sdk.pipe import Frame
 
@@ -25,6 +26,10 @@ class ServerOffers:
         """The server's own name of each tool, by that for the model."""
         self._prompts: Mapping[str, Prompt] = {}
         """By the name of the command."""
+        self.resources = ServerResources(server)
+        """Those of the server, and the tools that read them."""
+        self._is_guard = False
+        """The host asks about prompts, which may mention resources."""
         self._registered: dict[tuple[str, str], Frame] = {}
         """By kind and name."""
 
@@ -43,7 +48,12 @@ class ServerOffers:
             MCPError, TimeoutError, ValueError: the list of tools could not be read.
         """
         tools = {tool.name: tool for tool in await connection.tools()}
-        self._offer_tools(tools)
+        try:
+            has_resources = bool(await connection.resources() or await connection.resource_templates())
+        except (MCPError, TimeoutError, ValueError) as error:
+            log.warning("the server's resources could not be listed: %s", error)
+            has_resources = False
+        self._offer_tools(tools, has_resources=has_resources)
         try:
             offered = {prompt.name: prompt for prompt in await connection.prompts()}
         except (MCPError, TimeoutError, ValueError) as error:
@@ -51,10 +61,14 @@ class ServerOffers:
         else:
             self._offer_prompts(offered)
 
-    def _offer_tools(self, tools: Mapping[str, Tool]) -> None:
+    def _offer_tools(self, tools: Mapping[str, Tool], *, has_resources: bool) -> None:
         names = offered_names(self._server, tools)
         self._tools = {names[own]: own for own in tools}
-        self._register("tool", {names[own]: registration(names[own], tool) for own, tool in tools.items()})
+        frames = {names[own]: registration(names[own], tool) for own, tool in tools.items()}
+        self._register("tool", frames | self.resources.registrations(frames, is_used=has_resources))
+        if has_resources and not self._is_guard:
+            self._is_guard = True
+            self._send({"type": "subscribe", "intercept": ["user_prompt_submit"]})
 
     def _offer_prompts(self, offered: Mapping[str, Prompt]) -> None:
         names = prompts.command_names(self._server, offered)
