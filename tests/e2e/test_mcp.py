@@ -85,6 +85,27 @@ async def test_a_resource_that_a_prompt_mentions_is_read_for_the_model(shop, mod
     assert "remember the milk" in str(server.requests[0].body)
 
 
+@pytest.mark.parametrize("variables", [{"ZOT_EXT_LISTED_MCP_TOOLS": "3"}])
+async def test_with_many_tools_the_model_searches_and_calls_what_it_finds(shop, model, results):
+    configure(shop.house.place.home / "mcp.json", srv=program("sample_server"))
+    server = await model(
+        calls(CallPart("find_tools", {"query": "say it back"})),
+        calls(CallPart("srv__echo", {"text": "hello"})),
+        text("done"),
+    )
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    await until_state(watcher, "mcp-srv", "ready")
+    await talk.run()
+    listed = [{tool["function"]["name"] for tool in request.body["tools"]} for request in server.requests]
+    assert ["find_tools" in names for names in listed] == [True, True, True]
+    assert ["srv__echo" in names for names in listed] == [False, True, True]
+    assert "srv__crash" not in listed[2]
+    assert "srv__echo: Says it back." in results(server.requests[1])[0]
+    assert results(server.requests[2])[1] == "hello"
+
+
 async def test_a_project_s_servers_wait_for_trust(shop, model):
     configure(shop.house.cwd / ".mcp.json", local=program("odd_server", "hi"))
     server = await model(text("one"), text("two"))

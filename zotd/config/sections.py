@@ -173,6 +173,10 @@ class ExtensionsSection(Struct, frozen=True, kw_only=True):
     claude_commands: Flag = False
     """Whether the slash commands in `~/.claude/commands` can be used, too (`docs/commands.md`)."""
 
+    listed_mcp_tools: Count = 60
+    """Number of tools of MCP servers up to which a model gets the list of all. With more it gets `find_tools`, which searches
+    them; what it finds is added to the list."""
+
     claude_hooks: Flag = False
     """Whether the hooks in `~/.claude/settings.json` run, too (`docs/hooks.md`)."""
 

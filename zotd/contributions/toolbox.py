@@ -14,7 +14,7 @@ from zotd.wire.errors import Code, CommandError
 
 @dataclass(frozen=True)  # no slots, because of the cached property
 class Toolbox:
-    """Tools by name, and the same as the model sees them; `hidden` wait until they are activated."""
+    """Tools by name, and those that are listed for the model; `hidden` wait until they are activated."""
 
     tools: Mapping[str, Tool]
     specs: Sequence[ToolSpec]
@@ -31,16 +31,20 @@ def choose(
     extras: Sequence[ExtensionTool] = (),
     activated: Collection[str] = (),
     known: Sequence[str] = (),
+    *,
+    unlisted: Collection[str] = (),
+    finders: Sequence[Tool] = (),
 ) -> Toolbox:
     """The tools of a session with these settings, whose extensions offer `extras`.
 
     An unknown name in `settings.tools` is left out: its extension may start later (`unknown` returns it). `known`: the
     names that the model has seen, in their order. They keep it, and new ones follow, because a vendor's cache holds the
-    tools up to the first difference.
+    tools up to the first difference. `unlisted`: those that can be called, but are shown only when they are activated;
+    `finders`: what finds them.
     """
     if settings.no_tools:
         return Toolbox({}, (), {})
-    every: dict[str, Tool] = {tool.spec.name: tool for tool in TOOLS}
+    every: dict[str, Tool] = {tool.spec.name: tool for tool in (*TOOLS, *finders)}
     hidden: dict[str, Tool] = {}
     for tool in extras:
         is_hidden = tool.exposure == "deferred" and tool.spec.name not in activated
@@ -50,15 +54,17 @@ def choose(
         hidden = {name: hidden[name] for name in settings.tools if name in hidden}
     if known:
         every = {name: every[name] for name in (*known, *every) if name in every}
-    return Toolbox(every, tuple(tool.spec for tool in every.values()), hidden)
+    shown = (tool.spec for name, tool in every.items() if name not in unlisted or name in activated)
+    return Toolbox(every, tuple(shown), hidden)
 
 
 def joined(box: Toolbox, tools: Sequence[Tool]) -> Toolbox:
     """The toolbox with further tools, which replace those of the same name."""
     if not tools:
         return box
-    every = {**box.tools, **{tool.spec.name: tool for tool in tools}}
-    return Toolbox(every, tuple(tool.spec for tool in every.values()), box.hidden)
+    new = {tool.spec.name: tool for tool in tools}
+    specs = {**{spec.name: spec for spec in box.specs}, **{name: tool.spec for name, tool in new.items()}}
+    return Toolbox({**box.tools, **new}, tuple(specs.values()), box.hidden)
 
 
 def unknown(settings: Settings, toolbox: Toolbox) -> list[str]:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from zotd.contributions.events import EventSubscriptions
 from zotd.contributions.guards import Hooks
 from zotd.contributions.resolution import Resolution, ScopeLike
+from zotd.contributions.tool_search import finder, unlisted
 from zotd.contributions.toolbox import Toolbox, choose
 from zotd.contributions.ui_state import UiState
 from zotd.core.life import ExtensionState
@@ -32,6 +33,9 @@ OfPanel = ext.PanelKey | ext.PanelResize | ext.PanelClosed
 """What happens to a panel."""
 
 
+LISTED_TOOLS = 60
+"""Default of `ext.listed_mcp_tools`."""
+
 TELL_AFTER_S = 1.0
 """How long a run waits for extensions before its clients are told which ones; most start within 0.3 s."""
 
@@ -45,11 +49,15 @@ class Extensions:
         resolution: Resolution,
         *,
         limits: ExtensionTimeouts,
+        listed_tools: int = LISTED_TOOLS,
         reserved_commands: Sequence[str],
         submit: Callable[[str, Submission], None],
         watch: RunWatch,
     ) -> None:
-        """`submit` is given an extension's name, and what it wants submitted; `watch` is told of guards' answers."""
+        """`submit` is given an extension's name, and what it wants submitted; `watch` is told of guards' answers.
+
+        `listed_tools`: how many tools of MCP servers the model is shown; if there are more, it gets a tool that finds them.
+        """
         self.about = About(ledger.row.id, ledger.row.cwd)
         self.resolution = resolution
         self.ui_state = UiState(ledger)
@@ -65,6 +73,7 @@ class Extensions:
         )
         self._ledger = ledger
         self._submit = submit
+        self._listed_tools = listed_tools
         self._activated: set[str] = set()
         self._hinted: set[str] = set()
         self._patience: asyncio.Timeout | None = None
@@ -118,8 +127,18 @@ class Extensions:
     def toolbox(self, settings: Settings) -> Toolbox:
         """The tools of the next step; the same object as long as nothing has changed."""
         if self._toolbox is None or self._toolbox[0] != settings:
-            chosen = choose(settings, self.offers.tools(), self._activated, self._order)
-            self._order += [name for name in chosen.tools if name not in self._order]
+            tools = self.offers.tools()
+            # A list that a person has chosen is short enough.
+            lazy = unlisted(tools, self._listed_tools) if settings.tools is None else []
+            chosen = choose(
+                settings,
+                tools,
+                self._activated,
+                self._order,
+                unlisted={tool.spec.name for tool in lazy},
+                finders=[finder(lazy, self.activate)] if lazy else (),
+            )
+            self._order += [spec.name for spec in chosen.specs if spec.name not in self._order]
             self._toolbox = settings, chosen
         return self._toolbox[1]
 

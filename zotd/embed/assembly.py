@@ -218,6 +218,7 @@ def _grounds(
         limits=ExtensionTimeouts(
             config.ext.tool_timeout_s, config.ext.command_timeout_s, config.ext.intercept_timeout_s
         ),
+        listed_tools=config.ext.listed_mcp_tools,
         trust=Trust(home, partial(programs, config.ext.python)),
         reaper=reaper,
         reserved_commands=RESERVED,

@@ -17,7 +17,7 @@ from zotd.contributions.discovery import ExtensionSources
 from zotd.contributions.resolution import Resolution
 from zotd.contributions.scope import LOOK_S, ExtensionScope, HostConfig, Tell, recheck_briefly, wait_discovered
 from zotd.contributions.trust import WorkspaceTrust
-from zotd.contributions.view import Extensions, Submission
+from zotd.contributions.view import LISTED_TOOLS, Extensions, Submission
 from zotd.exthost.arrivals import Arrivals
 from zotd.exthost.changes import Changes
 from zotd.exthost.discovery import Discovered
@@ -59,6 +59,8 @@ class PoolConfig:
     """Ends what extensions leave behind."""
     reserved_commands: Sequence[str] = ()
     """Slash commands that no extension can have."""
+    listed_tools: int = LISTED_TOOLS
+    """How many tools of MCP servers a model is shown; if there are more, it searches them."""
     handover_store: HandoverStore | None = None
     """Lets extensions outlive the daemon; None: they end with it."""
     forks: Forks | None = None
@@ -171,6 +173,7 @@ class ExtensionPool:
             session.ledger,
             Resolution(own=own, shared=shared, home=self._grounds.places.home),
             limits=self._grounds.limits,
+            listed_tools=self._grounds.listed_tools,
             reserved_commands=self._grounds.reserved_commands,
             submit=lambda extension, frame: self._listener.submit(session, extension, frame),
             watch=session.watch,
