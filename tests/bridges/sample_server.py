@@ -6,6 +6,7 @@ The variable INSTRUCTIONS has its instructions.
 import os
 import sys
 from pathlib import Path
+from typing import Literal
 
 import anyio
 from mcp.server import MCPServer
@@ -13,6 +14,7 @@ from mcp.server.mcpserver import Audio, Context, Image
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.prompts.base import AssistantMessage, Message, UserMessage
 from mcp.types import BlobResourceContents, EmbeddedResource, ResourceLink, TextResourceContents, ToolAnnotations
+from pydantic import BaseModel, Field
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
 
@@ -116,6 +118,17 @@ def review(path: str, style: str = "kindly") -> str:
 @server.prompt(name="second thoughts")
 def second_thoughts() -> list[Message]:
     return [UserMessage("Is it good?"), AssistantMessage("It is."), UserMessage("Are you sure?")]
+
+
+class Booking(BaseModel):  # type: ignore[explicit-any]  # in the base class
+    seats: int = Field(description="how many")
+    place: Literal["window", "aisle"] = "aisle"
+
+
+@server.tool()
+async def book(ctx: Progress) -> str:
+    found = await ctx.elicit("Which seats?", Booking)
+    return f"{found.data.seats} at the {found.data.place}" if found.action == "accept" else found.action
 
 
 @server.tool()

@@ -106,6 +106,46 @@ async def test_with_many_tools_the_model_searches_and_calls_what_it_finds(shop, 
     assert results(server.requests[2])[1] == "hello"
 
 
+@pytest.mark.parametrize(
+    ("answer", "told"),
+    [
+        ({"decision": "allow", "args": {"seats": "2", "place": "window"}}, "2 at the window"),
+        ({"decision": "deny"}, "decline"),
+    ],
+)
+async def test_a_question_of_a_server_is_answered_by_any_client(shop, model, results, answer, told):
+    configure(shop.house.place.home / "mcp.json", srv=program("sample_server"))
+    server = await model(calls(CallPart("srv__book")), text("done"))
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    await until_state(watcher, "mcp-srv", "ready")
+    other = await shop.house.follow(talk.id)
+    await talk.ask("prompt", message="Book!")
+    question = (await other.until("approval_requested"))[-1]
+    assert (question["tool"], question["args"]) == ("question", {"seats": "", "place": "aisle"})
+    assert question["preview"].startswith("mcp-srv asks: Which seats?")
+    decided = {"approval": question["approval"], "args_digest": question["args_digest"], **answer}
+    await other.ask("approve", **decided)
+    await talk.until("done")
+    assert results(server.requests[1]) == [told]
+
+
+async def test_a_question_is_over_with_its_call(shop, model):
+    configure(shop.house.place.home / "mcp.json", srv=program("sample_server"))
+    server = await model(calls(CallPart("srv__book")), text("done"))
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(server)
+    await until_state(watcher, "mcp-srv", "ready")
+    await talk.ask("prompt", message="Book!")
+    question = (await talk.until("approval_requested"))[-1]
+    await talk.ask("abort")
+    resolved = (await talk.until("approval_resolved"))[-1]
+    assert (resolved["approval"], resolved["decision"]) == (question["approval"], "cancelled")
+    await talk.until("done")
+
+
 async def test_a_project_s_servers_wait_for_trust(shop, model):
     configure(shop.house.cwd / ".mcp.json", local=program("odd_server", "hi"))
     server = await model(text("one"), text("two"))

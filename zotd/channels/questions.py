@@ -14,6 +14,7 @@ from zotd.channels.pairing import Address
 from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.approvals import ALLOW, DENY
 from zotd.core.permissions import FILES, NETWORK
+from zotd.core.person_questions import QUESTION
 from zotd.sessions.session import Session
 from zotd.wire import api, events
 from zotd.wire.ext import ChannelChoice
@@ -111,7 +112,11 @@ class OpenQuestions:
             del self._asked[event.approval]
 
 
-_ASKS = {NETWORK: "May a command connect there?", FILES: "May commands change this?"}
+_ASKS = {
+    NETWORK: "May a command connect there?",
+    FILES: "May commands change this?",
+    QUESTION: "A tool asks a question; to allow is to agree.",
+}
 """What is asked about something other than a call."""
 
 

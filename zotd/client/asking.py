@@ -14,6 +14,9 @@ NETWORK = "network"
 FILES = "files"
 """`tool` of a question about files and directories that a command was refused to change."""
 
+QUESTION = "question"
+"""`tool` of a question that a tool asks while it is called."""
+
 SAME = "same"
 """The default choice of `approve`."""
 
@@ -58,7 +61,10 @@ def shown(approval: Json) -> str:
     preview = maybe_text(approval, "preview")
     if preview is None:
         preview = "\n".join(f"{name}: {value}" for name, value in child(approval, "args").items())
-    return f"{text(approval, 'tool')} wants to run:\n" + "\n".join(f"  {line}" for line in preview.split("\n"))
+    head = (
+        "a tool asks a question:" if text(approval, "tool") == QUESTION else f"{text(approval, 'tool')} wants to run:"
+    )
+    return f"{head}\n" + "\n".join(f"  {line}" for line in preview.split("\n"))
 
 
 def decide(

@@ -3,7 +3,7 @@
 Models (`zotd.providers`), tools (`zotd.tools` and extensions), the journal (`zotd.store`).
 """
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
@@ -13,6 +13,7 @@ from msgspec import Struct
 from zotd.core.budget import Rates
 from zotd.core.lineage import RewindPoint, Span
 from zotd.core.permissions import PermissionRule
+from zotd.core.person_questions import PersonAnswer, PersonQuestion
 from zotd.core.records import AnyRecord, CacheLife, Settings
 from zotd.core.reply import Part
 from zotd.started_process import Started
@@ -152,6 +153,8 @@ class ToolContext(Struct, frozen=True):
     """The call's span, for programs that make spans of their own; empty: no traces are made."""
     jail: CallJail | None = None
     """What the call is confined to; None: to nothing."""
+    ask: Callable[[PersonQuestion], Awaitable[PersonAnswer]] | None = None
+    """Asks a person, which may take any time; None: nobody can be asked."""
     reconcile: bool = False
     """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 

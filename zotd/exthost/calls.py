@@ -40,6 +40,8 @@ class PendingCall:
     """Progress restarts the limit until this time of the event loop; None: progress does not restart it."""
     cwd: str | None = None
     """The `cwd` of its frame; only set for an extension of scope `daemon`."""
+    asked: Callable[[ext.AskUser], None] | None = None
+    """Gets questions to a person."""
 
 
 class Calls:
@@ -91,7 +93,7 @@ class Calls:
         """Return True if a tool call or a question to a guard about this session is pending."""
         return any(call.session == session and call.kind is not ext.CommandResponse for call in self._open)
 
-    async def call(
+    async def call(  # noqa: PLR0913  (what a pending call consists of)
         self,
         kind: type[Answer],
         send: Callable[[str], None],
@@ -101,6 +103,7 @@ class Calls:
         progress: Callable[[str], None] | None = None,
         lineage: tuple[Ancestor, ...] = (),
         cwd: str | None = None,
+        asked: Callable[[ext.AskUser], None] | None = None,
     ) -> Answer:
         """Send a frame with a new id and wait for an answer of this kind. Safe to cancel: the answer is then dropped.
 
@@ -110,7 +113,7 @@ class Calls:
                 answer nor progress within them, or no answer within `PATIENCE_S`.
         """
         until = self._loop.time() + PATIENCE_S if self._is_patient else None
-        call = PendingCall(kind, self._loop.create_future(), limit_s, session, progress, lineage, until, cwd)
+        call = PendingCall(kind, self._loop.create_future(), limit_s, session, progress, lineage, until, cwd, asked)
         # Opening the call creates the id that its frame contains.
         key = self._open.open(call, None if limit_s is None else self._loop.time() + limit_s)
         try:
@@ -153,6 +156,14 @@ class Calls:
             self._open.postpone(frame.id, min(self._loop.time() + call.limit_s, call.until))
         if call.progress is not None:
             call.progress(frame.text[:PROGRESS_CHARS])
+
+    def asked(self, frame: ext.AskUser) -> bool:
+        """Pass a question to the call that it is about; return False if there is none, or nobody can be asked in it."""
+        call = self._open.peek(frame.tool_call)
+        if call is None or call.asked is None:
+            return False
+        call.asked(frame)
+        return True
 
     def reject(self, key: str, reason: str) -> bool:
         """Fail the pending call with this id; return False if there is none."""

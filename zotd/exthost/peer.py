@@ -122,7 +122,7 @@ class ExtensionPeer:
         self._tap("out", line)
         self.process.write(line)
 
-    async def call(
+    async def call(  # noqa: PLR0913  (see `Calls.call`)
         self,
         kind: type[Answer],
         frame: Callable[[str], ext.ToExtension],
@@ -132,6 +132,7 @@ class ExtensionPeer:
         progress: Callable[[str], None] | None = None,
         lineage: tuple[Ancestor, ...] = (),
         cwd: str | None = None,
+        asked: Callable[[ext.AskUser], None] | None = None,
     ) -> Answer:
         """Send a frame with a new id and wait for its answer; see `Calls.call`.
 
@@ -147,6 +148,7 @@ class ExtensionPeer:
             progress=progress,
             lineage=lineage,
             cwd=cwd,
+            asked=asked,
         )
 
     def fail(self, reason: str) -> None:
@@ -216,6 +218,8 @@ class ExtensionPeer:
         self._heard(frame)
         if isinstance(frame, ext.ToolProgress):
             self.calls.progress(frame)
+        if isinstance(frame, ext.AskUser) and not self.calls.asked(frame):
+            self.send(ext.UserAnswer(frame.id, "cancel", {}))
         return isinstance(frame, Answer) and self.calls.answered(frame)
 
     def too_long(self, head: bytes) -> None:

@@ -9,6 +9,7 @@ from zotd.core.registry import exposure_of, full_schema, replay_of
 from zotd.exthost.calls import CallTimeoutError, ExtensionCallError
 from zotd.exthost.content import outcome_of, state_of
 from zotd.exthost.extension import SupervisedExtension
+from zotd.exthost.questions import Questions
 from zotd.exthost.surroundings import About
 from zotd.wire import ext
 
@@ -63,16 +64,20 @@ class ExtensionTool:
                 traceparent=context.traceparent or None,
             )
 
+        questions = Questions(peer, context, by=self.extension)
         try:
-            answer = await peer.call(
-                ext.ToolResult,
-                call,
-                limit_s=self._limit_s,
-                session=context.session,
-                progress=context.progress,
-                # Lets the host recognise calls that the extension makes during this one, and refuse loops.
-                lineage=(*context.lineage, Ancestor(self.spec.name, context.call_id)),
-                cwd=cwd,
+            answer = await questions.during(
+                peer.call(
+                    ext.ToolResult,
+                    call,
+                    limit_s=self._limit_s,
+                    session=context.session,
+                    progress=context.progress,
+                    # Lets the host recognise calls that the extension makes during this one, and refuse loops.
+                    lineage=(*context.lineage, Ancestor(self.spec.name, context.call_id)),
+                    cwd=cwd,
+                    asked=questions.ask,
+                )
             )
         except CallTimeoutError as error:
             if self._extension.manifest.restarts_when_stuck:

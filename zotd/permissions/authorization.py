@@ -16,6 +16,7 @@ from zotd.contributions.guards import Hooks
 from zotd.core import permissions
 from zotd.core.choices import SESSION, choices_for
 from zotd.core.permissions import FILES, NETWORK, SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
+from zotd.core.person_questions import NOBODY, QUESTION, PersonAnswer, PersonQuestion, words_of
 from zotd.core.ports import CallJail, Replay, StorageError, Tool, ToolOutcome
 from zotd.core.transcript import INTERRUPTED
 from zotd.exthost.guards import GuardedCall, GuardRemark, GuardVerdict
@@ -228,6 +229,33 @@ class Authorization:
             context.once.add(command, places)
         return with_text(outcome, allowed_text(places, answer.scope))
 
+    async def ask_person(self, key: str, question: PersonQuestion) -> PersonAnswer:
+        """Have a person answer what the call `key` asks while it runs; any client can, the first answer counts.
+
+        Nobody is asked if no client can decide, unless such questions wait. Safe to cancel.
+        """
+        context, args = self._context, dict(question.fields)
+        ruling = Ruling(Action.ASK, "mode", f"{question.by} asks a question")
+        if self._unless_unattended(key, QUESTION, ruling).action is Action.DENY:
+            return NOBODY
+        self._tell_asked(key, QUESTION, args, ruling)
+        try:
+            answer = await context.approvals.ask(
+                key,
+                QUESTION,
+                args,
+                run=context.run() or "",
+                preview=visible(words_of(question)),
+                ttl_s=context.ttl_s,
+                while_running=True,
+            )
+        except StorageError:
+            return NOBODY
+        self._tell(key, QUESTION, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
+        if not answer.allowed:
+            return PersonAnswer("decline") if answer.by else NOBODY
+        return PersonAnswer("accept", args if answer.args is None else answer.args)
+
     # --- inside -----------------------------------------------------------------------------------------------
 
     async def _guarded(self, key: str, tool: Tool, args: Mapping[str, object]) -> GuardVerdict[dict[str, object]]:
@@ -339,7 +367,9 @@ class Authorization:
         if ruling.action is Action.DENY:
             self._tell(key, tool, "denied", SOURCES[ruling.source], reason=ruling.reason)
         else:
-            self._context.notify(f"{SHELL} waits for a decision: {ruling.reason}")
+            self._context.notify(
+                ruling.reason if tool == QUESTION else f"{SHELL} waits for a decision: {ruling.reason}"
+            )
         return ruling
 
     def _tell_asked(self, key: str, tool: str, args: dict[str, object], ruling: Ruling) -> None:

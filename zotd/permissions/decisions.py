@@ -7,6 +7,7 @@ from zotd.core import records
 from zotd.core.approvals import ALLOW, DENY, ApprovalResolution
 from zotd.core.choices import SAME
 from zotd.core.permissions import PermissionRule
+from zotd.core.person_questions import QUESTION
 from zotd.wire import api, events
 from zotd.wire.errors import Code, CommandError
 
@@ -75,7 +76,7 @@ def check_scope(params: api.Approve, row: records.ApprovalRow) -> None:
     """Raise CommandError for a decision that reaches further than what the person has seen."""
     if params.decision == DENY and params.args is not None:
         raise CommandError(Code.BAD_REQUEST, "a denied call runs with no arguments; leave `args` out")
-    if row.while_running and params.args is not None:
+    if row.while_running and row.tool != QUESTION and params.args is not None:
         raise CommandError(Code.BAD_REQUEST, "the command runs already, so its arguments cannot be changed")
     if row.result is not None and params.args is not None:
         raise CommandError(Code.BAD_REQUEST, "the command has ended, so its arguments cannot be changed")

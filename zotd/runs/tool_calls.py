@@ -305,7 +305,12 @@ class ToolCalls:
         return key in self._known
 
     def _context_of(self, key: str) -> ToolContext:
-        return replace(self._context(key), jail=self._jails.get(key), operation_key=self._operations.get(key))
+        return replace(
+            self._context(key),
+            jail=self._jails.get(key),
+            operation_key=self._operations.get(key),
+            ask=partial(self._authorization.ask_person, key),
+        )
 
     async def _run(self, call: ToolCall) -> ToolOutcome:
         if call.id in self._dropped:

@@ -819,7 +819,7 @@ class Approve(Mutation, frozen=True, kw_only=True):
     reason: str | None = None
     """Shown to the model and to other clients."""
     args: dict[str, object] | None = None
-    """Run the call with these arguments instead; guards check them again."""
+    """Run the call with these arguments instead; guards check them again. For a `question`: the answers."""
     choice: str | None = None
     """For a scope other than `once`: the id of one of the request's `choices`; absent: `same`."""
 

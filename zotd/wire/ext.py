@@ -205,6 +205,19 @@ class ToolProgress(Inbound, tag="tool_progress", frozen=True):
     text: str
 
 
+class AskUser(Inbound, tag="ask_user", frozen=True):
+    """Asks a person during a `tool_call`; any client can answer. It is over with the call."""
+
+    id: str
+    tool_call: str
+    """Id of the `tool_call`."""
+    message: str
+    fields: dict[str, object] = {}  # noqa: RUF012  (msgspec copies an empty default)
+    """The answers that are wanted, by name, with a value to begin with; empty: only whether the person agrees."""
+    about: str = ""
+    """What is wanted, a line for each."""
+
+
 class SetStatus(Inbound, tag="set_status", frozen=True):
     """A segment of the status bar; empty text removes it."""
 
@@ -287,6 +300,7 @@ FromExtension = (
     | CallTool
     | CallToolCancel
     | ToolProgress
+    | AskUser
     | SetStatus
     | Unregister
     | RegisterChannel
@@ -364,6 +378,15 @@ class ToolAnswer(Outbound, tag="tool_result", frozen=True):
     truncated: bool = False
     session_id: str | None = None
     cwd: str | None = None
+
+
+class UserAnswer(Outbound, tag="user_answer", frozen=True):
+    """Answer to `ask_user`."""
+
+    id: str
+    action: str
+    """`accept`, `decline`, or `cancel`: nobody has answered."""
+    values: dict[str, object]
 
 
 class Event(Outbound, tag="event", frozen=True, kw_only=True):
@@ -492,6 +515,7 @@ ToExtension = (
     | ToolCall
     | ToolCancel
     | ToolAnswer
+    | UserAnswer
     | Event
     | EventIntercept
     | PanelKey

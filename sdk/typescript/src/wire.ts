@@ -194,6 +194,19 @@ export interface ToolProgress {
   text: string;
 }
 
+/** Asks a person during a `tool_call`; any client can answer. It is over with the call. */
+export interface AskUser {
+  type: "ask_user";
+  id: string;
+  /** Id of the `tool_call`. */
+  tool_call: string;
+  message: string;
+  /** The answers that are wanted, by name, with a value to begin with; empty: only whether the person agrees. */
+  fields?: Record<string, unknown>;
+  /** What is wanted, a line for each. */
+  about?: string;
+}
+
 /** A segment of the status bar; empty text removes it. */
 export interface SetStatus {
   type: "set_status";
@@ -316,6 +329,15 @@ export interface ToolAnswer {
   truncated?: boolean;
   session_id?: string;
   cwd?: string;
+}
+
+/** Answer to `ask_user`. */
+export interface UserAnswer {
+  type: "user_answer";
+  id: string;
+  /** `accept`, `decline`, or `cancel`: nobody has answered. */
+  action: string;
+  values: Record<string, unknown>;
 }
 
 /** An event that the extension has subscribed to; `docs/extensions.md` lists the fields of each event. */
@@ -453,6 +475,7 @@ export type FromExtension =
   | CallTool
   | CallToolCancel
   | ToolProgress
+  | AskUser
   | SetStatus
   | Unregister
   | RegisterChannel
@@ -469,6 +492,7 @@ export type ToExtension =
   | ToolCall
   | ToolCancel
   | ToolAnswer
+  | UserAnswer
   | Event
   | EventIntercept
   | PanelKey

@@ -24,7 +24,7 @@ from zotd.bridges.acp.frames import (
     UserMessageChunk,
 )
 from zotd.client import model_switch
-from zotd.client.asking import FILES, NETWORK
+from zotd.client.asking import FILES, NETWORK, QUESTION
 from zotd.wire import events
 from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 
@@ -119,7 +119,7 @@ class Updates:
     def question(self, asked_for: events.ApprovalRequested) -> ToolCallStart | ToolCallUpdate:
         """Return the update that shows a call with an open question and what it would change."""
         call, preview = asked_for.tool_id, asked_for.preview
-        if asked_for.tool in {NETWORK, FILES}:
+        if asked_for.tool in {NETWORK, FILES, QUESTION}:
             call = asked_for.approval  # its call has started, and keeps its title and output
         diffs = calls.diffs_of(asked_for.tool, asked_for.args, self.place, preview)
         self._questions[asked_for.approval] = call

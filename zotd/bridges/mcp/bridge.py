@@ -30,6 +30,7 @@ from mcp.types import (
 from zotd.bridges.host_link import HostLink
 from zotd.bridges.mcp.access import ServerAccess
 from zotd.bridges.mcp.connection import McpConnection, connected
+from zotd.bridges.mcp.elicitation import Elicitation
 from zotd.bridges.mcp.http import CLOSED
 from zotd.bridges.mcp.prompts import MissingArgumentError, arguments, command_error, command_response
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
@@ -68,6 +69,9 @@ class McpBridge:
         self._pipe = pipe
         self._offers = ServerOffers(name, pipe.send)
         self._running: dict[str, asyncio.Task[None]] = {}
+        self._sessions: dict[str, str] = {}
+        """Of each running call."""
+        self._elicitation = Elicitation(pipe.send, lambda: self._sessions)
         self._cancelled: set[str] = set()
         self._changed = asyncio.Event()
         self._serving: tuple[McpConnection, asyncio.TaskGroup] | None = None
@@ -97,7 +101,12 @@ class McpBridge:
         """Serve until the server is lost; return the reason."""
         try:
             async with connected(
-                self._server, self._place, access=self._access, notified=self._notified, room=self._pipe.room
+                self._server,
+                self._place,
+                access=self._access,
+                asked=self._elicitation.ask,
+                notified=self._notified,
+                room=self._pipe.room,
             ) as connection:
                 await self._offers.refresh(connection)
                 await self._answer_calls(connection)
@@ -129,9 +138,12 @@ class McpBridge:
         call = text(frame, "id")
         match text(frame, "type"):
             case "tool_call":
+                self._sessions[call] = text(frame, "session_id")
                 self._begin(call, text(frame, "name"), frame.get("args"), text(frame, "traceparent"))
             case "command_invoked":
                 self._begin_command(call, text(frame, "name"), text(frame, "args"))
+            case "user_answer":
+                self._elicitation.answered(frame)
             case "event_intercept":
                 self._begin_mentions(call, text(frame, "text"))
             case "tool_cancel" if call in self._running:
@@ -141,6 +153,7 @@ class McpBridge:
     def _begin(self, call: str, name: str, args: object, traceparent: str) -> None:
         tool, of_resources = self._offers.tool(name), self._offers.resources.tool(name)
         if self._serving is None or (tool is None and of_resources is None):
+            self._sessions.pop(call, None)
             self._pipe.send(tool_error(call, f"the MCP server {self._name} has no tool {name} now"))
             return
         connection, calls = self._serving
@@ -158,6 +171,7 @@ class McpBridge:
 
     def _forget(self, call: str) -> None:
         self._running.pop(call, None)
+        self._sessions.pop(call, None)
         self._cancelled.discard(call)
 
     async def _result(

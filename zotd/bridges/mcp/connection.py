@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 from mcp import Client, MCPError
 from mcp.client import Transport
-from mcp.client.session import ClientRequestContext, MessageHandlerFnT
+from mcp.client.session import ClientRequestContext, ElicitationFnT, MessageHandlerFnT
 from mcp.types import Implementation, ListRootsResult, Prompt, Resource, ResourceTemplate, Root, Tool
 
 from zotd.bridges.mcp.access import ServerAccess
@@ -105,12 +105,13 @@ async def connected(
     place: ServerPlace,
     *,
     access: ServerAccess | None,
+    asked: ElicitationFnT | None = None,
     notified: MessageHandlerFnT,
     room: Callable[[], Awaitable[None]],
 ) -> AsyncIterator[McpConnection]:
-    """Connect to the server, and disconnect at the end. `access`: the login to it; `notified` gets its notifications.
+    """Connect to the server, and disconnect at the end.
 
-    `room` is awaited before each message is read from it.
+    `access` is the login to it, `asked` gets its questions to the user, `notified` its notifications. `room` is awaited before each message is read from it.
 
     Raises:
         ServerError: the server could not be reached, or was lost in the block; continues "the MCP server NAME".
@@ -132,6 +133,7 @@ async def connected(
                 mode="legacy",
                 cache=None,
                 message_handler=notified,
+                elicitation_callback=asked,
                 list_roots_callback=partial(_roots, place),
                 client_info=Implementation(name="zot", version=VERSION),
             )
