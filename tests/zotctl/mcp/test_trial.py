@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from tests.bridges.conftest import program
+from tests.needs import needs
 from tests.zotctl.mcp.test_listing import write
 
 
@@ -38,6 +39,23 @@ def test_a_server_that_exits_is_reported_with_its_last_words(tried):
     assert (code, result["ok"], err) == (1, False, "")
     assert result["error"] == "the MCP server srv has exited with code 7"
     assert result["stderr"].splitlines()[-1] == "I need a licence"
+
+
+def test_a_server_that_asks_to_be_confined_is_tested_in_its_jail(tried, shell):
+    needs("bwrap")
+    script = f"cat {shell.home}/zot/mcp.json >&2; exit 3"
+    entry = {"command": "sh", "args": ["-c", script], "env": {"MARK": "readable"}}
+    for sandbox, is_read in (({}, True), ({"sandbox": {}}, False), ({"sandbox": {"network": ["example.org"]}}, False)):
+        code, out, _ = tried({**entry, **sandbox}, "--json")
+        result = json.loads(out)
+        assert (code, result["error"]) == (1, "the MCP server srv has exited with code 3")
+        assert ("readable" in str(result["stderr"])) == is_read
+
+
+def test_one_that_cannot_be_confined_is_not_started(tried, shell):
+    entry = {"command": "sh", "args": ["-c", f"touch {shell.home}/made"], "sandbox": {"write": ["~/absent"]}}
+    code, _, err = tried(entry)
+    assert (code, "absent does not exist" in err, (shell.home / "made").exists()) == (1, True, False)
 
 
 @pytest.mark.parametrize(
