@@ -108,7 +108,6 @@ class McpBridge:
                 notified=self._notified,
                 room=self._pipe.room,
             ) as connection:
-                await self._offers.refresh(connection)
                 await self._answer_calls(connection)
         except ServerError as error:
             return error
@@ -116,7 +115,8 @@ class McpBridge:
     async def _answer_calls(self, connection: McpConnection) -> NoReturn:
         """Answer calls until the server is lost, which ends all of them."""
         async with asyncio.TaskGroup() as calls:
-            self._serving = connection, calls
+            self._serving = connection, calls  # first: the host may call a tool while other lists are still read
+            await self._offers.refresh(connection)
             if said := connection.client.instructions:
                 self._pipe.send({"type": "instructions", "text": said[:INSTRUCTIONS_CHARS]})
             self._pipe.send({"type": "ready"})
