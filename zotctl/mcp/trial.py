@@ -7,7 +7,11 @@ import shlex
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
+from importlib import import_module
 from typing import IO
+
+from msgspec import UNSET
 
 from zotctl import output
 from zotctl.commands import Subparsers
@@ -54,7 +58,7 @@ def _run(args: argparse.Namespace) -> int:
         target = entry.url or shlex.join([entry.command, *entry.args])
         sys.stderr.write(f"{one_line(f'testing {name} of {file.path}: {target}')}\n")
     with output.progress(f"waiting for {one_line(name)}"), tempfile.TemporaryFile() as log:
-        result = _tried(file.path, name, log)
+        result = _tried(file.path, name, log) if entry.sandbox is UNSET else _tried_in_jail(file.path, name, log)
         words = _end(log)
     if args.json:
         output.print_json({"v": 1, "name": name, "file": file.path, **result, "stderr": words})
@@ -63,10 +67,17 @@ def _run(args: argparse.Namespace) -> int:
     return 0 if result.get("ok") is True and not strings(result, "problems") else 1
 
 
-def _tried(path: str, name: str, log: IO[bytes]) -> Json:
+def _tried_in_jail(path: str, name: str, log: IO[bytes]) -> Json:
+    """The same, with the server confined as its entry asks."""
+    # Loads the jails and the proxy, which nobody else waits for.
+    tried: Json = import_module("zotctl.mcp.jailed_trial").run(path, name, lambda words: _tried(path, name, log, words))
+    return tried
+
+
+def _tried(path: str, name: str, log: IO[bytes], words: Sequence[str] = ()) -> Json:
     """Run the bridge to the server in a process of its own, because the package that speaks MCP takes a second to import."""
     logins = os.path.join(paths.zot_home(os.environ), LOGINS)
-    command = [sys.executable, "-E", "-P", "-m", "zotd.bridges.mcp.trial", path, name, logins]
+    command = [sys.executable, "-E", "-P", "-m", "zotd.bridges.mcp.trial", path, name, logins, *words]
     with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log) as process:  # noqa: S603
         try:
             out, _ = process.communicate(timeout=TEST_S)

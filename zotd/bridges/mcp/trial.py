@@ -5,27 +5,19 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 
 from mcp import MCPError
 
-from zotd import logs, paths
+from zotd import logs
 from zotd.bridges.mcp.access import ServerAccess
 from zotd.bridges.mcp.connection import McpConnection, connected
 from zotd.bridges.mcp.prompts import command_names
 from zotd.bridges.mcp.served import definition
 from zotd.bridges.mcp.server_place import ServerPlace
 from zotd.bridges.mcp.tools import offered_names
-from zotd.exthost.jails import ConfinementError, ExtensionJails
-from zotd.exthost.launch import confined_program
-from zotd.exthost.mcp import PREFIX, servers
-from zotd.exthost.surroundings import Surroundings
-from zotd.proxy.on_demand import ProxyOnDemand
-from zotd.proxy.traffic_log import log_path
-from zotd.tasks import contained
-from zotd.wire.mcp import ServerError
+from zotd.wire.mcp import McpServer, ServerError
 
 ABOUT_CHARS = 200
 """How much of a description is printed."""
@@ -34,60 +26,27 @@ Item = dict[str, str]
 
 
 def main() -> int:
-    """Test the server `argv[2]` of the file `argv[1]`, with its login in the file `argv[3]`; return the exit code 0, whatever the result is."""
-    file, name, logins = sys.argv[1:]
+    """Test the server `argv[2]` of the file `argv[1]`, with its login in the file `argv[3]`; return the exit code 0.
+
+    Further arguments are words that stand in front of its command, and confine it.
+    """
+    file, name, logins, *words = sys.argv[1:]
     with logs.configured(None, level="warning", stderr=True):
         try:
-            result = asyncio.run(_test(Path(file), name, Path(logins)))
+            result = asyncio.run(_test(name, definition(Path(file), name, os.environ), Path(logins), words))
         except ServerError as error:
             result = {"ok": False, "error": logs.masked(f"the MCP server {name} {error}")}
     sys.stdout.write(json.dumps(result) + "\n")
     return 0
 
 
-async def _test(file: Path, name: str, logins: Path) -> dict[str, object]:
-    server = definition(file, name, os.environ)
+async def _test(name: str, server: McpServer, logins: Path, words: Sequence[str]) -> dict[str, object]:
     began = time.monotonic()
+    place = ServerPlace(os.environ, "", None, words)
     access = ServerAccess(name, server.url, logins)
-    async with _words(file, name) as words:
-        place = ServerPlace(os.environ, "", None, words)
-        async with connected(server, place, access=access, notified=_unheard, room=_unlimited) as connection:
-            answered_s = time.monotonic() - began
-            return {"ok": True, **await _described(name, connection), "seconds": round(answered_s, 2)}
-
-
-@asynccontextmanager
-async def _words(file: Path, name: str) -> AsyncIterator[Sequence[str]]:
-    """The words in front of the server's command, which confine it if its entry asks for that; the proxy runs in the block."""
-    found, _ = servers(file, directory=Path.cwd())
-    manifest = next((one for one in found if one.name == PREFIX + name and one.sandbox is not None), None)
-    if manifest is None:
-        yield ()
-        return
-    home = paths.zot_home(os.environ)
-    tasks: list[asyncio.Task[None]] = []
-    failure: ServerError | None = None
-    async with asyncio.TaskGroup() as group:
-
-        def spawn(what: str, work: Coroutine[object, object, None]) -> None:
-            tasks.append(contained(group, what, work))
-
-        places = {
-            "ZOT_HOME": home,
-            "ZOTD_SOCKET": paths.socket_path(os.environ),
-            "ZOTD_OUTLETS": paths.outlet_dir(os.environ),
-        }
-        jails = ExtensionJails(spawn, places=places, proxy=ProxyOnDemand(places["ZOTD_OUTLETS"], log_path(home), spawn))
-        program = confined_program(manifest, Surroundings(str(Path.cwd()), Path(home), os.environ), _unsaid)
-        try:
-            yield await jails.words(program)
-        except (ConfinementError, ServerError) as error:
-            failure = ServerError(str(error))  # raised below: a group would wrap it
-        finally:
-            for task in tasks:
-                task.cancel()
-    if failure is not None:
-        raise failure
+    async with connected(server, place, access=access, notified=_unheard, room=_unlimited) as connection:
+        answered_s = time.monotonic() - began
+        return {"ok": True, **await _described(name, connection), "seconds": round(answered_s, 2)}
 
 
 async def _described(name: str, connection: McpConnection) -> dict[str, object]:
@@ -129,10 +88,6 @@ async def _described(name: str, connection: McpConnection) -> dict[str, object]:
 
 def _item(name: str, about: str | None) -> Item:
     return {"name": name, "about": " ".join((about or "").split())[:ABOUT_CHARS]}
-
-
-def _unsaid(sentence: str) -> None:
-    """Take why its data directory could not be made; the jail says the same."""
 
 
 async def _unheard(message: object) -> None:
