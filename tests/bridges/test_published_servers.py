@@ -43,10 +43,11 @@ def test_everything(published):
     assert driver.shut_down() == 0
 
 
-def test_filesystem(published, tmp_path):
-    place = tmp_path / "place"
-    place.mkdir()
-    driver = published("filesystem", place)
+def test_filesystem(published, start, programs, tmp_path):
+    # The server takes the roots, which are the working directory, in place of the directories that its arguments name.
+    place = tmp_path / "project"
+    (tmp_path / "elsewhere").mkdir()
+    driver = published("filesystem", tmp_path / "elsewhere")
     assert (driver.tools["srv__read_text_file"]["replay"], driver.tools["srv__move_file"]["replay"]) == (
         "safe",
         "never",
@@ -54,6 +55,11 @@ def test_filesystem(published, tmp_path):
     driver.call_tool("srv__write_file", path=str(place / "a.txt"), content="hello")
     assert (place / "a.txt").read_text() == "hello"
     assert text_of(driver.call_tool("srv__read_text_file", path=str(place / "a.txt"))) == "hello"
+    (tmp_path / "elsewhere" / "b.txt").write_text("there")
+    other = start(
+        {"command": str(programs / "mcp-server-filesystem"), "args": [str(place)], "cwd": str(tmp_path / "elsewhere")}
+    )
+    assert text_of(other.call_tool("srv__read_text_file", path=str(tmp_path / "elsewhere" / "b.txt"))) == "there"
     outside = driver.call_tool("srv__read_text_file", path=str(tmp_path / "mcp.json"))
     assert outside["is_error"]
     assert "Access denied" in text_of(outside)

@@ -144,11 +144,11 @@ def test_the_list_of_processes_shows_no_secret_of_a_bridge(sample):
     assert "t0p-secret" not in " ".join(psutil.Process(driver.pid).cmdline())
 
 
-def test_a_server_is_told_where_the_session_works(sample, tmp_path):
+def test_a_server_is_told_where_the_session_works_or_where_its_entry_has_it_work(sample, tmp_path):
     directory = tmp_path / "project"
     (directory / "sub").mkdir(parents=True)
-    roots = sample(cwd="sub").call_tool("srv__roots")["structured_content"]["result"]
-    assert roots == [directory.as_uri()]
+    for given, root in (({}, directory), ({"cwd": "sub"}, directory / "sub")):
+        assert sample(**given).call_tool("srv__roots")["structured_content"]["result"] == [root.as_uri()]
 
 
 def test_a_server_s_instructions_are_passed_on(sample):

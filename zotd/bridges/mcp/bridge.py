@@ -110,6 +110,10 @@ class McpBridge:
             ) as connection:
                 await self._answer_calls(connection)
         except ServerError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                # What arrives while the package closes is an error to it; the bridge leaves, and the server is not to blame.
+                raise asyncio.CancelledError from None
             return error
 
     async def _answer_calls(self, connection: McpConnection) -> NoReturn:

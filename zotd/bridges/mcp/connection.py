@@ -134,7 +134,7 @@ async def connected(
                 cache=None,
                 message_handler=notified,
                 elicitation_callback=asked,
-                list_roots_callback=partial(_roots, place),
+                list_roots_callback=partial(_roots, Path(place.cwd or Path.cwd(), server.cwd)),
                 client_info=Implementation(name="zot", version=VERSION),
             )
             async with asyncio.timeout(CONNECT_S):
@@ -150,9 +150,8 @@ def _is_told_otherwise() -> None:
     """The end of the messages: a process reports how it ended, and streamable HTTP has no end."""
 
 
-async def _roots(place: ServerPlace, _: ClientRequestContext) -> ListRootsResult:
-    """Where the session works: servers may limit themselves to it."""
-    directory = Path(place.cwd or Path.cwd())
+async def _roots(directory: Path, _: ClientRequestContext) -> ListRootsResult:
+    """Where the session works, or where the entry has the server work: servers may limit themselves to it."""
     return ListRootsResult(roots=[Root.model_validate({"uri": directory.as_uri(), "name": directory.name})])
 
 
