@@ -43,11 +43,18 @@ def test_everything(published):
     assert driver.shut_down() == 0
 
 
+def await_root(driver, directory):
+    """It asks for the roots after it has said that it is ready."""
+    while str(directory) not in text_of(driver.call_tool("srv__list_allowed_directories")):
+        pass
+
+
 def test_filesystem(published, start, programs, tmp_path):
     # The server takes the roots, which are the working directory, in place of the directories that its arguments name.
     place = tmp_path / "project"
     (tmp_path / "elsewhere").mkdir()
     driver = published("filesystem", tmp_path / "elsewhere")
+    await_root(driver, place)
     assert (driver.tools["srv__read_text_file"]["replay"], driver.tools["srv__move_file"]["replay"]) == (
         "safe",
         "never",
@@ -59,6 +66,7 @@ def test_filesystem(published, start, programs, tmp_path):
     other = start(
         {"command": str(programs / "mcp-server-filesystem"), "args": [str(place)], "cwd": str(tmp_path / "elsewhere")}
     )
+    await_root(other, tmp_path / "elsewhere")
     assert text_of(other.call_tool("srv__read_text_file", path=str(tmp_path / "elsewhere" / "b.txt"))) == "there"
     outside = driver.call_tool("srv__read_text_file", path=str(tmp_path / "mcp.json"))
     assert outside["is_error"]
