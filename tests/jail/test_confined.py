@@ -1,4 +1,4 @@
-"""A program that somebody else starts by the words of a jail, with directories of its own and files that a person revealed."""
+"""Programs started with the words of a jail: own directories, revealed secrets, and starts that are refused."""
 
 import os
 import subprocess

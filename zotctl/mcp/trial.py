@@ -69,7 +69,7 @@ def _run(args: argparse.Namespace) -> int:
 
 def _tried_in_jail(path: str, name: str, log: IO[bytes]) -> Json:
     """The same, with the server confined as its entry asks."""
-    # Loads the jails and the proxy, which nobody else waits for.
+    # Imported here, because the jails and the proxy load slowly.
     tried: Json = import_module("zotctl.mcp.jailed_trial").run(path, name, lambda words: _tried(path, name, log, words))
     return tried
 

@@ -133,7 +133,7 @@ def _found(program: ConfinedProgram, env: Mapping[str, str]) -> Jail:
     from zotd.jail.computing import home_of  # noqa: PLC0415  (10 ms that no start of a daemon has to wait for)
     from zotd.jail.mechanisms import find_jail  # noqa: PLC0415
 
-    sandbox, home = program.sandbox, home_of(env)
+    sandbox, home = program.sandbox, os.path.realpath(home_of(env))  # a grant leads through no link
     data = os.path.realpath(program.data)
     changes, reads = ([_expanded(path, home) for path in paths] for paths in (sandbox.write, sandbox.read))
     site = JailSite(
