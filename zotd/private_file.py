@@ -58,6 +58,15 @@ def write(path: Path, content: bytes) -> None:
         raise
 
 
+def stamp(path: Path) -> tuple[int, int] | None:
+    """Return what changes when the file is replaced or written; None: there is none. Takes microseconds."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
+
+
 @contextmanager
 def locked(path: Path, *, within_s: float | None = None) -> Iterator[None]:
     """No other process and no other thread is in this block for the same `path`. Blocks until then.

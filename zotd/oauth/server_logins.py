@@ -87,11 +87,7 @@ class ServerLoginFile:
     @property
     def stamp(self) -> tuple[int, int] | None:
         """What changes when the file does; None: there is none. Takes microseconds."""
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns
+        return private_file.stamp(self._path)
 
     def read(self, url: str) -> ServerLogin | None:
         """Return the login for a server; None if there is none."""

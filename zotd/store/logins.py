@@ -99,11 +99,7 @@ class LoginStore:
     @property
     def stamp(self) -> tuple[int, int] | None:
         """What changes when the file does; None: there is none. Takes microseconds."""
-        try:
-            found = self._path.stat()
-        except OSError:
-            return None
-        return found.st_ino, found.st_mtime_ns
+        return private_file.stamp(self._path)
 
     def listed(self) -> Mapping[str, VendorLogin]:
         """Return the logins by vendor; those in a keyring without their tokens.
