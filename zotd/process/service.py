@@ -15,12 +15,12 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from zotd.process import descriptors
+from zotd.process.child import PipeReader
 from zotd.process.descent import marked
 from zotd.process.exit import AdoptedWatch, ExitWatch, watch_exit
 from zotd.process.fd_handover import Survivor
 from zotd.process.input import PipeWriter, input_pair
 from zotd.process.orphan_reaper import ServiceClaim
-from zotd.process.output import PipeReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from zotd.process import spawn
-from zotd.process.output import PipeReader
+from zotd.process.child import PipeReader
 from zotd.wire.hooks import CommandHook
 
 OUTPUT_BYTES = 256 * 1024
