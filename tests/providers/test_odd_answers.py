@@ -9,7 +9,7 @@ import pytest
 from tests.providers.conftest import DIALECTS, assembled, broken_off, parts_of
 from zotd.core.reply import TextChunk
 from zotd.core.retry import Failure, ModelError
-from zotd.providers.shared.exchange import bounded
+from zotd.providers.shared.conversation import bounded
 from zotd.providers.shared.limits import PIECE_BYTES
 from zotd.testing import script
 from zotd.testing.model_server import ModelServer

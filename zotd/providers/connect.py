@@ -103,9 +103,9 @@ class Providers:
         vendor = self._speaking(vendor, choice)
         key, url = key_of(vendor, choice), url_of(vendor, choice)
         checked = ModelChoice(vendor.name, choice.model, key, url, access=choice.access, variables=choice.variables)
-        if url is None or choice.access is not None:
-            return Route(vendor, checked, None, {})
-        return Route(vendor, checked, destination(vendor, url, key, choice.variables), {})
+        is_fixed = url is not None and choice.access is None
+        place = destination(vendor, url, key, choice.variables) if is_fixed else None
+        return Route(vendor, checked, place, bool(vendor.context_from or vendor.asks_for_context), {})
 
     def _speaking(self, vendor: Vendor, choice: ModelChoice) -> Vendor:
         """The vendor with the API in which this model is asked.
@@ -212,11 +212,11 @@ class ModelConnection:
     def __init__(self, providers: Providers, catalog: Catalog, route: Route, told: set[str] | None) -> None:
         self._providers = providers
         self._catalog = catalog
-        self._vendor, self._choice, self._fixed, self._refused = route
+        self._vendor, self._choice, self._fixed, self._has_own_window, self._refused = route
         self._told = told
         self._conversation: VendorConversation | None = None
         self._opened_url = ""
-        self._looked = not (self._vendor.context_from or self._vendor.asks_for_context)
+        self._looked = not self._has_own_window
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Sequence[Part], None]:
         """See `core.ports.Model.stream`."""
@@ -286,7 +286,10 @@ class ModelConnection:
     @property
     def context_window(self) -> int:
         """See `core.ports.Model.context_window`."""
-        return self._providers.windows.size(self._vendor, self._choice.base_url or "", self._facts.info)
+        info = self._facts.info
+        if not self._has_own_window:
+            return info.context_window
+        return self._providers.windows.size(self._vendor, self._choice.base_url or "", info)
 
     @cached_property
     def _facts(self) -> ModelFacts:
@@ -313,10 +316,11 @@ class ModelConnection:
         access = self._choice.access
         place = self._fixed or await self._found_destination(access)
         windows, vendor, model = self._providers.windows, self._vendor, self._facts.info
-        conversation, is_settled = self._conversation, windows.is_settled(vendor, place.base_url, model.id)
+        is_settled = not self._has_own_window or windows.is_settled(vendor, place.base_url, model.id)
+        conversation = self._conversation
         if conversation is None or place.base_url != self._opened_url or not is_settled:
             client = await self._providers.client(vendor.api, place)
-            if vendor.asks_for_context:
+            if self._has_own_window and vendor.asks_for_context:
                 model = await windows.settled(vendor, place.base_url, model, client)
             conversation = self._conversation = client.open(Target(vendor, place.base_url, model, access))
             self._opened_url = place.base_url

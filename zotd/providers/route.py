@@ -27,5 +27,7 @@ class Route(NamedTuple):
     """With a URL and a key, or for the local server, which brings its own."""
     destination: Destination | None
     """None: known when a request is made, because the local server or a login says it."""
+    has_own_window: bool
+    """The user's server decides how large the context window is (`ServerWindows`)."""
     refused: dict[Lack, str]
     """What the vendor has refused because of the model, with its words; grows."""

@@ -8,7 +8,7 @@ import anthropic
 
 from zotd.providers.anthropic.sdk import AnthropicSdk, http_client, timeout
 from zotd.providers.shared import Destination
-from zotd.providers.shared.sdk_client import SdkClient
+from zotd.providers.shared.conversation import SdkClient
 
 
 def make_client(destination: Destination) -> SdkClient:

@@ -14,7 +14,7 @@ from botocore.exceptions import BotoCoreError
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.anthropic.sdk import AnthropicSdk, http_client, timeout
 from zotd.providers.shared import Destination, Target
-from zotd.providers.shared.sdk_client import SdkClient
+from zotd.providers.shared.conversation import SdkClient
 
 
 class _Credentials(TypedDict, total=False):

@@ -11,9 +11,8 @@ from zotd.core.records import CacheLife
 from zotd.providers.anthropic.reply import ReplyReader
 from zotd.providers.anthropic.request import RequestWriter
 from zotd.providers.shared import CONNECT_S, SILENCE_S, Destination, Target, Vendor
-from zotd.providers.shared.exchange import bounded
+from zotd.providers.shared.conversation import SdkErrors, StatusError, bounded
 from zotd.providers.shared.http import tls_context
-from zotd.providers.shared.sdk_client import SdkErrors, StatusError
 
 Client = anthropic.AsyncAnthropic | anthropic.AsyncAnthropicBedrockMantle | anthropic.AsyncAnthropicVertex
 """A client of the SDK, which has no public base class for them."""

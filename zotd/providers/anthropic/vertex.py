@@ -20,7 +20,7 @@ from google.auth.transport.requests import Request
 from zotd.core.retry import Failure, ModelError
 from zotd.providers.anthropic.sdk import AnthropicSdk, http_client, timeout
 from zotd.providers.shared import Destination, Target
-from zotd.providers.shared.sdk_client import SdkClient
+from zotd.providers.shared.conversation import SdkClient
 
 SCOPES = ("https://www.googleapis.com/auth/cloud-platform",)
 

@@ -7,8 +7,7 @@ from zotd.core.retry import Failure, ModelError
 from zotd.providers.ollama.reply import ReplyReader
 from zotd.providers.ollama.request import RequestWriter
 from zotd.providers.shared import CONNECT_S, NO_KEY, SILENCE_S, Destination, Target, Vendor
-from zotd.providers.shared.conversation import HttpConversation
-from zotd.providers.shared.exchange import beginning, bounded, send
+from zotd.providers.shared.conversation import HttpConversation, beginning, bounded, send
 from zotd.providers.shared.http import tls_context
 
 MAX_CONNECTIONS = 1000

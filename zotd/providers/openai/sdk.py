@@ -11,10 +11,8 @@ import httpx2
 import openai
 
 from zotd.providers.shared import CONNECT_S, SILENCE_S, Destination, Target, Vendor
-from zotd.providers.shared.conversation import RequestBody
-from zotd.providers.shared.exchange import bounded
+from zotd.providers.shared.conversation import RequestBody, SdkErrors, StatusError, bounded
 from zotd.providers.shared.http import tls_context
-from zotd.providers.shared.sdk_client import SdkErrors, StatusError
 from zotd.providers.shared.streaming import PartReader
 
 _OWN_HOST = "api.openai.com"

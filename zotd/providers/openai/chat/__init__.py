@@ -4,7 +4,7 @@ from zotd.providers.openai.chat.reply import ReplyReader
 from zotd.providers.openai.chat.request import RequestWriter
 from zotd.providers.openai.sdk import OpenAiApi, OpenAiSdk
 from zotd.providers.shared import Destination
-from zotd.providers.shared.sdk_client import SdkClient
+from zotd.providers.shared.conversation import SdkClient
 
 
 def make_client(destination: Destination) -> SdkClient:
