@@ -24,10 +24,10 @@ from zotd.permissions.authorization import Authorization, Clearance
 from zotd.runs.context import RunContext
 from zotd.runs.repeat import repeat
 from zotd.runs.result_guard import ResultGuard
-from zotd.runs.step_recording import StepRecording
 from zotd.wire import events
 from zotd.wire.api import RunningCall
 from zotd.wire.content import Image, ToolCall, ToolContent
+from zotd.workspace.session_checkpoints import StepRecording
 
 log = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class ToolCalls:
         self._authorization = plan.authorization
         self._ended = ended
         self._judged = judged
-        self._recording = StepRecording(run, ledger, plan.checkpoints)
+        self._recording = StepRecording(run, plan.checkpoints, last_seq=lambda: ledger.row.seq)
         self._tools: Mapping[str, Tool] = {}
         self._calls: dict[str, ToolCall] = {}
         self._broken: frozenset[str] = frozenset()
@@ -281,7 +281,7 @@ class ToolCalls:
 
     async def _call(self, call: ToolCall, guard: ResultGuard | None) -> None:
         # Told here and not when the task is done, which is an iteration of the event loop later.
-        outcome = ToolOutcome.error(ABORTED)
+        outcome: ToolOutcome | None = None
         try:
             outcome = self._known.get(call.id) or await self._run(call)
             if outcome.closed:
@@ -289,7 +289,7 @@ class ToolCalls:
             if guard is not None:
                 outcome = await guard.reviewed(call.id, call.name, self._args.get(call.id, call.args), outcome)
         finally:
-            self._tell(call.id, outcome)
+            self._tell(call.id, ToolOutcome.error(ABORTED) if outcome is None else outcome)
 
     async def _decided(self, call: ToolCall, outcome: ToolOutcome) -> ToolOutcome:
         started = self._started.get(call.id)

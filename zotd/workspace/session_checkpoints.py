@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from zotd.checkpoints.baseline import Baseline
 from zotd.checkpoints.checkpoint import Occasion
 from zotd.checkpoints.checkpoints import Checkpoints, Restored, RunChanges
 from zotd.checkpoints.errors import CheckpointError, UnrecordableError
@@ -20,7 +21,6 @@ from zotd.checkpoints.judging import RecordingLimits
 from zotd.checkpoints.plan import WhenChanged
 from zotd.config.current import CurrentConfig
 from zotd.config.sections import CheckpointsSection
-from zotd.workspace.baselines import Baselines
 
 STEP_S = 30.0
 """Longest wait of a step for its checkpoint, in seconds. Only the first one of a large directory takes so long; it is then
@@ -43,6 +43,9 @@ AFTERWARDS = Occasion(kind="present")
 
 AT_ONCE = 2
 """Checkpoints that a daemon records or restores at the same time; they compete for the disk, and for threads."""
+
+MOST_WATCHED = 16
+"""Directories that a daemon watches at the same time. A user has 128 inotify descriptors, and other programs need some, too."""
 
 log = logging.getLogger(__name__)
 
@@ -190,6 +193,70 @@ class SessionCheckpoints:
         if not self._was_told:
             self._was_told = True
             self._told(f"the files are not recorded before this step, so it cannot be undone: {reason}")
+
+
+class StepRecording:
+    """Has the files recorded once for each step of a run, before the first of its calls that may change them."""
+
+    def __init__(self, run: str, checkpoints: SessionCheckpoints | None, *, last_seq: Callable[[], int]) -> None:
+        """`checkpoints`: None: nothing is recorded. `last_seq` returns that of the session's last event."""
+        self._run = run
+        self._checkpoints = checkpoints
+        self._last_seq = last_seq
+        self._is_due = False
+        self._tools: Sequence[str] = ()
+        self._under_way = asyncio.Lock()
+
+    def begin_step(self, tools: Sequence[str]) -> None:
+        """A step begins whose calls of these tools may change files."""
+        self._is_due = bool(tools)
+        self._tools = tools
+
+    async def before_change(self) -> None:
+        """Return when the files are recorded, or that has failed; at once if this is not the first call of the step."""
+        if self._checkpoints is None:
+            return
+        async with self._under_way:
+            if self._is_due:
+                await self._checkpoints.before_step(self._run, self._last_seq(), self._tools)
+                self._is_due = False  # behind it: if this call is cancelled, the next one records
+
+    async def end(self) -> None:
+        """Record what the run has made of the files, before clients hear of its end."""
+        if self._checkpoints is not None:
+            await self._checkpoints.after_run(self._run, self._last_seq())
+
+
+class Baselines:
+    """The baselines of directories, for the sessions that use them. Belongs to one event loop."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Baseline] = {}
+        """By directory, what was used last at the end."""
+        self._sessions: dict[str, set[str]] = {}
+        """By directory: the sessions that use it."""
+
+    def of(self, session: str, cwd: str) -> Baseline:
+        """Return the baseline of a directory, which this session uses until `leave`."""
+        self._sessions.setdefault(cwd, set()).add(session)
+        found = self._known[cwd] = self._known.pop(cwd) if cwd in self._known else Baseline()
+        if len(self._known) > MOST_WATCHED:
+            self._close(next(iter(self._known)))
+        return found
+
+    def leave(self, session: str, cwd: str) -> None:
+        """The session does not record any more; nothing is watched for a directory that no session uses."""
+        sessions = self._sessions.get(cwd, set())
+        sessions.discard(session)
+        if not sessions:
+            self._sessions.pop(cwd, None)
+            self._close(cwd)
+
+    def _close(self, cwd: str) -> None:
+        gone = self._known.pop(cwd, None)
+        if gone is not None:
+            # Waits for a recording that is under way, and for the kernel; a program that ends waits for neither.
+            threading.Thread(target=gone.close, name=f"end of the watch of {cwd}", daemon=True).start()
 
 
 class CheckpointKeeper:

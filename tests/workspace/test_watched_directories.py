@@ -2,8 +2,8 @@
 
 import threading
 
-from zotd.workspace import baselines
-from zotd.workspace.baselines import Baselines
+from zotd.workspace import session_checkpoints
+from zotd.workspace.session_checkpoints import Baselines
 
 
 def test_sessions_in_one_directory_share_what_is_known_of_it():
@@ -30,7 +30,7 @@ def test_a_session_that_never_recorded_may_leave():
 
 def test_the_directory_that_was_not_used_for_longest_gives_way():
     known = Baselines()
-    found = [known.of("s_1", f"/project/{number}") for number in range(baselines.MOST_WATCHED)]
+    found = [known.of("s_1", f"/project/{number}") for number in range(session_checkpoints.MOST_WATCHED)]
     assert known.of("s_1", "/project/0") is found[0]
     known.of("s_1", "/more")
     assert known.of("s_1", "/project/0") is found[0]
