@@ -21,32 +21,34 @@ from zotd.core.ports import Tool, ToolContext
 from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import RunWatch
 from zotd.exthost.surroundings import About
-from zotd.jail.site import JailSite
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization, AuthorizationContext
-from zotd.permissions.file_grants import granted_places, malformed_grants
+from zotd.permissions.file_grants import malformed_grants
 from zotd.permissions.host_rules import allowed_hosts, malformed
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
-from zotd.permissions.session_jail import NETWORKS
 from zotd.runs.context import RunContext
 from zotd.runs.model_ladder import ModelSource, OnlyModel, OpenedModel
-from zotd.sessions.admission import admitted_prompt
+from zotd.sessions.admission import NOTHING_ADDED, admitted_prompt
 from zotd.sessions.extension_pool import ExtensionPool
+from zotd.sessions.jail_site import jail_site
 from zotd.sessions.machine import Machine
 from zotd.sessions.models import ModelChooser
-from zotd.sessions.run_basis import READ_S, PreparedRun, RunBasis, WorkspaceFiles, read_files
+from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles, read_files
 from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
 from zotd.sessions.unavailable import NOT_OPENED
 from zotd.tools.skill import Skill, find_skills
 from zotd.wire.content import Tokens
-from zotd.workspace.context import ContextPaths
+from zotd.workspace.context import ContextPaths, WorkspaceContext
 from zotd.workspace.environment import Environment
 from zotd.workspace.session_checkpoints import CheckpointKeeper
 
 TRACEPARENT = "TRACEPARENT"
 """Variable that names the span of a tool call to the programs that it starts, if traces are made."""
+
+READ_S = 5.0
+"""Longest wait for AGENTS.md and skills; local files take a millisecond, a dead network mount for ever."""
 
 log = logging.getLogger(__name__)
 
@@ -107,7 +109,7 @@ class Planner:
             is_trusted = await self.extension_pool.grants(session)
         extensions = session.extensions
         paths = self._paths(session, is_trusted)
-        files = await read_files(paths)
+        files = await _files(paths)
         ground = await self._ground(session, is_trusted)
         basis = RunBasis(
             settings=session.ledger.row.settings,
@@ -127,10 +129,12 @@ class Planner:
         else:
             notes = tuple(last.context.notes)
         models = await self._choice_of_models(basis, last.context, said, None if first is None else first.patience_s)
-        admitted = await admitted_prompt(extensions, first, basis.settings.mode)
-        notes += (*self._news(said, last.context), *(remark.text for remark in admitted.notes))
+        admitted = NOTHING_ADDED
+        if first is not None and (first.allowed_tools is not None or (extensions and extensions.resolution.extensions)):
+            admitted = await admitted_prompt(extensions, first, basis.settings.mode)
+        notes += (*self._news(said, last.context), *admitted.notes)
         own = self._authorization_of_run(session, first, ground, last.context)
-        return replace(last.context, models=models, notes=notes, input_context=admitted.value, authorization=own)
+        return replace(last.context, models=models, notes=notes, input_context=admitted.context, authorization=own)
 
     def _authorization_of_run(
         self, session: Session, first: records.Input | None, ground: WorkspaceRules, context: RunContext
@@ -284,6 +288,7 @@ class Planner:
                 last = basis, self.rules.policy(ground, mode=row.settings.mode, granted=row.granted, limit=limit)
             return last[1]
 
+        site = partial(jail_site, session, self._machine, self._config)
         context = AuthorizationContext(
             policy=policy,
             approvals=session.approvals,
@@ -294,27 +299,13 @@ class Planner:
             way=approval.unattended,
             notify=self._machine.notify,
             ttl_s=approval.ttl_s,
-            jail=lambda command: session.jail.at(self._site(session, policy(), session.jail.once.of(command))),
+            jail=lambda command: session.jail.at(site(policy(), once=session.jail.once.of(command))),
             once=session.jail.once,
             hosts=lambda: allowed_hosts(self._config.value.sandbox).rules,
             outlet=lambda decider: session.jail.outlet(self._machine.proxy.outlet(session.id, decider)),
         )
         hooks = with_own_guard(hooks, self._machine.guard, About(session.id, session.ledger.row.cwd))
         return Authorization(context, hooks, unattended=unattended)
-
-    def _site(self, session: Session, policy: Policy, once: tuple[str, ...]) -> JailSite:
-        home, row = self._machine.home, session.ledger.row
-        shown = [home / "skills", home / "out" / row.id]
-        if session.extensions is not None:
-            # Only what is installed there: a directory of the workspace could be a link that a command has made.
-            shown += [path for path in map(Path, session.extensions.skills()) if path.is_relative_to(home)]
-        return JailSite(
-            cwd=row.cwd,
-            env={**session.environment.variables, **self._machine.places},
-            network=NETWORKS[self._config.value.sandbox.network],
-            shown=tuple(map(os.fspath, shown)),
-            granted=(*granted_places(policy, session.environment.variables.get("HOME")), *once),
-        )
 
     def _paths(self, session: Session, is_trusted: bool) -> ContextPaths:
         extensions = session.extensions
@@ -348,6 +339,16 @@ class Planner:
             )
 
         return context
+
+
+async def _files(paths: ContextPaths) -> WorkspaceFiles:
+    """Return the surroundings and the skills; without them when the disk does not answer."""
+    try:
+        async with asyncio.timeout(READ_S):
+            return await asyncio.to_thread(read_files, paths)
+    except TimeoutError:
+        note = f"the instructions around {paths.cwd} could not be read within {READ_S:g} s and are left out"
+        return WorkspaceFiles(WorkspaceContext(None, (), (note,)), [], b"")
 
 
 def _known_trust(session: Session) -> bool | None:

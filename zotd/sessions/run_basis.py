@@ -1,6 +1,5 @@
 """What the runs of a session depend on: a run whose basis is that of the run before takes over what follows from it."""
 
-import asyncio
 import hashlib
 from typing import NamedTuple
 
@@ -14,9 +13,6 @@ from zotd.wire.base import ENCODER
 from zotd.workspace import context
 from zotd.workspace.context import ContextPaths, WorkspaceContext
 from zotd.workspace.environment import Environment
-
-READ_S = 5.0
-"""Longest wait for AGENTS.md and skills; local files take a millisecond, a dead network mount for ever."""
 
 
 class WorkspaceFiles(NamedTuple):
@@ -50,17 +46,8 @@ class PreparedRun(NamedTuple):
     context: RunContext
 
 
-async def read_files(paths: ContextPaths) -> WorkspaceFiles:
-    """Return the surroundings and the skills; without them when the disk does not answer."""
-    try:
-        async with asyncio.timeout(READ_S):
-            return await asyncio.to_thread(_read_now, paths)
-    except TimeoutError:
-        note = f"the instructions around {paths.cwd} could not be read within {READ_S:g} s and are left out"
-        return WorkspaceFiles(WorkspaceContext(None, (), (note,)), [], b"")
-
-
-def _read_now(paths: ContextPaths) -> WorkspaceFiles:
+def read_files(paths: ContextPaths) -> WorkspaceFiles:
+    """Return the surroundings and the skills. Blocks for as long as the disk does."""
     skills = [prompts.SkillLine(skill.name, skill.description) for skill in find_skills(paths.skill_dirs())]
     found = context.read(paths)
     return WorkspaceFiles(found, skills, hashlib.blake2b(ENCODER.encode([found, skills]), digest_size=16).digest())
