@@ -36,6 +36,13 @@ RUNS = 5
 """Measured runs."""
 
 
+AFTERWARDS = "packing of the checkpoints"
+"""How the name of the task begins that works after a run."""
+
+SETTLE_S = 30.0
+"""Longest wait for it, in seconds."""
+
+
 @dataclass(slots=True)
 class Trace:
     """The calls of one run, in order."""
@@ -107,8 +114,12 @@ async def _runtime(place: rig.Place) -> AsyncIterator[Runtime]:
 
 
 async def _prompt(runtime: Runtime) -> None:
+    """Prompt, and wait until the work after the run has ended, which would be counted with the next one."""
     async for _ in runtime.prompt("go"):
         pass
+    afterwards = [task for task in asyncio.all_tasks() if task.get_name().startswith(AFTERWARDS)]
+    if afterwards:
+        await asyncio.wait(afterwards, timeout=SETTLE_S)
 
 
 def main() -> None:
