@@ -136,7 +136,7 @@ class DaemonContext:
     def __post_init__(self) -> None:
         manager = self.manager
         self.completer = Completer(
-            models=manager.models, skills=manager.skills, file_commands=manager.commands.files.listed, spawn=self.spawn
+            models=manager.models, skills=manager.skills, file_commands=manager.commands.files, spawn=self.spawn
         )
 
     def came(self) -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 from zotd.core.matching import ranked
 from zotd.sanitize import blanked
+from zotd.sessions.file_commands import FileCommands
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import BUILTIN, SKILL, is_reserved
 from zotd.tools.skill import Skill
 from zotd.wire.api import Completion, Completions, ModelInfo
 from zotd.wire.errors import Code, CommandError
-from zotd.workspace.command_files import FileCommand
 from zotd.workspace.file_index import MAX_ITEMS, Files
 from zotd.workspace.file_listing import is_typed
 
@@ -51,10 +51,10 @@ class Completer:
         *,
         models: ModelChooser,
         skills: Callable[[Session], Awaitable[Sequence[Skill]]],
-        file_commands: Callable[[Session], Awaitable[Sequence[FileCommand]]],
+        file_commands: FileCommands,
         spawn: Callable[[str, Coroutine[object, object, None]], None],
     ) -> None:
-        """`skills`, `file_commands`: those of a session. `spawn` starts a named task that outlives its caller."""
+        """`skills`: those of a session. `spawn` starts a named task that outlives its caller."""
         self._files = Files(spawn)
         self._models = models
         self._skills = skills
@@ -117,7 +117,7 @@ class Completer:
         taken = {one.text.casefold() for one in found}  # extensions ignore case
         found += [
             Completion(one.name, one.description, one.label, one.hint)
-            for one in await self._file_commands(session)
+            for one in await self._file_commands.listed(session)
             if one.name.casefold() not in taken and not is_reserved(one.name)
         ]
         skills = await self._skills(session)
