@@ -155,6 +155,16 @@ async def test_the_model_is_told_what_the_jail_has_refused(yard):
     assert "jail" not in other
 
 
+@pytest.mark.parametrize("end", ["", "; exit 1", "; sleep 60"])
+async def test_a_file_that_leads_git_to_another_configuration_is_renamed(yard, end):
+    command = f"echo ../other > .git/commondir{end}"
+    [_, result], _ = await yard.run(bash("git init -q"), ("bash", {"command": command, "timeout": 2}))
+    pointer = yard.work / ".git/commondir"
+    assert f"It may not: make {pointer}, by which git would read another configuration" in result
+    assert not pointer.exists()
+    assert pointer.with_suffix(".set-aside").read_text() == "../other\n"
+
+
 async def test_with_bubblewrap_a_command_does_not_reach_the_daemon(yard):
     connect = f"import socket; socket.socket(socket.AF_UNIX).connect({yard.house.place.socket!r}); print('rea' 'ched')"
     talk, _ = await yard.open(calls(CallPart(*bash(f'python3 -c "{connect}"'))), text("done"))

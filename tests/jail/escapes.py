@@ -1,7 +1,7 @@
 """Ways out of a jail that were tried, as data: what a command does, and what stops it.
 
-Each command leaves a trace when it succeeds: it prints `ESCAPED` or the content of a secret, changes `~/.bashrc` or makes
-`~/planted`. Without a jail each one succeeds. These variables are set:
+Each command leaves a trace when it succeeds: it prints `ESCAPED` or the content of a secret, changes `~/.bashrc`, makes
+`~/planted`, or leaves a `commondir` in a git directory. Without a jail each one succeeds. These variables are set:
 
 | variable | is |
 |---|---|
@@ -29,7 +29,6 @@ from zotd.jail import MECHANISMS, Mechanism
 
 BOTH = frozenset(MECHANISMS)
 BUBBLEWRAP = frozenset({Mechanism.BUBBLEWRAP})
-NEITHER: frozenset[Mechanism] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -296,7 +295,7 @@ ESCAPES = (
     Escape("link a file of the home into an opened directory", "ln ~/.bashrc $OPENED/b; echo x >> $OPENED/b"),
     Escape("change what is beside an opened directory", "touch $OPENED/../beside && echo ESCAPED"),
     Escape("write a hook in an opened directory", "echo x > $OPENED/.git/hooks/pre-commit && echo ESCAPED", BUBBLEWRAP),
-    Escape(
-        "lead git to another configuration", "mkdir other && echo ../other > .git/commondir && echo ESCAPED", NEITHER
-    ),
+    Escape("lead git to another configuration", "mkdir other && echo ../other > .git/commondir"),
+    Escape("lead git to another configuration by a link", "echo ../x > pointer && ln -s ../pointer .git/commondir"),
+    Escape("lead git to another configuration in an opened directory", "echo ../x > $OPENED/.git/commondir"),
 )

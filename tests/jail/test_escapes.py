@@ -16,6 +16,7 @@ from tests.jail.web import ALLOWED, web
 from tests.needs import needs
 from zotd import paths
 from zotd.jail import MECHANISMS, Mechanism, Network
+from zotd.jail.repository import set_aside_pointers
 from zotd.proxy import AllowList, parse_rule
 from zotd.proxy.namespaces import NamespaceStock
 from zotd.testing.live_daemon import ROOT
@@ -165,16 +166,18 @@ async def escapes(person, escape, mechanism=None, *, is_proxied=False):
         jail = person.jail(mechanism, network=network, granted=granted) if mechanism else None
         output, _ = await person.run(jail, escape.command, outlet if is_proxied else None)
         if jail:
+            set_aside_pointers(jail.policy)
             jail.close()
         os.set_blocking(master, False)
         with suppress(BlockingIOError):
             output += os.read(master, 100).decode()
-    return "ESCAPED" in output or KEY in output or is_marked(person.home)
+    return "ESCAPED" in output or KEY in output or is_marked(person)
 
 
-def is_marked(home):
-    bashrc = home / ".bashrc"
-    return not bashrc.exists() or bashrc.read_text() != "before" or os.path.lexists(home / "planted")
+def is_marked(person):
+    bashrc = person.home / ".bashrc"
+    left = [person.home / "planted", person.work / ".git/commondir", person.root / "opened/.git/commondir"]
+    return not bashrc.exists() or bashrc.read_text() != "before" or any(map(os.path.lexists, left))
 
 
 @pytest.mark.parametrize("escape", ESCAPES, ids=lambda escape: escape.name)

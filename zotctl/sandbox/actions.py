@@ -17,6 +17,7 @@ from zotd.client.errors import ClientError
 from zotd.jail import MECHANISMS, Jail, JailError, Mechanism, Network, NetworkOutlet
 from zotd.jail.caches import make_caches
 from zotd.jail.mechanisms import find_jail
+from zotd.jail.repository import set_aside_pointers
 from zotd.jail.site import JailSite
 from zotd.proxy import AllowList, HostError, TrafficLog, TrafficRecord, parse_rule, running_proxy
 from zotd.proxy.default_hosts import DEFAULT_HOSTS
@@ -128,7 +129,11 @@ async def _run(choice: SandboxChoice, argv: Sequence[str], note: Record) -> int:
                 os.killpg(process.pid, signal.SIGINT)
 
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, interrupt)
-        return await asyncio.to_thread(process.wait)
+        try:
+            return await asyncio.to_thread(process.wait)
+        finally:
+            for clause in set_aside_pointers(jail.policy):
+                sys.stderr.write(f"zotctl: the command may not {one_line(clause)}; the file has another name now\n")
 
 
 @asynccontextmanager

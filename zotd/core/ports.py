@@ -117,6 +117,13 @@ class CallJail(Protocol):
         """
         ...
 
+    def ended(self) -> Sequence[str]:
+        """Take back what the jail could not keep a command from, which has ended; return it as clauses, as `refused` does.
+
+        Blocks for some system calls.
+        """
+        ...
+
     def refused(self, output: str) -> Sequence[str]:
         """Return what the jail has refused a command with this output, as clauses that follow "it may not"."""
         ...

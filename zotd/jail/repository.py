@@ -6,11 +6,17 @@ only when the place that they name points back, as git itself records it.
 
 import os
 import stat
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from zotd.jail.policy import JailPolicy
+
 POINTER_BYTES = 4096
 """Longest content of a `.git` file that is read: a path."""
+
+SET_ASIDE = ".set-aside"
+"""What is added to the name of a file that a command may not make, and has made."""
 
 CONFIG_BYTES = 1024 * 1024
 """Longest configuration that is looked at."""
@@ -57,6 +63,27 @@ def steering_git(folder: str) -> GitPlaces:
     if not stat.S_ISDIR(kind):
         return GitPlaces(protected=(str(entry),))
     return _of_directory(entry)
+
+
+def set_aside_pointers(policy: JailPolicy) -> list[str]:
+    """Rename each `commondir` that a command has put into a git directory: git would read another configuration by it.
+
+    A jail cannot keep a command from making one, because git makes other files beside it. Call it when the command has
+    ended with all that it had started. Blocks for some system calls.
+
+    Returns:
+        What was refused in this way, as clauses that follow "it may not".
+    """
+    found = []
+    for protected in policy.protected:
+        git, name = os.path.split(protected)
+        pointer = f"{git}/commondir"
+        # With one that was there before, `_protected` does not name the configuration.
+        if name == "config" and os.path.lexists(pointer):
+            with suppress(OSError):
+                os.replace(pointer, f"{pointer}{SET_ASIDE}")
+            found.append(f"make {pointer}, by which git would read another configuration")
+    return found
 
 
 def _kind(path: str) -> int | None:

@@ -69,6 +69,12 @@ class JailedCall:
         """See `CallJail`. A search of what the jail hides, which a person has allowed, runs outside of it."""
         return start(argv) if self.allowed else self.jail.start(argv, start, self.outlet)
 
+    def ended(self) -> Sequence[str]:
+        """See `CallJail`."""
+        from zotd.jail.repository import set_aside_pointers  # noqa: PLC0415  (loaded when the jail was made)
+
+        return set_aside_pointers(self.policy)
+
     def refused(self, output: str) -> Sequence[str]:
         """See `CallJail`. What the proxy has refused is known, and not read from the output: many programs hide it."""
         from zotd.jail.refusals import refused  # noqa: PLC0415  (2 ms, on the thread of the first command)

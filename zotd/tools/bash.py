@@ -9,7 +9,7 @@ import asyncio
 import codecs
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,20 +71,28 @@ class CommandFinished:
 
 
 async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
-    finished = await run(args.command, context, asyncio.timeout(None if args.timeout is UNSET else args.timeout))
+    jail = context.jail
+    taken_back: Sequence[str] = ()
+    try:
+        finished = await run(args.command, context, asyncio.timeout(None if args.timeout is UNSET else args.timeout))
+    finally:
+        if jail is not None:
+            taken_back = jail.ended()
     ended = f"timed out after {args.timeout} s, and ended with all that it had started"
     text = finished.told(args.command, ended if finished.code is None else "")
-    if context.jail is None:
+    if jail is None:
         return text_outcome(text, is_error=finished.code != 0)
-    return await _with_refusals(text, finished, context.jail)
+    return await _with_refusals(text, finished, jail, taken_back)
 
 
-async def _with_refusals(text: str, finished: CommandFinished, jail: CallJail) -> ToolOutcome:
+async def _with_refusals(
+    text: str, finished: CommandFinished, jail: CallJail, taken_back: Sequence[str]
+) -> ToolOutcome:
     """Return the outcome with what is known of what the jail has refused.
 
     A command that has succeeded, or timed out, has not failed because of that, so no person is asked about it.
     """
-    refused = await in_thread(lambda _: jail.refused(finished.output))
+    refused = [*taken_back, *await in_thread(lambda _: jail.refused(finished.output))]
     if not refused:
         return text_outcome(text, is_error=finished.code != 0)
     text += REFUSED.format("; ".join(refused))
