@@ -171,3 +171,25 @@ def test_a_rewind_into_the_middle_of_a_run_is_refused(place):
     place.record(kind="end", session=S, run="r1", seq=20)
     with pytest.raises(CheckpointError, match="message 15 is in the middle of a run"):
         place.checkpoints().undo_after(S, 15)
+
+
+def test_a_step_that_found_nothing_changed_has_no_checkpoint_of_its_own(place):
+    place.record(kind="step", session=S, run="r1", seq=10)
+    place.record(kind="step", session=S, run="r1", seq=12)
+    place.write("a", "1")
+    place.record(kind="step", session=S, run="r1", seq=14)
+    place.record(kind="step", session=S, run="r1", seq=16)
+    place.record(kind="end", session=S, run="r1", seq=18)
+    assert [one.seq for one in place.checkpoints().all()] == [18, 14, 10]
+    place.checkpoints().undo(S)
+    assert texts(place) == {}
+
+
+def test_a_step_behind_one_of_another_session_has_a_checkpoint_though_nothing_has_changed(place):
+    place.record(kind="step", session=S, run="r1", seq=10)
+    place.record(kind="step", session="s_2", run="r2", seq=10)
+    place.record(kind="step", session=S, run="r1", seq=12)
+    place.write("a", "1")
+    run(place, "r3", {"b": "1"}, session="s_2", seq=20)
+    place.checkpoints().undo(S, when_changed=WhenChanged.OVERWRITE)
+    assert texts(place) == {"b": "1"}

@@ -1,7 +1,8 @@
 """Which workspaces can be recorded at all, told before anything is read."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 
 from zotd.checkpoints.errors import UnrecordableError
 
@@ -70,13 +71,19 @@ def _file_system(path: str, mounts: str) -> str:
     return max(enumerate(within), key=lambda one: (len(one[1][0]), one[0]))[1][1] if within else ""
 
 
-def _mounts(mounts: str) -> list[tuple[str, str]]:
+def _mounts(mounts: str) -> Sequence[tuple[str, str]]:
     """Return place and type of each file system; none if they are not known."""
     try:
         with open(mounts, encoding="utf-8", errors="surrogateescape") as file:
-            return [_mount(line) for line in file]
+            return _parsed(file.read())
     except (OSError, IndexError):
-        return []
+        return ()
+
+
+@lru_cache(maxsize=1)
+def _parsed(table: str) -> Sequence[tuple[str, str]]:
+    # Kept, because each step of a run looks at it three times, and it hardly ever changes.
+    return tuple(map(_mount, table.removesuffix("\n").split("\n")))
 
 
 def _mount(line: str) -> tuple[str, str]:

@@ -35,6 +35,8 @@ class Recorder:
     def record(self, occasion: Occasion, *, always: bool = False) -> Checkpoint:
         """Record the present state, and return its checkpoint: the last one if nothing differs and `always` is not set.
 
+        With `always`, that is done only for a step behind another one of its run.
+
         Raises:
             UnrecordableError: the workspace has too many files, or too much to record at once.
             DiskFullError: there is too little space.
@@ -113,9 +115,11 @@ class Recorder:
     def _commit(
         self, occasion: Occasion, last: Checkpoint | None, present: PresentState, *, always: bool
     ) -> Checkpoint:
-        """Return the checkpoint of this state: a new one, or the last one if nothing differs and `always` is not set."""
+        """Return the checkpoint of this state: a new one, or the last one if nothing differs and no new one is needed."""
         digest = left_out.write(self._repository.folder, left_out.left_out(present.omissions.values()))
-        if last is not None and not always and (present.tree, digest) == (last.tree, last.left_out):
+        # The first step of a run says what was before it; the following ones only add what has changed since.
+        is_wanted = always and not (last and last.kind == occasion.kind == "step" and last.run == occasion.run)
+        if last is not None and not is_wanted and (present.tree, digest) == (last.tree, last.left_out):
             return last
         now = time.time()
         made = Checkpoint(
