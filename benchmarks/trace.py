@@ -52,6 +52,11 @@ class Trace:
     asked_at: int | None = None
     """Number of calls before the first `stream` of a model."""
 
+    @property
+    def start(self) -> int:
+        """Number of calls before the prompt; they belong to the run before."""
+        return next(at for at, (_, name) in enumerate(self.calls) if name == "Session.prompt")
+
     def note(self, frame: FrameType, event: str, argument: object) -> None:
         """Take an event of `sys.setprofile`."""
         del argument
@@ -80,14 +85,13 @@ def listing(calls: Sequence[tuple[str, str]]) -> str:
     return "\n".join(lines)
 
 
-async def trace() -> Trace:
-    """Follow prompts whose model calls `bash` once, and return the one with the fewest calls."""
+async def traces() -> list[Trace]:
+    """Follow prompts whose model calls `bash` once."""
     with rig.place() as place:
         async with _runtime(place) as runtime:
             for _ in range(WARM_UP):
                 await _prompt(runtime)
-            found = [await _traced(runtime) for _ in range(RUNS)]
-    return min(found, key=lambda one: len(one.calls))
+            return [await _traced(runtime) for _ in range(RUNS)]
 
 
 async def _traced(runtime: Runtime) -> Trace:
@@ -127,11 +131,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trace", description="What does a prompt pass?")
     parser.add_argument("--modules", action="store_true", help="list each module with its functions")
     arguments = parser.parse_args()
-    found = asyncio.run(trace())
-    start = next(at for at, (_, name) in enumerate(found.calls) if name == "Session.prompt")
-    whole = found.calls[start:]
+    found = asyncio.run(traces())
+    whole = min((one.calls[one.start :] for one in found), key=len)
     parts = {
-        "prompt to provider": found.calls[start : found.asked_at],
+        "prompt to provider": min((one.calls[one.start : one.asked_at] for one in found), key=len),
         "`bash` call with its two requests": whole,
         "the same without `zotd.providers`": [one for one in whole if not one[0].startswith("zotd.providers.")],
     }
