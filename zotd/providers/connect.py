@@ -103,9 +103,10 @@ class Providers:
         vendor = self._speaking(vendor, choice)
         key, url = key_of(vendor, choice), url_of(vendor, choice)
         checked = ModelChoice(vendor.name, choice.model, key, url, access=choice.access, variables=choice.variables)
-        is_fixed = url is not None and choice.access is None
-        place = destination(vendor, url, key, choice.variables) if is_fixed else None
-        return Route(vendor, checked, place, bool(vendor.context_from or vendor.asks_for_context), {})
+        has_own_window = bool(vendor.context_from or vendor.asks_for_context)
+        if url is None or choice.access is not None:
+            return Route(vendor, checked, None, has_own_window, {})
+        return Route(vendor, checked, destination(vendor, url, key, choice.variables), has_own_window, {})
 
     def _speaking(self, vendor: Vendor, choice: ModelChoice) -> Vendor:
         """The vendor with the API in which this model is asked.
