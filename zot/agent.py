@@ -3,10 +3,12 @@
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, asynccontextmanager, contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Self, TypeVar, Unpack, overload
 
 from zot.attach_options import AttachOptions, checked_attach
+from zot.attempts import OneAttempt, PromptAttempts, TypedAttempts
 from zot.conversation import Conversation, ConversationSource
 from zot.errors import AgentError, RunError, RunStoppedError
 from zot.handlers import EventHandlers, Handler, Heard, check_kind
@@ -18,7 +20,6 @@ from zot.results import CollectedRun, RunResult
 from zot.run_stream import RunStream
 from zot.sources import AttachedSource, EmbeddedSource
 from zot.turns import AgentPlace, AgentTurn, AgentTurns
-from zot.typed_runs import typed_run
 from zotd.sdk.values import Image
 from zotd.wire import events
 from zotd.wire.content import Message
@@ -26,6 +27,7 @@ from zotd.wire.content import Message
 E = TypeVar("E", bound=Heard)
 Guarding = TypeVar("Guarding", bound=GuardFunction)
 T = TypeVar("T")
+Output = TypeVar("Output")
 
 TRIES = 3
 """Most replies that are asked for until one matches an output type."""
@@ -49,12 +51,8 @@ class Agent:
             OptionError: an option is unknown or wrong.
             TypeError: a function in `tools` cannot be a tool.
         """
-        self._messages: Sequence[Message] = ()
-        if source is None:
-            found = checked(options)
-            self._messages = found.resume
-            source = EmbeddedSource(found)
-        self._source = source
+        self._source: ConversationSource = source or EmbeddedSource(checked(options))
+        self._messages: Sequence[Message] = self._source.messages
         self._handlers = EventHandlers()
         self._turns = AgentTurns()
         self._kept: tuple[Conversation, AgentPlace] | None = None
@@ -63,7 +61,7 @@ class Agent:
 
     @classmethod
     def attach(cls, session: str, **options: Unpack[AttachOptions]) -> Self:
-        """Return an agent whose conversation is a session of a daemon, by its id; nothing is sent.
+        """Return an agent whose conversation is a session of a daemon, by its id or its name; nothing is sent.
 
         Its runs are seen by all clients of the session, which stays in the daemon when the program ends. The session has
         its own model, tools and mode. `AttachOptions` says what each option means.
@@ -120,26 +118,32 @@ class Agent:
             AgentError: the agent cannot be opened.
             OptionError: `output_type` cannot be expressed as JSON, or another argument is wrong.
         """
+        if output_type is None:
+            return await _finished(self.stream(prompt, images=images))
+        return await _finished(self.stream(prompt, images=images, output_type=output_type, tries=tries))
+
+    @overload
+    def stream(
+        self, prompt: str, *, images: Sequence[Image] = (), output_type: None = None, tries: int = TRIES
+    ) -> RunStream[str]: ...
+
+    @overload
+    def stream(
+        self, prompt: str, *, images: Sequence[Image] = (), output_type: type[T], tries: int = TRIES
+    ) -> RunStream[T]: ...
+
+    def stream(
+        self, prompt: str, *, images: Sequence[Image] = (), output_type: type[T] | None = None, tries: int = TRIES
+    ) -> RunStream[str] | RunStream[T]:
+        """Send a prompt and iterate over the events of its run (`zot.events`); then the stream has its `result`.
+
+        Arguments and errors are those of `run`; most errors are raised in the loop. With an `output_type`, each reply that is
+        asked for ends with an event `Done`.
+        """
         check_prompt(prompt, images, tries)
         if output_type is None or output_type is str:
-            async with self._opened(AgentTurn()) as conversation:
-                return await self._answer(conversation, prompt, images)
-        expected = OutputType(output_type)
-        async with self._opened(AgentTurn()) as conversation:
-            unsent = [images]
-
-            async def ask(text: str) -> RunResult[str]:
-                return await self._answer(conversation, text, unsent.pop() if unsent else ())
-
-            return await typed_run(ask, prompt, expected, tries=tries)
-
-    def stream(self, prompt: str, *, images: Sequence[Image] = ()) -> RunStream:
-        """Send a prompt and iterate over the events of its run (`zot.events`). Raises like `run`, mostly in the loop."""
-        check_prompt(prompt, images, TRIES)
-        turn = AgentTurn()
-        stream = RunStream(self._streamed(prompt, images, turn))
-        turn.watch(stream)
-        return stream
+            return self._stream(OneAttempt(prompt), images)
+        return self._stream(TypedAttempts(prompt, OutputType(output_type), tries), images)
 
     @overload
     def run_sync(
@@ -161,7 +165,7 @@ class Agent:
             return runner.run(self.run(prompt, images=images, output_type=output_type, tries=tries))
 
     def stream_sync(self, prompt: str, *, images: Sequence[Image] = ()) -> Iterator[events.Event]:
-        """`stream` for programs without asyncio. The run goes on only while the next event is waited for."""
+        """`stream` for programs without asyncio, and for text. The run goes on only while the next event is waited for."""
         with _runner() as runner:
             stream = self.stream(prompt, images=images)
             try:
@@ -221,19 +225,13 @@ class Agent:
     def fork(self, **changes: Unpack[AgentOptions]) -> Self:
         """Return an agent that goes on from the end of this one's last run, with the same options, guards and handlers.
 
-        Neither agent sees what the other one is asked from then on. `changes` replace options.
+        Neither agent sees what the other one is asked from then on. `changes` replace options. The fork of an attached agent
+        is another session of the daemon, which is made when the fork is first used.
 
         Raises:
-            AgentError: the agent is attached to a session of a daemon.
+            OptionError: a change is wrong, or the agent is attached: the options of a session are its own.
         """
-        if self._source.given is None or self._source.guards is None:
-            raise AgentError("a session of the daemon is forked with `zotctl fork`; attach to the new one")
-        options = self._source.given.copy()
-        options["resume"] = self._messages
-        options.update(changes)
-        fork = type(self)(**options)
-        for guard in self._source.guards.functions:
-            fork.guard(guard)
+        fork = type(self)(self._source.fork(self._messages, changes))
         for kind, handler in self._handlers:
             fork.on(kind)(handler)
         return fork
@@ -247,22 +245,49 @@ class Agent:
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
+    def _stream(self, attempts: PromptAttempts[Output], images: Sequence[Image]) -> RunStream[Output]:
+        turn = AgentTurn()
+        stream = RunStream(partial(self._streamed, attempts, images, turn))
+        turn.watch(stream)
+        return stream
+
     async def _streamed(
-        self, prompt: str, images: Sequence[Image], turn: AgentTurn
+        self,
+        attempts: PromptAttempts[Output],
+        images: Sequence[Image],
+        turn: AgentTurn,
+        ended: Callable[[RunResult[Output]], None],
     ) -> AsyncGenerator[events.Event, None]:
         async with (
             self._opened(turn) as conversation,
-            aclosing(self._events(conversation, prompt, images, CollectedRun())) as source,
+            aclosing(self._attempted(conversation, attempts, images, ended)) as source,
         ):
             async for event in source:
                 yield event
 
-    async def _answer(self, conversation: Conversation, prompt: str, images: Sequence[Image]) -> RunResult[str]:
-        collected = CollectedRun()
-        async with aclosing(self._events(conversation, prompt, images, collected)) as source:
-            async for _ in source:
-                pass
-        return collected.result(self._messages)
+    async def _attempted(
+        self,
+        conversation: Conversation,
+        attempts: PromptAttempts[Output],
+        images: Sequence[Image],
+        ended: Callable[[RunResult[Output]], None],
+    ) -> AsyncGenerator[events.Event, None]:
+        result: RunResult[Output] | None = None
+        while result is None:
+            collected = CollectedRun()
+            async with aclosing(self._events(conversation, attempts.prompt, images, collected)) as source:
+                async for event in source:
+                    yield event
+            images, result = (), attempts.take(self._result(collected, attempts))
+        ended(result)
+
+    def _result(self, collected: CollectedRun, attempts: PromptAttempts[Output]) -> RunResult[str]:
+        """Return the result of one attempt; raises RunError if it failed."""
+        result = collected.result(self._messages)
+        if collected.failure is not None:
+            kind = RunStoppedError if collected.is_aborted else RunError
+            raise kind(collected.failure, attempts.in_all(result))
+        return result
 
     async def _events(
         self, conversation: Conversation, prompt: str, images: Sequence[Image], collected: CollectedRun
@@ -274,9 +299,6 @@ class Agent:
                     yield event
         finally:
             self._messages = await conversation.messages()
-        if collected.failure is not None:
-            kind = RunStoppedError if collected.is_aborted else RunError
-            raise kind(collected.failure, collected.result(self._messages))
 
     @asynccontextmanager
     async def _opened(self, turn: AgentTurn) -> AsyncIterator[Conversation]:
@@ -310,5 +332,12 @@ def _runner() -> Iterator[asyncio.Runner]:
     )
 
 
-async def _next(stream: RunStream) -> events.Event | None:
+async def _finished(stream: RunStream[Output]) -> RunResult[Output]:
+    async with stream:
+        async for _ in stream:
+            pass
+    return stream.result
+
+
+async def _next(stream: RunStream[str]) -> events.Event | None:
     return await anext(stream, None)

@@ -32,6 +32,7 @@ class CheckedAttachOptions:
     """The session and the keyword arguments, after their check."""
 
     session: str
+    """Its id or name."""
     env: Mapping[str, str] | None
     socket: str | None
     host: str | None
@@ -39,6 +40,8 @@ class CheckedAttachOptions:
     ca_file: str | None
     approver: Approver | None
     """Decides about tool calls in place of a person; None: other clients do."""
+    fork_at: int | None = None
+    """For a fork that is yet to be made: `seq` of the last message that both sessions have; None: the newest."""
 
 
 def checked_attach(session: str, options: AttachOptions) -> CheckedAttachOptions:
@@ -48,7 +51,7 @@ def checked_attach(session: str, options: AttachOptions) -> CheckedAttachOptions
         OptionError: an option is wrong.
     """
     if not _text({"session": session}, "session"):
-        raise OptionError("session: the id is empty; `zotctl sessions` lists them")
+        raise OptionError("session: the name is empty; `zotctl sessions` lists ids and names")
     for name in options:
         if name == "tools":
             raise OptionError(

@@ -1,8 +1,8 @@
 """The session of a daemon, while an agent is attached to it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Self
 
@@ -18,28 +18,31 @@ from zotd.client.runs import Run
 from zotd.client.selection import run_of, select
 from zotd.client.session import Session
 from zotd.wire import api, events
-from zotd.wire.content import Message
+from zotd.wire.content import Message, ToolCall
 from zotd.wire.errors import Code
 
 
 class AttachedConversation:
     """A session of a daemon; satisfies `conversation.Conversation`."""
 
-    def __init__(self, attachment: "HeldContext[_Attachment]") -> None:
+    def __init__(self, attachment: "HeldContext[_Attachment]", replied: Callable[[int], None]) -> None:
         """Use `open`."""
+        self._replied = replied
         self._held = attachment
         self._client = attachment.value.client
         self._session = attachment.value.session
 
     @classmethod
-    async def open(cls, options: CheckedAttachOptions) -> Self:
+    async def open(cls, options: CheckedAttachOptions, replied: Callable[[int], None]) -> Self:
         """Connect to the daemon, which is started if none runs, and follow the session.
+
+        `replied` is called with the `seq` of each reply without calls.
 
         Raises:
             AgentError: there is no such session, or the daemon cannot be reached.
         """
         with _told():
-            return cls(await HeldContext.enter(_attached(options)))
+            return cls(await HeldContext.enter(_attached(options)), replied)
 
     async def messages(self) -> Sequence[Message]:
         """Return the conversation now, oldest first; images without their data."""
@@ -57,6 +60,7 @@ class AttachedConversation:
             run = run_of(await self._client.ask(prompt, api.Started))
             try:
                 async for event in _of_run(run, feed):
+                    self._note(event)
                     yield event
             finally:
                 if not run.over:
@@ -70,6 +74,12 @@ class AttachedConversation:
     async def close(self) -> None:
         """Leave the session, which stays in the daemon."""
         await self._held.leave()
+
+    def _note(self, event: events.Event) -> None:
+        if not isinstance(event, events.AssistantMessage) or event.seq is None:
+            return
+        if not any(isinstance(block, ToolCall) for block in event.content):
+            self._replied(event.seq)
 
     async def _end(self, run: Run, feed: AsyncFeed) -> None:
         """Abort the run and wait for its end; a daemon that cannot be reached goes on with it."""
@@ -86,9 +96,16 @@ class _Attachment:
     session: Session
 
 
-@asynccontextmanager
-async def _attached(options: CheckedAttachOptions) -> AsyncIterator[_Attachment]:
-    connecting = Client.connect(
+async def forked(options: CheckedAttachOptions) -> str:
+    """Fork the session in the daemon, at `fork_at`, and return the id of the new one. Raises AgentError."""
+    with _told():
+        async with _connecting(options) as client:
+            fork = api.Fork(session=await _session_id(client, options.session), seq=options.fork_at)
+            return (await client.ask(fork, api.Created)).session.id
+
+
+def _connecting(options: CheckedAttachOptions) -> AbstractAsyncContextManager[Client]:
+    return Client.connect(
         name="zot.Agent",
         can_approve=options.approver is not None,
         env=options.env,
@@ -97,10 +114,25 @@ async def _attached(options: CheckedAttachOptions) -> AsyncIterator[_Attachment]
         token_file=options.token_file,
         ca_file=options.ca_file,
     )
-    async with connecting as client:
-        with client.connection.feed(options.session) as feed:
-            snapshot = await client.attach(options.session, limit=1)
-            attachment = _Attachment(client, client.session(options.session))
+
+
+async def _session_id(client: Client, word: str) -> str:
+    """Return the id of the session with this id, or else of the newest one with this name."""
+    if word.startswith("s_"):
+        return word
+    for session in await client.sessions():
+        if session.name == word:
+            return session.id
+    raise AgentError(f"there is no session {word}; `zotctl sessions` lists them")
+
+
+@asynccontextmanager
+async def _attached(options: CheckedAttachOptions) -> AsyncIterator[_Attachment]:
+    async with _connecting(options) as client:
+        session = await _session_id(client, options.session)
+        with client.connection.feed(session) as feed:
+            snapshot = await client.attach(session, limit=1)
+            attachment = _Attachment(client, client.session(session))
             if options.approver is None:
                 yield attachment
                 return

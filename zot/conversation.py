@@ -33,10 +33,18 @@ class Conversation(Protocol):
 class ConversationSource(Protocol):
     """Opens the sessions of an agent. Its methods raise `AgentError`."""
 
-    given: AgentOptions | None
-    """Keyword arguments that open sessions like this one; None: the session exists already."""
+    messages: Sequence[Message]
+    """The conversation before the first session, as far as it is known, oldest first."""
     guards: CallGuards | None
     """Asked about every tool call; None: the calls are not made in this process."""
+
+    def fork(self, messages: Sequence[Message], changes: AgentOptions) -> "ConversationSource":
+        """Return a source whose sessions go on after these messages, with the same options and guards.
+
+        Raises:
+            OptionError: an option cannot be changed in this way.
+        """
+        ...
 
     async def open(self, messages: Sequence[Message]) -> Conversation:
         """Open a session that continues after `messages`, for the caller to close."""

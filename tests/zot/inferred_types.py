@@ -25,6 +25,8 @@ async def results(agent: Agent) -> None:
     assert_type((await agent.run("go")).calls, Sequence[FinishedCall])
     async for event in agent.stream("go"):
         assert_type(event, events.Event)
+    assert_type(agent.stream("go").result.output, str)
+    assert_type(agent.stream("go", output_type=Line).result.output, Line)
 
 
 def hooks(agent: Agent) -> None:

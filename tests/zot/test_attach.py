@@ -69,6 +69,37 @@ async def test_streams_handlers_and_types_work_as_in_this_process(attached, mode
         assert (await one.run("how many?", output_type=int)).output == 3
 
 
+async def test_a_session_is_found_by_its_name(attached, model, daemon):
+    server = await model(text("hi"))
+    await attached(server, {"name": "docs"})
+    assert (await Agent.attach("docs", env=daemon.place.env).run("go")).text == "hi"
+    with pytest.raises(AgentError, match="there is no session letters; `zotctl sessions` lists them"):
+        await Agent.attach("letters", env=daemon.place.env).run("go")
+
+
+async def test_a_fork_is_another_session_from_the_last_run_on(attached, model):
+    server = await model(text("one"), text("not seen by the fork"), text("two"), text("three"))
+    one, talk = await attached(server)
+    heard = []
+    one.on(events.AssistantMessage)(lambda event: heard.append(event.content[0].text))
+    await one.run("a")
+    fork = one.fork()
+    await one.run("b")
+    assert (await fork.run("c")).text == "two"
+    assert (await fork.run("d")).text == "three"
+    assert [message.content[0].text for message in fork.messages] == ["a", "one", "c", "two", "d", "three"]
+    assert [said for _, said in await talk.texts()] == [["a"], ["one"], ["b"], ["not seen by the fork"]]
+    assert heard == ["one", "not seen by the fork", "two", "three"]
+
+
+async def test_a_fork_of_a_session_keeps_its_options(attached, model):
+    one, _ = await attached(await model())
+    with pytest.raises(OptionError, match="model: a fork of a session has the options of that session"):
+        one.fork(model="gpt-6")
+    with pytest.raises(OptionError, match="this fork was not used yet"):
+        one.fork().fork()
+
+
 async def test_the_program_decides_about_calls_of_the_session(attached, model, daemon):
     async def decide(name, args, context):
         return Allow({**args, "content": "seal"}) if args["path"] == "a" else Deny("only a")
@@ -210,17 +241,15 @@ def test_a_wrong_option_is_one_sentence(options, sentence):
 
 @pytest.mark.parametrize(
     ("session", "sentence"),
-    [("", "session: the id is empty; `zotctl sessions` lists them"), (5, "session must be text, not 5")],
+    [("", "session: the name is empty; `zotctl sessions` lists ids and names"), (5, "session must be text, not 5")],
 )
-def test_a_session_is_named_by_its_id(session, sentence):
+def test_a_session_has_a_name_or_an_id(session, sentence):
     with pytest.raises(OptionError) as caught:
         Agent.attach(session)
     assert str(caught.value) == sentence
 
 
-def test_what_only_this_process_can_do_is_refused_in_a_sentence():
+def test_guards_see_only_calls_of_this_process():
     one = Agent.attach("s_1")
     with pytest.raises(AgentError, match="guards see the calls of this process"):
         one.guard(lambda *_: None)
-    with pytest.raises(AgentError, match="zotctl fork"):
-        one.fork()

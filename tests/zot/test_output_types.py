@@ -12,7 +12,7 @@ import pytest
 from pydantic import BaseModel, Field
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 
-from zot import Image, OptionError, OutputError, RunError
+from zot import AgentError, Image, OptionError, OutputError, RunError
 from zotd.testing.script import CallPart, Refusal, calls, text
 
 DOT = b"\x89PNG\r\n\x1a\n"
@@ -195,3 +195,27 @@ print("pydantic" in sys.modules)
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
+
+
+async def test_a_stream_has_the_events_of_all_tries_and_then_the_value(agent, model):
+    stream = agent(await model(text("hm"), text('{"what": "tea", "cents": 3}'))).stream("what?", output_type=Line)
+    with pytest.raises(AgentError, match="the stream was not read to its end"):
+        _ = stream.result
+    found = [type(event).__name__ async for event in stream]
+    assert (found.count("AssistantMessage"), found.count("Done"), found[-1]) == (2, 2, "Done")
+    assert stream.result.output == Line("tea", 3)
+    assert stream.result.usage.input == 20
+
+
+async def test_a_stream_of_text_has_a_result_unless_its_run_failed(agent, model):
+    one = agent(await model(text("hello"), Refusal(400, "no")))
+    async with one.stream("go") as stream:
+        async for _ in stream:
+            pass
+    assert stream.result.text == "hello"
+    failing = one.stream("go")
+    with pytest.raises(RunError):
+        async for _ in failing:
+            pass
+    with pytest.raises(AgentError, match="or the run has failed"):
+        _ = failing.result
