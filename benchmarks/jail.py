@@ -20,8 +20,9 @@ from zotd.jail import Jail, JailError, Mechanism, Network, NetworkOutlet
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.site import JailSite
 from zotd.process import spawn
-from zotd.proxy import AllowList, Outlet, ProxyServer, running_proxy
+from zotd.proxy import AllowList
 from zotd.proxy.namespaces import NamespaceStock
+from zotd.proxy.server import Outlet, ProxyServer, running_proxy
 from zotd.started_process import Started
 
 ROUNDS = 100

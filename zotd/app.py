@@ -22,8 +22,8 @@ from zotd.api.websocket.listening import Listening, prepared
 from zotd.channels.channels import Channels
 from zotd.channels.programs import Programs
 from zotd.channels.state import PeerStore
-from zotd.checkpoints.checkpoints import Checkpoints, unfinished
 from zotd.checkpoints.errors import CheckpointError
+from zotd.checkpoints.folders import unfinished
 from zotd.core.ports import Probe, StorageError
 from zotd.embed.assembly import EmbeddedParts, Instruments, assemble
 from zotd.embed.leaving import STOP_S, Leaving
@@ -308,6 +308,8 @@ def _tidy(home: Path) -> None:
 def _finish_restores(home: Path, env: Mapping[str, str]) -> None:
     """Finish restores of files that a killed daemon left unfinished. What cannot be finished now is at its next use."""
     for workspace in unfinished(str(home)):
+        from zotd.checkpoints.checkpoints import Checkpoints  # noqa: PLC0415  (1 MiB, which few starts need)
+
         try:
             Checkpoints(workspace, str(home), env).finish()
         except CheckpointError as error:

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.checkpoints.conftest import git
-from zotd.checkpoints.checkpoints import unfinished
 from zotd.checkpoints.errors import CheckpointError
-from zotd.checkpoints.journal import NAME
+from zotd.checkpoints.folders import JOURNAL, unfinished
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -101,9 +100,9 @@ def test_every_command_finishes_what_was_interrupted(place):
 def test_a_damaged_journal_is_named_and_changes_nothing(place):
     prepare(place)
     folder = Path(place.checkpoints().repository.folder)
-    (folder / NAME).write_text("{")
+    (folder / JOURNAL).write_text("{")
     before = place.files()
-    with pytest.raises(CheckpointError, match=f"{NAME} cannot be read"):
+    with pytest.raises(CheckpointError, match=f"{JOURNAL} cannot be read"):
         place.record()
     assert place.files() == before
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.checkpoints.conftest import git
 from zotd.checkpoints.errors import CheckpointError
-from zotd.checkpoints.plan import Kept, WhyKept
+from zotd.checkpoints.outcome import Kept, WhyKept
 
 
 def test_a_restore_returns_every_file_and_removes_new_ones(place):

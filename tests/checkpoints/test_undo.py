@@ -3,7 +3,7 @@
 import pytest
 
 from zotd.checkpoints.errors import ChangedSinceError, CheckpointError, UnclearRunError
-from zotd.checkpoints.plan import WhenChanged, WhyKept
+from zotd.checkpoints.outcome import WhenChanged, WhyKept
 
 S = "s_1"
 

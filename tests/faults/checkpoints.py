@@ -20,7 +20,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.faults.row import Options, Row
-from zotd.checkpoints.checkpoints import folder_of, unfinished
+from zotd.checkpoints.folders import folder_of, unfinished
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer, Received
 from zotd.testing.script import Answer, CallPart, ScriptedReply, TextPart

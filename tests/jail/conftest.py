@@ -26,8 +26,8 @@ from zotd.jail.computing import policy_for
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.site import JailSite
 from zotd.process import spawn
-from zotd.proxy import Outlet, running_proxy
 from zotd.proxy.namespaces import AHEAD, NamespaceStock
+from zotd.proxy.server import Outlet, running_proxy
 
 KEY = "a key that no command may read"
 

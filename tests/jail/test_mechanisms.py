@@ -271,7 +271,8 @@ from zotd.jail import Mechanism, Network
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.site import JailSite
 from zotd.process import orphans_adopted, spawn
-from zotd.proxy import AllowList, parse_rule, running_proxy
+from zotd.proxy import AllowList, parse_rule
+from zotd.proxy.server import running_proxy
 from zotd.proxy.namespaces import NamespaceStock, maker_words
 
 # Takes the loopback down.

@@ -21,7 +21,8 @@ from tests.needs import needs
 from zotd.jail import JailError, Mechanism, Network
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.site import JailSite
-from zotd.proxy import AllowList, TrafficRecord, parse_rule
+from zotd.proxy import AllowList, parse_rule
+from zotd.proxy.traffic_log import TrafficRecord
 
 
 @pytest.fixture(params=WAYS)

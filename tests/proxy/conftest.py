@@ -10,7 +10,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from zotd.proxy import AllowList, ProxyServer, TrafficRecord, parse_rule, running_proxy
+from zotd.proxy import AllowList, parse_rule
+from zotd.proxy.server import ProxyServer, running_proxy
+from zotd.proxy.traffic_log import TrafficRecord
 
 NAMES = {
     "server.example": ["127.0.0.1"],

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs
-from zotd.proxy import AllowList, namespaces, running_proxy
+from zotd.proxy import AllowList, namespaces
 from zotd.proxy.accepting import readable
 from zotd.proxy.namespaces import NamespaceStock, maker_words
+from zotd.proxy.server import running_proxy
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has network namespaces")
 

@@ -19,7 +19,7 @@ async def started(tmp_path):
         def spawn(name, work):
             tasks.append(contained(group, name, work))
 
-        yield ProxyOnDemand(str(tmp_path / "outlets"), tmp_path / "log", spawn), tasks
+        yield ProxyOnDemand(str(tmp_path / "outlets"), str(tmp_path / "home"), spawn), tasks
         for task in tasks:
             task.cancel()
 

@@ -8,10 +8,11 @@ from contextlib import contextmanager
 from zotctl import config, output
 from zotd import paths
 from zotd.checkpoints.checkpoint import Checkpoint, Occasion
-from zotd.checkpoints.checkpoints import Checkpoints, Restored
+from zotd.checkpoints.checkpoints import Checkpoints
 from zotd.checkpoints.errors import CheckpointError
 from zotd.checkpoints.judging import RecordingLimits
 from zotd.checkpoints.left_out import Why
+from zotd.checkpoints.outcome import Restored
 from zotd.checkpoints.trees import PathDifference
 from zotd.checkpoints.undo import recorded_runs
 from zotd.client.blocking import Json

@@ -12,7 +12,6 @@ from zotd.exthost.launch import confined_program
 from zotd.exthost.mcp import PREFIX, servers
 from zotd.exthost.surroundings import Surroundings
 from zotd.proxy.on_demand import ProxyOnDemand
-from zotd.proxy.traffic_log import log_path
 from zotd.tasks import contained
 
 
@@ -35,7 +34,7 @@ async def _in_jail(program: ConfinedProgram, places: Mapping[str, str], tried: C
         def spawn(what: str, work: Coroutine[object, object, None]) -> None:
             tasks.append(contained(group, what, work))
 
-        proxy = ProxyOnDemand(places["ZOTD_OUTLETS"], log_path(places["ZOT_HOME"]), spawn)
+        proxy = ProxyOnDemand(places["ZOTD_OUTLETS"], places["ZOT_HOME"], spawn)
         words = await ExtensionJails(spawn, places=places, proxy=proxy).words(program)
         result = await asyncio.to_thread(tried, words)
         for task in tasks:

@@ -19,12 +19,13 @@ from zotd.jail.caches import make_caches
 from zotd.jail.mechanisms import find_jail
 from zotd.jail.repository import set_aside_pointers
 from zotd.jail.site import JailSite
-from zotd.proxy import AllowList, HostError, TrafficLog, TrafficRecord, parse_rule, running_proxy
+from zotd.proxy import AllowList, HostError, parse_rule
 from zotd.proxy.default_hosts import DEFAULT_HOSTS
 from zotd.proxy.hosts import HostPort
 from zotd.proxy.outcomes import ProxyOutcome
 from zotd.proxy.rules import HostRule
-from zotd.proxy.traffic_log import log_path
+from zotd.proxy.server import running_proxy
+from zotd.proxy.traffic_log import TrafficLog, TrafficRecord, log_path
 from zotd.sanitize import one_line
 
 Record = Callable[[TrafficRecord], None]

@@ -4,14 +4,12 @@ All of it blocks, and one process at a time does it for a workspace (`locking`).
 restore that was interrupted.
 """
 
-import hashlib
 import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from itertools import pairwise, takewhile
-from pathlib import Path
 
 import msgspec
 
@@ -21,67 +19,20 @@ from zotd.checkpoints.baseline import Baseline
 from zotd.checkpoints.checkpoint import Checkpoint, Occasion
 from zotd.checkpoints.errors import ChangedSinceError, CheckpointError, UnclearRunError
 from zotd.checkpoints.exclusions import exclusions
+from zotd.checkpoints.folders import JOURNAL, folder_of
 from zotd.checkpoints.journal import RestoreJournal
 from zotd.checkpoints.judging import RecordingLimits
 from zotd.checkpoints.left_out import LeftOut
-from zotd.checkpoints.plan import Kept, WhenChanged, plan
+from zotd.checkpoints.outcome import Restored, RunChanges, WhenChanged
+from zotd.checkpoints.plan import plan
 from zotd.checkpoints.recording import Recorder
 from zotd.checkpoints.restoring import Restorer, draft_prefix
 from zotd.checkpoints.shadow import EMPTY_TREE, ShadowRepository, find_program
-from zotd.checkpoints.trees import LineCount, PathDifference, differences, line_counts
+from zotd.checkpoints.trees import PathDifference, differences, line_counts
 from zotd.checkpoints.undo import RecordedRun, recorded_runs, undo_stack
-
-FOLDER = "checkpoints"
-"""Directory of all shadow repositories, in `$ZOT_HOME`."""
 
 POINTS = ("present recorded", "journal written", "changes made", "journal removed")
 """Where a restore calls its probe; `restoring.POINTS` has those of each change."""
-
-
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
-    """What a restore has done.
-
-    Attributes:
-        paths: files that are now as they were.
-        kept: files that differ and were left alone, each with the reason.
-        before: the checkpoint of the state before it, to return to.
-        after: the checkpoint of the state that it made.
-    """
-
-    paths: Sequence[str]
-    kept: Sequence[Kept]
-    before: Checkpoint
-    after: Checkpoint
-
-
-@dataclass(frozen=True, slots=True)
-class RunChanges:
-    """What a run has changed.
-
-    Attributes:
-        run: with the checkpoints before and after it.
-        files: the lines that were added and removed, by path; None: it is no text.
-        patch: the changes themselves.
-    """
-
-    run: RecordedRun
-    files: Mapping[str, LineCount | None]
-    patch: bytes
-
-
-def unfinished(home: str) -> list[str]:
-    """Return the workspaces in which a restore was interrupted. Blocks."""
-    found = []
-    for place in Path(home, FOLDER).glob(f"*/{journal.NAME}"):
-        with suppress(OSError), open(place.with_name("workspace"), "rb") as file:
-            found.append(os.fsdecode(file.read().removesuffix(b"\n")))
-    return found
-
-
-def folder_of(home: str, workspace: str) -> str:
-    """Return the place of a workspace's shadow repository; `workspace` is a real path."""
-    digest = hashlib.sha256(os.fsencode(workspace)).hexdigest()[:24]
-    return os.path.join(home, FOLDER, digest)
 
 
 class Checkpoints:
@@ -247,7 +198,7 @@ class Checkpoints:
 
     def finish(self) -> None:
         """Finish a restore that was interrupted, if there is one; does nothing in a workspace without checkpoints."""
-        if os.path.exists(os.path.join(self.repository.folder, journal.NAME)):
+        if os.path.exists(os.path.join(self.repository.folder, JOURNAL)):
             with self._locked():
                 pass
 

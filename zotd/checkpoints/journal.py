@@ -10,10 +10,9 @@ from collections.abc import Sequence
 import msgspec
 
 from zotd.checkpoints.errors import CheckpointError
+from zotd.checkpoints.folders import JOURNAL
 from zotd.checkpoints.plan import PathChange
 from zotd.checkpoints.trees import FileState
-
-NAME = "restore.journal"
 
 
 class _Row(msgspec.Struct, frozen=True, array_like=True):
@@ -46,18 +45,18 @@ def write(folder: str, journal: RestoreJournal) -> None:
     """Put the journal on disk; it survives a power failure when this returns."""
     rows = [_Row(os.fsencode(one.path), _pair(one.before), _pair(one.after)) for one in journal.changes]
     content = msgspec.json.encode(_Content(journal.draft, msgspec.Raw(journal.occasion), rows))
-    draft = os.path.join(folder, f"{NAME}.draft")
+    draft = os.path.join(folder, f"{JOURNAL}.draft")
     with open(draft, "wb") as file:
         file.write(content)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(draft, os.path.join(folder, NAME))
+    os.replace(draft, os.path.join(folder, JOURNAL))
     _sync(folder)
 
 
 def read(folder: str) -> RestoreJournal | None:
     """Return the journal of an interrupted restore; None if there is none. Raises CheckpointError if it is damaged."""
-    place = os.path.join(folder, NAME)
+    place = os.path.join(folder, JOURNAL)
     try:
         with open(place, "rb") as file:
             content = msgspec.json.decode(file.read(), type=_Content)
@@ -71,7 +70,7 @@ def read(folder: str) -> RestoreJournal | None:
 
 def remove(folder: str) -> None:
     """The restore is complete."""
-    os.unlink(os.path.join(folder, NAME))
+    os.unlink(os.path.join(folder, JOURNAL))
     _sync(folder)
 
 

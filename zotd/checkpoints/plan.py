@@ -6,39 +6,10 @@ recorded. A file that differs between known and present was changed by the user 
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from zotd.checkpoints.left_out import LeftOut
+from zotd.checkpoints.outcome import Kept, WhyKept
 from zotd.checkpoints.trees import FileState, PathDifference
-
-
-class WhyKept(StrEnum):
-    """Why a restore leaves a file as it is."""
-
-    CHANGED = "changed since it was last recorded"
-    NOT_RECORDED_THEN = "not recorded in that checkpoint"
-    IN_THE_WAY = "something that is not recorded is at this path"
-    FAILED = "cannot be written"
-
-
-class WhenChanged(StrEnum):
-    """What an undo does about files that the user has changed since."""
-
-    REFUSE = "refuse"  # nothing is changed if there is one
-    KEEP = "keep"  # they stay, and the others are restored
-    OVERWRITE = "overwrite"
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A path that a restore leaves alone although it differs; `detail` is the system's error, if there is one."""
-
-    path: str
-    why: WhyKept
-    detail: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.why}" + (f" ({self.detail})" if self.detail else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from zotd.checkpoints.errors import CheckpointError
 from zotd.checkpoints.journal import RestoreJournal
+from zotd.checkpoints.outcome import Kept, WhyKept
 from zotd.checkpoints.placing import FilesBelow
-from zotd.checkpoints.plan import Kept, PathChange, WhyKept
+from zotd.checkpoints.plan import PathChange
 from zotd.checkpoints.shadow import ShadowRepository
 
 CHUNK_BYTES = 8 * 1024 * 1024

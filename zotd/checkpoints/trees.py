@@ -4,9 +4,9 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from zotd.checkpoints.errors import CheckpointError
+from zotd.checkpoints.outcome import LineCount
 from zotd.checkpoints.shadow import ShadowRepository
 
 REGULAR = 0o100644
@@ -33,13 +33,6 @@ class PathDifference:
 
     before: FileState | None
     after: FileState | None
-
-
-class LineCount(NamedTuple):
-    """Number of lines that were added to a file, and removed from it."""
-
-    added: int
-    removed: int
 
 
 def differences(repository: ShadowRepository, before: str, after: str) -> Mapping[str, PathDifference]:

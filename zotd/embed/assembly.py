@@ -27,7 +27,6 @@ from zotd.process.supervisor import unsupervised
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
 from zotd.proxy.on_demand import ProxyOnDemand
-from zotd.proxy.traffic_log import log_path
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.machine import Machine, Watch
 from zotd.sessions.manager import Manager, Spawn
@@ -116,7 +115,7 @@ def assemble(
     """
     current = CurrentConfig(config if addressed else _for_stdio(config))
     catalog = Catalog.load(home / MODELS_FILE, config)
-    proxy = ProxyOnDemand(paths.outlet_dir(env), log_path(str(home)), spawn)
+    proxy = ProxyOnDemand(paths.outlet_dir(env), str(home), spawn)
     grounds = _grounds(home, env, current, catalog, proxy=proxy, spawn=spawn, addressed=addressed)
     env = unsupervised(env)
     providers = Providers(catalog, env)

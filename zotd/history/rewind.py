@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 
-from zotd.checkpoints.plan import WhenChanged
+from zotd.checkpoints.outcome import WhenChanged
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.lineage import RewindPoint, events_left

@@ -29,8 +29,7 @@ from zotd.permissions.host_rules import host_choice, judge_host
 from zotd.permissions.preview import Paths, paths_of, preview_of, visible
 from zotd.permissions.session_jail import JailedCall, border_of, keeps_to_jail, no_jail
 from zotd.proxy import HostDecider, HostDecision, HostQuestion
-from zotd.proxy.dialing import DECIDE_S
-from zotd.proxy.rules import HostRule
+from zotd.proxy.rules import DECIDE_S, HostRule
 
 HOST_S = DECIDE_S - 60
 """Longest wait for a decision about a host, in seconds. Before the connections that wait for it give up, so that it ends on

@@ -32,7 +32,7 @@ class CallHosts:
 
         Args:
             judge: what rules and configuration say now.
-            ask: asks a person, for this reason. It ends before `zotd.proxy.dialing.DECIDE_S`; it is cancelled when the command
+            ask: asks a person, for this reason. It ends before `zotd.proxy.rules.DECIDE_S`; it is cancelled when the command
                 ends.
         """
         self._judge = judge

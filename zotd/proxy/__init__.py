@@ -5,8 +5,6 @@ Who decides about a host, and how a command is confined, is not known here: `zot
 
 from zotd.proxy.errors import HostError
 from zotd.proxy.rules import AllowList, HostDecider, HostDecision, HostQuestion, parse_rule
-from zotd.proxy.server import Outlet, ProxyServer, running_proxy
-from zotd.proxy.traffic_log import TrafficLog, TrafficRecord
 
 __all__ = [
     "AllowList",
@@ -14,10 +12,5 @@ __all__ = [
     "HostDecision",
     "HostError",
     "HostQuestion",
-    "Outlet",
-    "ProxyServer",
-    "TrafficLog",
-    "TrafficRecord",
     "parse_rule",
-    "running_proxy",
 ]

@@ -14,10 +14,7 @@ from ipaddress import ip_address
 from zotd.proxy.addresses import special_kind
 from zotd.proxy.errors import RefusedHostError, UnreachableError
 from zotd.proxy.hosts import Address, HostPort, address_of
-from zotd.proxy.rules import HostDecider, HostQuestion
-
-DECIDE_S = 600.0
-"""How long a connection waits for a decision, in seconds: a person may have to be found. Clients wait less by themselves."""
+from zotd.proxy.rules import DECIDE_S, HostDecider, HostQuestion
 
 RESOLVE_S = 10.0
 """How long a name is resolved, in seconds: two attempts of a resolver at its servers."""

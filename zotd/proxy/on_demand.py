@@ -4,13 +4,13 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import closing
-from pathlib import Path
 
 from zotd import paths
-from zotd.proxy.namespaces import AHEAD, NamespaceStock
 from zotd.proxy.rules import HostDecider
-from zotd.proxy.server import Outlet, ProxyServer, running_proxy
-from zotd.proxy.traffic_log import TrafficLog
+
+TYPE_CHECKING = False  # as `typing` has it: the server is loaded when it starts, which few daemons need
+if TYPE_CHECKING:
+    from zotd.proxy.server import Outlet, ProxyServer
 
 START_S = 10.0
 """How long the proxy may take to start, in seconds; it takes a millisecond, on a file system that answers."""
@@ -21,23 +21,21 @@ log = logging.getLogger(__name__)
 class ProxyOnDemand:
     """Gives outlets to jails. Used on one event loop."""
 
-    def __init__(
-        self, folder: str, log_file: Path, spawn: Callable[[str, Coroutine[object, object, None]], None]
-    ) -> None:
+    def __init__(self, folder: str, home: str, spawn: Callable[[str, Coroutine[object, object, None]], None]) -> None:
         """Start nothing yet.
 
         Args:
             folder: directory for sockets, `zotd.paths.outlet_dir`.
-            log_file: the log of requests, `zotd.proxy.traffic_log.log_path`.
+            home: `$ZOT_HOME`, with the log of requests.
             spawn: starts the named task in which the proxy runs, and cancels it when the program ends.
         """
         self._folder = folder
-        self._log_file = log_file
+        self._home = home
         self._spawn = spawn
         self._server: asyncio.Future[ProxyServer] | None = None
         """The proxy that runs or starts; None: there is none, or it could not be started."""
 
-    async def outlet(self, who: str, decider: HostDecider) -> Outlet:
+    async def outlet(self, who: str, decider: HostDecider) -> "Outlet":
         """Return an outlet as `ProxyServer.outlet` does; the first one starts the proxy.
 
         Raises:
@@ -53,9 +51,13 @@ class ProxyOnDemand:
         except TimeoutError as error:
             raise OSError(f"it was not ready within {START_S:g} s") from error
 
-    async def _run(self, started: asyncio.Future[ProxyServer]) -> None:
+    async def _run(self, started: "asyncio.Future[ProxyServer]") -> None:
+        from zotd.proxy.namespaces import AHEAD, NamespaceStock  # noqa: PLC0415  (see `TYPE_CHECKING`)
+        from zotd.proxy.server import running_proxy  # noqa: PLC0415
+        from zotd.proxy.traffic_log import TrafficLog, log_path  # noqa: PLC0415
+
         try:
-            with closing(TrafficLog(self._log_file)) as traffic:
+            with closing(TrafficLog(log_path(self._home))) as traffic:
                 async with running_proxy(self._folder, traffic.add, namespaces=NamespaceStock(AHEAD)) as server:
                     started.set_result(server)
                     await asyncio.Event().wait()  # until it is cancelled

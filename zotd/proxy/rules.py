@@ -13,6 +13,9 @@ from zotd.proxy.addresses import special_kind
 from zotd.proxy.errors import HostError
 from zotd.proxy.hosts import HostPort, address_of, normal_host, parse_port
 
+DECIDE_S = 600.0
+"""How long a connection waits for a decision, in seconds: a person may have to be found. Clients wait less by themselves."""
+
 WEB_PORTS = frozenset({80, 443})
 """The ports of a rule without one."""
 
@@ -39,7 +42,7 @@ class HostDecider(Protocol):
     """Decides which hosts the commands of one jail may reach."""
 
     async def decide(self, question: HostQuestion) -> HostDecision:
-        """Return the decision; the connection waits for it, for up to `zotd.proxy.dialing.DECIDE_S`.
+        """Return the decision; the connection waits for it, for up to `DECIDE_S`.
 
         Asked for every connection, also for several at once; it remembers by itself what it wants to.
         """

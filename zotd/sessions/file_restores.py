@@ -9,9 +9,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from itertools import islice
 from typing import TypeVar
 
-from zotd.checkpoints.checkpoints import Restored
 from zotd.checkpoints.errors import ChangedSinceError, CheckpointError, UnclearRunError
-from zotd.checkpoints.plan import Kept, WhenChanged
+from zotd.checkpoints.outcome import Kept, Restored, WhenChanged
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.ledger.ledger import Shown

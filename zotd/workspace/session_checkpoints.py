@@ -8,17 +8,16 @@ What fails is told once, and the run goes on: no step waits for a checkpoint lon
 """
 
 import asyncio
+import importlib
 import logging
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from zotd.checkpoints.baseline import Baseline
 from zotd.checkpoints.checkpoint import Occasion
-from zotd.checkpoints.checkpoints import Checkpoints, Restored, RunChanges
 from zotd.checkpoints.errors import CheckpointError, UnrecordableError
-from zotd.checkpoints.judging import RecordingLimits
-from zotd.checkpoints.plan import WhenChanged
+from zotd.checkpoints.outcome import Restored, RunChanges, WhenChanged
 from zotd.config.current import CurrentConfig
 from zotd.config.sections import CheckpointsSection
 
@@ -46,6 +45,14 @@ AT_ONCE = 2
 
 MOST_WATCHED = 16
 """Directories that a daemon watches at the same time. A user has 128 inotify descriptors, and other programs need some, too."""
+
+MACHINERY = "zotd.checkpoints.checkpoints"
+"""Records and restores. It is loaded when a session first needs it: 20 ms in a thread, and 1 MiB."""
+
+TYPE_CHECKING = False  # as `typing` has it: these are loaded when a session first needs them, see `MACHINERY`
+if TYPE_CHECKING:
+    from zotd.checkpoints.baseline import Baseline
+    from zotd.checkpoints.checkpoints import Checkpoints
 
 log = logging.getLogger(__name__)
 
@@ -166,7 +173,7 @@ class SessionCheckpoints:
             self._said_slow = True
             self._told(f"recording the files of {self._cwd} before they change, for at most {limit_s:g} s")
 
-    async def _restored(self, work: Callable[[Checkpoints], Result]) -> Result:
+    async def _restored(self, work: "Callable[[Checkpoints], Result]") -> Result:
         try:
             return await self._in_thread(work, RESTORE_S)
         except TimeoutError as error:
@@ -174,7 +181,12 @@ class SessionCheckpoints:
                 f"the files were not restored within {RESTORE_S:g} s; the next checkpoint or restore finishes it"
             ) from error
 
-    async def _in_thread(self, work: Callable[[Checkpoints], Result], limit_s: float) -> Result:
+    async def _in_thread(self, work: "Callable[[Checkpoints], Result]", limit_s: float) -> Result:
+        if MACHINERY not in sys.modules:
+            await asyncio.to_thread(importlib.import_module, MACHINERY)
+        from zotd.checkpoints.checkpoints import Checkpoints  # noqa: PLC0415  (loaded in a thread)
+        from zotd.checkpoints.judging import RecordingLimits  # noqa: PLC0415
+
         keeper, env, abandoned = self._keeper, self._environment(), threading.Event()
         baseline = None if self._is_closed else keeper.baselines.of(self._session, self._cwd)
         limits = RecordingLimits(file_bytes=keeper.settings.max_file_mb * 1_000_000)
@@ -236,8 +248,10 @@ class Baselines:
         self._sessions: dict[str, set[str]] = {}
         """By directory: the sessions that use it."""
 
-    def of(self, session: str, cwd: str) -> Baseline:
+    def of(self, session: str, cwd: str) -> "Baseline":
         """Return the baseline of a directory, which this session uses until `leave`."""
+        from zotd.checkpoints.baseline import Baseline  # noqa: PLC0415  (see `MACHINERY`)
+
         self._sessions.setdefault(cwd, set()).add(session)
         found = self._known[cwd] = self._known.pop(cwd) if cwd in self._known else Baseline()
         if len(self._known) > MOST_WATCHED:
