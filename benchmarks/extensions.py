@@ -50,6 +50,8 @@ async def nap() -> str:
 
 TARGET_MS = 0.25
 
+CHECKPOINT_TARGET_MS = 30.0
+
 TARGET_PER_S = 5_000.0
 
 NAPS_TARGET_MS = 110.0
@@ -88,14 +90,17 @@ async def _at_the_host() -> list[Row]:
 
 async def _in_a_session() -> list[Row]:
     each: list[float] = []
-    async with rig.world() as world:
+    recorded_each: list[float] = []
+    async with rig.world(checkpoints=False) as world, rig.world() as recorded:
         extensions_rig.write(world.place, "echo", SOURCE)
+        extensions_rig.write(recorded.place, "echo", SOURCE)
         with closing(floors.Pipe()) as pipe:
             taken = await rig.in_turns(
                 ROUNDS,
                 {
                     "bare": _trip(pipe),
                     "one": partial(_run_of_calls, world, each),
+                    "recorded": partial(_run_of_calls, recorded, recorded_each),
                     "bare beside": _beside(pipe),
                     "beside": partial(_step_of_calls, world, "echoes"),
                     "nap": _nap,
@@ -106,6 +111,12 @@ async def _in_a_session() -> list[Row]:
     target = f"<= {NAPS_TARGET_MS:g} ms"
     return [
         _latency("call of a Python extension to its result, in a session", each, taken["bare"]),
+        _latency(
+            "the same, with a checkpoint of an unchanged directory before it",
+            recorded_each,
+            taken["bare"],
+            CHECKPOINT_TARGET_MS,
+        ),
         _rate(f"calls of a Python extension, {BESIDE} in one step of a session", taken),
         Row(f"{NAPS} calls of {NAP_MS:g} ms in one step", naps, "ms", nap, "one timer", target, naps <= NAPS_TARGET_MS),
     ]
@@ -197,11 +208,11 @@ async def _nap() -> float:
 # --- rows ---------------------------------------------------------------------------------------------------------
 
 
-def _latency(measure: str, each: Sequence[float], floor: Sequence[float]) -> Row:
+def _latency(measure: str, each: Sequence[float], floor: Sequence[float], limit_ms: float = TARGET_MS) -> Row:
     ms = rig.median(each) * 1000
     note = f"99 % within {rig.figure(rig.percentile(each, 99) * 1000)} ms"
-    target = f"<= {TARGET_MS:g} ms"
-    return Row(measure, ms, "ms", rig.median(floor) * 1000, FLOOR, target, ms <= TARGET_MS, note=note)
+    target = f"<= {limit_ms:g} ms"
+    return Row(measure, ms, "ms", rig.median(floor) * 1000, FLOOR, target, ms <= limit_ms, note=note)
 
 
 def _rate(measure: str, taken: dict[str, list[float]], *, target: float | None = None) -> Row:

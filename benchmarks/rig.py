@@ -63,12 +63,15 @@ class Place:
 
 
 @contextmanager
-def place() -> Iterator[Place]:
-    """A place, removed at the end."""
+def place(*, checkpoints: bool = True) -> Iterator[Place]:
+    """A place, removed at the end. `checkpoints`: files are recorded before steps that may change them."""
     with tempfile.TemporaryDirectory(prefix="zot-") as folder:
         home, cwd, run = Path(folder, "home"), Path(folder, "work"), Path(folder, "run")
         cwd.mkdir()
         run.mkdir(mode=0o700)
+        if not checkpoints:
+            home.mkdir(mode=0o700)
+            (home / "config.toml").write_text("[checkpoints]\nenabled = false\n")
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         own = {"HOME": folder, "ZOT_HOME": str(home), "XDG_RUNTIME_DIR": str(run)}
         yield Place(home, cwd, {**kept, **own, SWITCH: "off"})  # but `template`, which switches it on
@@ -181,9 +184,9 @@ class World:
 
 
 @asynccontextmanager
-async def world() -> AsyncIterator[World]:
-    """Everything that most rows need, in a place of its own."""
-    with place() as where:
+async def world(*, checkpoints: bool = True) -> AsyncIterator[World]:
+    """Everything that most rows need, in a place of its own; `checkpoints` as for `place`."""
+    with place(checkpoints=checkpoints) as where:
         async with model(where) as url, daemon(where) as process, connect(where) as client:
             yield World(where, process, url, client)
 
