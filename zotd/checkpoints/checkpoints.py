@@ -17,11 +17,11 @@ from zotd import paths
 from zotd.checkpoints import eligibility, history, journal, left_out, locking, packing
 from zotd.checkpoints.baseline import Baseline
 from zotd.checkpoints.checkpoint import Checkpoint, Occasion
-from zotd.checkpoints.errors import ChangedSinceError, CheckpointError, UnclearRunError
+from zotd.checkpoints.errors import AbandonedError, ChangedSinceError, CheckpointError, UnclearRunError
 from zotd.checkpoints.exclusions import exclusions
 from zotd.checkpoints.folders import JOURNAL, folder_of
 from zotd.checkpoints.journal import RestoreJournal
-from zotd.checkpoints.judging import RecordingLimits
+from zotd.checkpoints.judging import RecordingLimits, check_space
 from zotd.checkpoints.left_out import LeftOut
 from zotd.checkpoints.outcome import Restored, RunChanges, WhenChanged
 from zotd.checkpoints.plan import plan
@@ -79,8 +79,16 @@ class Checkpoints:
 
     def record(self, occasion: Occasion, *, always: bool = False) -> Checkpoint:
         """Record the present state; see `Recorder.record`."""
-        with self._locked():
-            return self._recorder().record(occasion, always=always)
+        try:
+            with self._locked():
+                return self._recorder().record(occasion, always=always)
+        except AbandonedError:
+            raise
+        except CheckpointError:
+            # Whatever git says of a full disk, people have to know that it is full.
+            if os.path.isdir(self.repository.folder):
+                check_space(self.repository.folder)
+            raise
 
     def all(self) -> list[Checkpoint]:
         """Return the checkpoints, newest first."""
@@ -316,12 +324,24 @@ class Checkpoints:
     def _recorder(self) -> Recorder:
         return Recorder(self.repository, self._limits, exclusions(self.workspace, self._home), self._baseline)
 
+    def _acquired(self) -> int:
+        """Return a descriptor that holds the lock until it is closed."""
+        folder = self.repository.folder
+        try:
+            paths.make_private_dir(folder)
+            return locking.acquire(folder, self.workspace, self._abandoned)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: OSError) -> CheckpointError:
+        reason = (error.strerror or str(error)).lower()
+        return CheckpointError(f"checkpoints of {self.workspace}: {error.filename or self.repository.folder}: {reason}")
+
     @contextmanager
     def _locked(self) -> Iterator[None]:
         """Hold the lock of the workspace, with the shadow repository complete and no restore half done."""
         folder = self.repository.folder
-        paths.make_private_dir(folder)
-        lock = locking.acquire(folder, self.workspace, self._abandoned)
+        lock = self._acquired()
         try:
             with self._baseline.lock if self._baseline else nullcontext():
                 self.repository.remove_stale_lock()
@@ -332,7 +352,6 @@ class Checkpoints:
                     self._carry_out(Restorer(self.repository, interrupted, self._probe), occasion)
                 yield
         except OSError as error:
-            reason = (error.strerror or str(error)).lower()
-            raise CheckpointError(f"checkpoints of {self.workspace}: {error.filename or folder}: {reason}") from error
+            raise self._failure(error) from error
         finally:
             os.close(lock)

@@ -90,8 +90,12 @@ def check_amount(repository: ShadowRepository, limits: RecordingLimits, *, files
         raise UnrecordableError(
             f"{workspace} has more than {limits.new_bytes >> 30} GiB to record; name what needs no checkpoints in .gitignore"
         )
-    free = shutil.disk_usage(repository.folder).free
-    if new_bytes and free < new_bytes + SPARE_BYTES:
-        raise DiskFullError(
-            f"{repository.folder} has {free >> 20} MiB left, too little for checkpoints; free some space"
-        )
+    if new_bytes:
+        check_space(repository.folder, new_bytes)
+
+
+def check_space(folder: str, new_bytes: int = 0) -> None:
+    """Raise DiskFullError if the file system of `folder` has less than `SPARE_BYTES` left beside these."""
+    free = shutil.disk_usage(folder).free
+    if free < new_bytes + SPARE_BYTES:
+        raise DiskFullError(f"{folder} has {free >> 20} MiB left, too little for checkpoints; free some space")
