@@ -237,6 +237,10 @@ async def _until_killed(work: Callable[[], Awaitable[None]]) -> None:
         await work()
 
 
+def _counts(kinds: Mapping[str, int]) -> str:
+    return ", ".join(f"{number} {kind}s" for kind, number in kinds.items())
+
+
 async def run(options: Options) -> Row:
     """Kill, as often as the share says."""
     start = time.monotonic()
@@ -253,12 +257,12 @@ async def run(options: Options) -> Row:
                 await victim.begin()
                 for number in range(count):
                     await victim.cut_off(KINDS[number % len(KINDS)])
-                    options.say(f"checkpoints: {number + 1} of {count} kills; {dict(victim.cut)} were cut")
+                    options.say(f"checkpoints: {number + 1} of {count} kills; cut: {_counts(victim.cut)}")
     kinds = ", ".join(f"{victim.kills[kind]} in {kind}" for kind in KINDS)
     return Row(
         check=f"kill -9 around checkpoints and restores, at {count} random instants ({kinds})",
         must_give="0 files between two states; 0 lost changes of the user; 0 times a repository or its index is damaged",
-        got=f"{victim.between}; {victim.lost}; {victim.unsound}; not done yet at the kill: {dict(victim.cut)}",
+        got=f"{victim.between}; {victim.lost}; {victim.unsound}; not done yet at the kill: {_counts(victim.cut)}",
         ok=not (victim.between or victim.lost or victim.unsound),
         command=f"python -m tests.faults checkpoints --share {options.share:g} --seed {options.seed}",
         seconds=time.monotonic() - start,
