@@ -1,7 +1,7 @@
 # make demo     an agent session in a real daemon, on a small model inside this machine; no key needed
 # make test     all tests
 # make check    what CI runs: format, lint, types, layers, dead code, dependencies, spelling, tests
-# make faults   is what was promised kept when the daemon is killed, flooded and lied to; twenty minutes
+# make faults   is what was promised kept when the daemon is killed, flooded and lied to; an hour
 # make attacks  does one of a hundred known attacks work; a minute
 # make bench    how fast it is here, beside what nothing can be faster than; eight minutes
 # make docs     writes the generated pages again
