@@ -4,12 +4,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { activity } from "./activity.js";
+import { directoryOf, modelOf } from "./begin.js";
 import { GapError, isFresh } from "./cursor.js";
 import { changesOf, diffRows } from "./diff.js";
 import { Follower } from "./follow.js";
 import { cut, harmless } from "./harmless.js";
 import { address, blocks, spans } from "./markdown.js";
-import { label, listed, ordered, told } from "./sessions.js";
+import { label, listed, ordered, placesOf, told } from "./sessions.js";
 import { commandOf, promptOf } from "./slash.js";
 import { EMPTY, attached, oldestSeq, owned, reduce, trimmed, withOlder } from "./state.js";
 
@@ -285,4 +286,25 @@ test("a text that begins with a slash is a command unless its first word has ano
   ];
   for (const [words, command] of table) assert.deepEqual(commandOf(words), command, words);
   assert.deepEqual(["//todo", "/usr/bin", "hi"].map(promptOf), ["/todo", "/usr/bin", "hi"]);
+});
+
+// --- a new session ---------------------------------------------------------------------------------------------------
+
+test("a new session is offered the directories of known ones, the one used last first", () => {
+  const session = (id, cwd, updated) => [id, { id, cwd, updated }];
+  const known = new Map([session("a", "/old", "1"), session("b", "/new", "3"), session("c", "/old", "2")]);
+  assert.deepEqual(placesOf(known), ["/new", "/old"]);
+});
+
+test("slashes at the end of a directory do not make it another one", () => {
+  assert.equal(directoryOf(" /home/ann/shop// "), "/home/ann/shop");
+  assert.equal(directoryOf("/"), "/");
+});
+
+test("a model is named with its vendor, or alone", () => {
+  const models = [{ provider: "openai", id: "gpt-5" }];
+  assert.deepEqual(modelOf("openai/gpt-5", models), { provider: "openai", model: "gpt-5" });
+  assert.deepEqual(modelOf("openai/ft/mine", models), { provider: "openai", model: "ft/mine" });
+  assert.deepEqual(modelOf("meta/llama-4", models), { model: "meta/llama-4" });
+  assert.deepEqual(modelOf(" ", models), {});
 });

@@ -8,7 +8,7 @@ from playwright.async_api import expect
 
 from tests.jail.conftest import files
 from tests.needs import needs
-from tests.page.world import entry
+from tests.page.world import PHONE, entry
 from zotd.testing.script import CallPart, calls, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -164,12 +164,11 @@ async def test_commands_of_extensions_and_skills_are_run(world, token):
 async def test_an_unknown_host_is_allowed_from_a_phone(world, token, tmp_path):
     needs("bwrap", "curl")
     (tmp_path / "page").write_text("a page")
-    phone = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
     session = await world.session("Errand", mode="workspace")
     with files(tmp_path) as port:
         host = f"127.0.0.3:{port}"
         world.answers.extend([calls(CallPart("bash", {"command": f"curl -sS http://{host}/page"})), text("fetched")])
-        async with world.page(token, session, **phone) as page:
+        async with world.page(token, session, **PHONE) as page:
             await prompt(page, "fetch")
             question = page.get_by_label("Decision")
             await expect(question).to_contain_text("Allow network?")

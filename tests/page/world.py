@@ -99,6 +99,9 @@ def entry(page, words):
     return page.get_by_role("log").get_by_text(words)
 
 
+PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
+
+
 def free_port():
     """A port for a door that has to be at the same place after a restart."""
     with socket.socket() as taken:
@@ -111,11 +114,16 @@ async def opened(folder, browser):
     """A world for the time of a module."""
     port = free_port()
     daemon = DaemonProcess(folder)
-    daemon.place.home.mkdir()
+    home = daemon.place.home
+    home.mkdir()
+    key = home / "auth.json"
+    key.touch(mode=0o600)
+    key.write_text(json.dumps({"openai": {"api_key": "k"}}))
     listen = json.dumps(f"127.0.0.1:{port}")
-    (daemon.place.home / "config.toml").write_text(f"[websocket]\nlisten = {listen}\n")
     world: World
     async with ModelServer(lambda _: world.next_answer()) as model:
+        lines = ["[websocket]", f"listen = {listen}", "[providers.openai]", f'base_url = "{model.openai_url}"']
+        (home / "config.toml").write_text("\n".join(lines) + "\n")
         with daemon:
             world = World(daemon, model, browser, f"http://127.0.0.1:{port}")
             yield world

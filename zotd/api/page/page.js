@@ -1,6 +1,7 @@
 // The page: login, the open session, and when to render.
 
 import { activity } from "./activity.js";
+import { Beginning } from "./begin.js";
 import { Changes } from "./changes.js";
 import { Composer, newId } from "./composer.js";
 import { Conversation } from "./conversation.js";
@@ -15,7 +16,13 @@ import { CallError, LostError, Wire } from "./wire.js";
 // Where the token is stored: for this tab, until it is closed.
 const TOKEN = "zot.token";
 
+// Where the form for a new session is; ids of sessions begin with `s_`.
+const NEW = "new";
+
 const ROLES = ["read", "submit", "approve", "admin"];
+
+// What is focused for those who listen, by view.
+const TITLES = { list: "overview-title", session: "title", new: "beginner-title" };
 
 const LINKS = { connecting: "Connecting…", lost: "The connection was lost. Reconnecting…" };
 
@@ -33,6 +40,7 @@ let shown = {}; // what was rendered last
 const conversation = new Conversation({ list: byId("conversation"), scroller: byId("scroller") });
 const questions = new Questions(byId("questions"), decide);
 const changes = new Changes(byId("changes"), ofSession);
+const beginning = new Beginning({ call: (type, fields) => wire.call(type, fields), begun: replaceRoute });
 const composer = new Composer({ call: ofSession, own: (id) => change(owned(state, id)), changes });
 
 // --- connection ------------------------------------------------------------------------------------------------------
@@ -57,6 +65,7 @@ function leave(reason) {
   byId("door").hidden = false;
   say(byId("refusal"), reason);
   byId("token").focus();
+  byId("desk").dataset.view = view();
   draw();
 }
 
@@ -74,6 +83,7 @@ async function arrived(hello) {
     // Subscribe before listing: changes during the listing are then reported as events.
     await wire.call("subscribe", { topics: ["sessions"] });
     await Promise.all([listFrom(undefined), follower?.attach()]);
+    if (opened === NEW) beginning.open(sessions);
   } catch (error) {
     failed(error);
   }
@@ -112,12 +122,25 @@ function route() {
   forgetSession();
   changes.close();
   composer.open(opened);
-  if (opened) {
+  if (opened === NEW) {
+    beginning.open(sessions);
+  } else if (opened) {
     follower = new Follower(wire, opened, took);
     if (link === "live") follower.attach().catch(failed);
   }
+  byId("desk").dataset.view = view(); // now, because what is not displayed cannot be focused
   draw();
-  byId(opened ? "title" : "overview-title").focus();
+  byId(TITLES[view()]).focus();
+}
+
+function view() {
+  if (opened === NEW) return "new";
+  return opened ? "session" : "list";
+}
+
+/** Opens a session that this client has begun: from there "back" leads to the list and not to the form. */
+function replaceRoute(id) {
+  location.replace(`#${id}`);
 }
 
 function took({ snapshot, event }) {
@@ -175,14 +198,15 @@ function draw() {
   requestAnimationFrame(() => {
     isDrawing = false;
     drawList();
-    if (opened) drawSession();
+    if (view() === "session") drawSession();
+    beginning.show(link === "live" && role >= ROLES.indexOf("submit"));
     byId("link").hidden = !(link in LINKS);
     say(byId("link"), LINKS[link] ?? "");
   });
 }
 
 function drawList() {
-  byId("desk").dataset.view = opened ? "session" : "list";
+  byId("new").hidden = role < ROLES.indexOf("submit");
   if (sessions !== shown.sessions || opened !== shown.opened) showSessions(byId("sessions"), sessions, opened);
   shown = { sessions, opened };
   byId("no-sessions").hidden = sessions.size > 0 || link !== "live";

@@ -36,3 +36,12 @@ export function ordered(sessions) {
   const rank = (session) => RANKS[label(session)] ?? 2;
   return [...sessions.values()].sort((a, b) => rank(a) - rank(b) || (a.updated < b.updated ? 1 : -1));
 }
+
+// Directories that are offered for a new session.
+const MOST_PLACES = 50;
+
+/** The directories of the known sessions, the one used last first. */
+export function placesOf(known) {
+  const newest = [...known.values()].sort((a, b) => (a.updated < b.updated ? 1 : -1));
+  return [...new Set(newest.map((session) => session.cwd).filter(Boolean))].slice(0, MOST_PLACES);
+}
