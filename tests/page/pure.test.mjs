@@ -7,12 +7,25 @@ import { activity } from "./activity.js";
 import { directoryOf, modelOf } from "./begin.js";
 import { GapError, isFresh } from "./cursor.js";
 import { changesOf, diffRows } from "./diff.js";
+import { isOf } from "./entries.js";
 import { Follower } from "./follow.js";
 import { cut, harmless } from "./harmless.js";
 import { address, blocks, spans } from "./markdown.js";
+import { summaryOf } from "./search.js";
 import { label, listed, ordered, placesOf, told } from "./sessions.js";
 import { commandOf, promptOf } from "./slash.js";
-import { EMPTY, attached, oldestSeq, owned, reduce, trimmed, withOlder } from "./state.js";
+import {
+  EMPTY,
+  attached,
+  displayed,
+  oldestSeq,
+  owned,
+  reduce,
+  trimmed,
+  withOlder,
+  withPassage,
+  withoutPassage,
+} from "./state.js";
 
 const text = (words) => [{ type: "text", text: words }];
 const user = (seq, words) => ({ type: "user_message", seq, content: text(words), input: `i${seq}` });
@@ -307,4 +320,31 @@ test("a model is named with its vendor, or alone", () => {
   assert.deepEqual(modelOf("openai/ft/mine", models), { provider: "openai", model: "ft/mine" });
   assert.deepEqual(modelOf("meta/llama-4", models), { model: "meta/llama-4" });
   assert.deepEqual(modelOf(" ", models), {});
+});
+
+// --- search ----------------------------------------------------------------------------------------------------------
+
+test("an older part of a conversation is shown instead of the newest one, which goes on", () => {
+  const now = attached(EMPTY, snapshot({ messages: [message(900, "late")] }));
+  const state = withPassage(now, { messages: [message(7, "early")], has_more: true });
+  const later = reduce(state, user(901, "later"));
+  assert.deepEqual(displayed(later).entries.map((entry) => entry.text), ["early"]);
+  assert.equal(oldestSeq(later), 8);
+  const older = withOlder(later, { messages: [message(3, "first")], has_more: false });
+  assert.deepEqual(displayed(older).entries.map((entry) => entry.text), ["first", "early"]);
+  assert.deepEqual(displayed(withoutPassage(older)).entries.map((entry) => entry.text), ["late", "later"]);
+});
+
+test("the result of a call is found at the entry of the call", () => {
+  const call = { role: "assistant", content: [{ type: "tool_call", id: "c", name: "bash", args: {} }], seq: 4 };
+  const result = { role: "tool", content: [{ type: "tool_result", call_id: "c", content: text("needle") }], seq: 6 };
+  const state = attached(EMPTY, snapshot({ messages: [call, result] }));
+  const found = (seq) => state.entries.filter((entry) => isOf(entry, seq)).map((entry) => entry.id);
+  assert.deepEqual([found(4), found(6), found(5)], [["c"], ["c"], []]);
+});
+
+test("what a search has found is counted, and what is not indexed yet is told", () => {
+  assert.equal(summaryOf(1, {}), "1 message, newest first.");
+  assert.equal(summaryOf(30, { cursor: "x" }), "30 messages so far, newest first.");
+  assert.match(summaryOf(0, { complete: false }), /^No message has these words\. The newest messages are not indexed/);
 });

@@ -2,6 +2,7 @@
 
 import { showEntry } from "./cards.js";
 import { element } from "./elements.js";
+import { isOf } from "./entries.js";
 
 // Distance from the end within which the list follows new entries.
 const NEAR_PX = 60;
@@ -15,13 +16,12 @@ export class Conversation {
   #items = new Map();
   #shown = new Map();
   #isAtEnd = true;
+  #sought = null; // the `seq` of a message to show as soon as it is there
 
   constructor({ list, scroller }) {
     this.#list = list;
     this.#scroller = scroller;
-    scroller.addEventListener("scroll", () => {
-      this.#isAtEnd = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < NEAR_PX;
-    });
+    scroller.addEventListener("scroll", () => this.#measure());
     // If a question or a phone's keyboard reduces the height, a list at its end stays there.
     new ResizeObserver(() => this.#isAtEnd && this.toEnd()).observe(scroller);
   }
@@ -37,6 +37,13 @@ export class Conversation {
     this.#items.clear();
     this.#shown.clear();
     this.#isAtEnd = true;
+    this.#sought = null;
+  }
+
+  /** Scrolls to the message with this `seq` and marks it, when it is shown next. */
+  seek(seq) {
+    this.#sought = seq;
+    this.#isAtEnd = false;
   }
 
   show(entries) {
@@ -51,6 +58,7 @@ export class Conversation {
       if (item === next) next = next.nextElementSibling;
       else this.#list.insertBefore(item, next);
     }
+    if (this.#found(entries)) return;
     if (this.#isAtEnd) this.toEnd();
     else if (this.#list.firstElementChild !== first) this.#scroller.scrollTop = this.#scroller.scrollHeight - fromEnd;
   }
@@ -63,6 +71,25 @@ export class Conversation {
   toEnd() {
     this.#isAtEnd = true;
     this.#scroller.scrollTop = this.#scroller.scrollHeight;
+  }
+
+  #found(entries) {
+    const entry = this.#sought === null ? undefined : entries.find((one) => isOf(one, this.#sought));
+    if (entry === undefined) return false;
+    this.#sought = null;
+    for (const marked of this.#list.querySelectorAll(".sought")) marked.classList.remove("sought");
+    const item = this.#items.get(entry.key);
+    item.classList.add("sought");
+    item.tabIndex = -1;
+    item.focus({ preventScroll: true });
+    item.scrollIntoView({ block: "center" });
+    this.#measure(); // a short list does not scroll
+    return true;
+  }
+
+  #measure() {
+    const { scrollHeight, scrollTop, clientHeight } = this.#scroller;
+    this.#isAtEnd = scrollHeight - scrollTop - clientHeight < NEAR_PX;
   }
 
   #remove(kept) {

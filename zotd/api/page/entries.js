@@ -3,8 +3,9 @@
 //   {key, kind: "user", text, images, sender, seq}
 //   {key, kind: "reply", text, open, seq}            open: it is still arriving
 //   {key, kind: "thought", text, open}
-//   {key, kind: "tool", id, name, args, written, progress, result, state, seq}
+//   {key, kind: "tool", id, name, args, written, progress, result, state, seq, until}
 //                                                     state: writing, running, done, cut (it will get no result)
+//                                                     until: `seq` of the message with the result, if it is another one
 //   {key, kind: "note", level, text, source}
 //
 // `seq` is that of the event with the message. A call and its result are two messages but one entry.
@@ -14,6 +15,11 @@ import { cut } from "./harmless.js";
 /** All text of a message or a result. */
 export function textOf(content) {
   return content.map((block) => (block.type === "text" ? block.text : "")).join("");
+}
+
+/** Whether the message with this `seq` is (a part of) the entry. */
+export function isOf(entry, seq) {
+  return entry.seq === seq || entry.until === seq;
 }
 
 /** Number of images. */
@@ -84,6 +90,6 @@ function withResults(entries) {
     .filter((entry) => entry.name !== "" || !called.has(entry.key))
     .map((entry) => {
       const found = entry.kind === "tool" && entry.name && entry.result === null && results.get(entry.key);
-      return found ? { ...entry, result: found.result, state: "done" } : entry;
+      return found ? { ...entry, result: found.result, state: "done", until: found.seq } : entry;
     });
 }

@@ -53,6 +53,18 @@ export class Follower {
     return this.#wire.call("session.history", { session: this.#session, before, limit: PAGE });
   }
 
+  /** Requests the messages around the one with this `seq`, also if it is not part of the conversation any more. */
+  async around(seq) {
+    // Each message has a `seq` of its own, so at most half of these come after it.
+    const page = await this.#wire.call("session.history", {
+      session: this.#session,
+      before: seq + PAGE + 1,
+      limit: 2 * PAGE,
+    });
+    if (page.messages.some((message) => message.seq === seq)) return page;
+    return this.#wire.call("session.history", { session: this.#session, at: seq, limit: PAGE });
+  }
+
   /** Detaches; no further events are passed on. */
   leave() {
     this.#isAttached = false;

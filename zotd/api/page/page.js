@@ -6,11 +6,26 @@ import { Changes } from "./changes.js";
 import { Composer, newId } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { byId, say } from "./elements.js";
+import { isOf } from "./entries.js";
 import { Follower } from "./follow.js";
 import { nameOf, showFacts, showSessions } from "./list.js";
 import { Questions } from "./questions.js";
+import { Search } from "./search.js";
 import { PAGE, label, listed, told } from "./sessions.js";
-import { EMPTY, MOST, NEWEST, attached, oldestSeq, owned, reduce, trimmed, withOlder } from "./state.js";
+import {
+  EMPTY,
+  MOST,
+  NEWEST,
+  attached,
+  displayed,
+  oldestSeq,
+  owned,
+  reduce,
+  trimmed,
+  withOlder,
+  withPassage,
+  withoutPassage,
+} from "./state.js";
 import { CallError, LostError, Wire } from "./wire.js";
 
 // Where the token is stored: for this tab, until it is closed.
@@ -34,6 +49,7 @@ let sessions = new Map();
 let nextPage; // the cursor of `session.list`; undefined if all sessions are known
 let state = EMPTY;
 let opened = "";
+let sought = null; // the `seq` of a message to jump to as soon as the session is attached
 let isDrawing = false;
 let shown = {}; // what was rendered last
 
@@ -41,7 +57,8 @@ const conversation = new Conversation({ list: byId("conversation"), scroller: by
 const questions = new Questions(byId("questions"), decide);
 const changes = new Changes(byId("changes"), ofSession);
 const beginning = new Beginning({ call: (type, fields) => wire.call(type, fields), begun: replaceRoute });
-const composer = new Composer({ call: ofSession, own: (id) => change(owned(state, id)), changes });
+const search = new Search({ call: (type, fields) => wire.call(type, fields), changed: () => draw() });
+const composer = new Composer({ call: ofSession, own: prompted, changes });
 
 // --- connection ------------------------------------------------------------------------------------------------------
 
@@ -58,6 +75,7 @@ function leave(reason) {
   wire = null;
   sessionStorage.removeItem(TOKEN);
   forgetSession();
+  search.clear();
   opened = "";
   sessions = new Map();
   link = "";
@@ -82,7 +100,7 @@ async function arrived(hello) {
   try {
     // Subscribe before listing: changes during the listing are then reported as events.
     await wire.call("subscribe", { topics: ["sessions"] });
-    await Promise.all([listFrom(undefined), follower?.attach()]);
+    await Promise.all([listFrom(undefined), attach()]);
     if (opened === NEW) beginning.open(sessions);
   } catch (error) {
     failed(error);
@@ -116,8 +134,13 @@ function forgetSession() {
 }
 
 function route() {
-  const wanted = location.hash.slice(1);
-  if (wanted === opened || wire === null) return;
+  const [wanted, seq] = location.hash.slice(1).split("@"); // a session, and a message of it
+  if (wire === null) return;
+  sought = seq === undefined ? null : Number(seq);
+  if (wanted === opened) {
+    jump().catch(failed);
+    return;
+  }
   opened = wanted;
   forgetSession();
   changes.close();
@@ -126,11 +149,41 @@ function route() {
     beginning.open(sessions);
   } else if (opened) {
     follower = new Follower(wire, opened, took);
-    if (link === "live") follower.attach().catch(failed);
+    if (link === "live") attach().catch(failed);
   }
   byId("desk").dataset.view = view(); // now, because what is not displayed cannot be focused
   draw();
   byId(TITLES[view()]).focus();
+}
+
+async function attach() {
+  if (follower === null) return;
+  await follower.attach();
+  await jump();
+}
+
+/** Shows the message that a search has found, once. */
+async function jump() {
+  const [asked, seq] = [opened, sought];
+  if (seq === null) return;
+  sought = null;
+  const isKnown = state.entries.some((entry) => isOf(entry, seq));
+  const page = isKnown ? null : await follower.around(seq);
+  if (asked !== opened) return;
+  conversation.seek(seq);
+  change(isKnown ? withoutPassage(state) : withPassage(state, page));
+}
+
+/** Shows what follows from a prompt of this client. */
+function prompted(input) {
+  change(owned(state, input));
+  if (state.passage !== null) toNewest();
+}
+
+function toNewest() {
+  history.replaceState(null, "", `#${opened}`); // so that the same hit can be opened again
+  conversation.toEnd();
+  change(withoutPassage(state));
 }
 
 function view() {
@@ -209,8 +262,10 @@ function drawList() {
   byId("new").hidden = role < ROLES.indexOf("submit");
   if (sessions !== shown.sessions || opened !== shown.opened) showSessions(byId("sessions"), sessions, opened);
   shown = { sessions, opened };
-  byId("no-sessions").hidden = sessions.size > 0 || link !== "live";
-  byId("more").hidden = nextPage === undefined;
+  byId("sessions").hidden = search.isOpen;
+  for (const id of ["hits", "found"]) byId(id).hidden = !search.isOpen;
+  byId("no-sessions").hidden = search.isOpen || sessions.size > 0 || link !== "live";
+  byId("more").hidden = search.isOpen || nextPage === undefined;
   const waiting = [...sessions.values()].filter((session) => label(session) === "needs you").length;
   document.title = waiting ? `(${waiting}) zot` : "zot";
 }
@@ -219,11 +274,12 @@ function drawSession() {
   const session = state.session;
   say(byId("title"), session ? nameOf(session) : "");
   if (session) showFacts(byId("facts"), session, state.usage);
-  conversation.show(state.entries);
-  const isFull = state.entries.length >= MOST;
-  byId("older").hidden = !state.hasMore || isFull || oldestSeq(state) === null;
-  byId("oldest").hidden = !state.hasMore || !isFull;
-  byId("newest").hidden = conversation.isAtEnd;
+  const { entries, hasMore } = displayed(state);
+  conversation.show(entries);
+  const isFull = entries.length >= MOST;
+  byId("older").hidden = !hasMore || isFull || oldestSeq(state) === null;
+  byId("oldest").hidden = !hasMore || !isFull;
+  byId("newest").hidden = conversation.isAtEnd && state.passage === null;
   questions.show(state.approvals, role >= ROLES.indexOf("approve"));
   say(byId("activity"), activity(state));
   byId("activity").classList.toggle("unseen", state.approvals.length > 0); // the question is displayed next to it
@@ -247,7 +303,7 @@ byId("door").addEventListener("submit", (event) => {
 byId("forget").addEventListener("click", () => leave(""));
 byId("more").addEventListener("click", () => listFrom(nextPage).catch(failed));
 byId("older").addEventListener("click", showOlder);
-byId("newest").addEventListener("click", () => conversation.toEnd());
+byId("newest").addEventListener("click", toNewest);
 byId("show-changes").addEventListener("click", () => {
   if (changes.isOpen) changes.close();
   else changes.open();

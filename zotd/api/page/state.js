@@ -20,6 +20,7 @@ export const EMPTY = {
   session: null,
   entries: [],
   hasMore: false,
+  passage: null, // {entries, hasMore} of an older part of the conversation that is shown instead of the newest one
   run: null, // {step, retry} while something runs
   snapshotRun: null, // the `run` of the last snapshot; it counts when everything before has been replayed
   queue: [],
@@ -41,14 +42,31 @@ export function attached(state, snapshot) {
   return { ...now, entries: [...entries, ...notes], hasMore: snapshot.has_more, run: runOf(run) };
 }
 
-/** Applies a page of `session.history`. */
+/** The part of the conversation that is shown: {entries, hasMore}. */
+export function displayed(state) {
+  return state.passage ?? state;
+}
+
+/** Applies a page of `session.history` that precedes what is shown. */
 export function withOlder(state, page) {
-  return { ...state, entries: joinedBefore(entriesOf(page.messages, false), state.entries), hasMore: page.has_more };
+  const before = entriesOf(page.messages, false);
+  const part = { entries: joinedBefore(before, displayed(state).entries), hasMore: page.has_more };
+  return state.passage === null ? { ...state, ...part } : { ...state, passage: part };
+}
+
+/** Shows a page of `session.history` instead of the newest messages, which are kept. */
+export function withPassage(state, page) {
+  return { ...state, passage: { entries: entriesOf(page.messages, false), hasMore: page.has_more } };
+}
+
+/** Shows the newest messages again. */
+export function withoutPassage(state) {
+  return state.passage === null ? state : { ...state, passage: null };
 }
 
 /** The `before` for the next page of `session.history`; null if no entry has a `seq`. */
 export function oldestSeq(state) {
-  const first = state.entries.find((entry) => entry.seq !== undefined);
+  const first = displayed(state).entries.find((entry) => entry.seq !== undefined);
   // Inclusive, because the message of the oldest entry may have further entries; known ones are skipped.
   return first ? first.seq + 1 : null;
 }
