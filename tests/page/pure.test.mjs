@@ -12,6 +12,7 @@ import { Follower } from "./follow.js";
 import { cut, harmless } from "./harmless.js";
 import { address, blocks, spans } from "./markdown.js";
 import { summaryOf } from "./search.js";
+import { fitted } from "./shrink.js";
 import { label, listed, ordered, placesOf, told } from "./sessions.js";
 import { commandOf, promptOf } from "./slash.js";
 import {
@@ -347,4 +348,13 @@ test("what a search has found is counted, and what is not indexed yet is told", 
   assert.equal(summaryOf(1, {}), "1 message, newest first.");
   assert.equal(summaryOf(30, { cursor: "x" }), "30 messages so far, newest first.");
   assert.match(summaryOf(0, { complete: false }), /^No message has these words\. The newest messages are not indexed/);
+});
+
+// --- images ----------------------------------------------------------------------------------------------------------
+
+test("an image is made smaller until its longer edge fits, and never larger", () => {
+  assert.deepEqual(fitted(4000, 3000, 2000), [2000, 1500]);
+  assert.deepEqual(fitted(30, 9000, 2000), [7, 2000]);
+  assert.deepEqual(fitted(640, 480, 2000), [640, 480]);
+  assert.deepEqual(fitted(9000, 1, 2000), [2000, 1]);
 });

@@ -18,7 +18,7 @@ from zotd.wire.errors import Code
 ROLES = {
     Role.READ: """
         hello ping
-        session.list session.get session.history session.search session.tree attach detach presence presence.update
+        session.list session.get session.history session.image session.search session.tree attach detach presence presence.update
         subscribe
         get_state get_messages get_models model.show complete prompt.history workspace.info session.changes queue.list approval.list grant.list channel.list ext.list ext.logs ext.doctor
         daemon.status daemon.metrics usage.report auth.list

@@ -36,6 +36,7 @@ HEAVY = frozenset(
         "prompt.history",
         "session.export",
         "session.history",
+        "session.image",
         "session.search",
         "session.tree",
         "usage.report",

@@ -114,7 +114,7 @@ class Pong(Frozen, frozen=True):
 
 
 class PromptImage(Frozen, frozen=True):
-    """An image of a prompt; `data` is base64."""
+    """An image of a prompt or of a tool result; `data` is base64."""
 
     mime_type: str
     data: str
@@ -606,6 +606,14 @@ class HistoryPage(Frozen, frozen=True):
     has_more: bool
 
 
+class ImageOfMessage(OfSession, frozen=True, kw_only=True):
+    """An image of the message that the event `seq` shows, a prompt or a tool result; events have only its size."""
+
+    seq: int
+    index: int = 0
+    """Which of its images, from 0."""
+
+
 class Search(Frozen, frozen=True):
     """Messages of all sessions with all of these words.
 
@@ -1023,6 +1031,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.list", SessionList, Sessions, "lists sessions, newest first"),
         ("session.get", OfSession, SessionInfo, "returns one session"),
         ("session.history", History, HistoryPage, "returns older messages, page by page"),
+        ("session.image", ImageOfMessage, PromptImage, "returns an image of a message"),
         ("session.search", Search, reports.SearchPage, "searches all sessions, newest messages first"),
         ("session.tree", OfSession, reports.Tree, "returns forks and rewinds of a session"),
         ("attach", Attach, Attached, "returns a snapshot, then sends missed events, then live ones"),

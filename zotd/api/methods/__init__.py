@@ -73,6 +73,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.list": sessions.listing,
         "session.get": sessions.get,
         "session.history": sessions.history,
+        "session.image": history.image,
         "session.rename": sessions.rename,
         "session.configure": sessions.configure,
         "session.export": history.export,

@@ -1,9 +1,10 @@
 """Commands about the history of sessions: search, export, import, fork, rewind, undo and redo."""
 
 from zotd.api.dispatch import Invocation
-from zotd.api.methods.shared import checked_name, loaded, place_of, session_of, wait_for_room
+from zotd.api.methods.shared import ENVELOPE_BYTES, checked_name, loaded, place_of, session_of, wait_for_room
 from zotd.history.export import page as export_page
 from zotd.history.fork import fork as fork_at
+from zotd.history.images import image_at
 from zotd.history.rewind import rewind as rewind_to
 from zotd.history.rewind import rewind_with_files
 from zotd.sessions import file_restores
@@ -12,6 +13,7 @@ from zotd.store.archive import Archive
 from zotd.store.journal import SqliteJournal
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
+from zotd.wire.framing import SERVER_LIMIT
 
 QUERY_CHARS = 1_000
 """Longest query; it is typed by people, and each of its words is looked up."""
@@ -29,6 +31,16 @@ async def search(archive: Archive, call: Invocation, params: api.Search) -> repo
     page = await archive.search(query, before=before, limit=max(1, min(params.limit, MAX_HITS)))
     await wait_for_room(call)
     return page
+
+
+async def image(call: Invocation, params: api.ImageOfMessage) -> api.PromptImage:
+    """Return an image of a message."""
+    session = await session_of(call, params.session)
+    found = await image_at(session.ledger.journal, session.id, params.seq, params.index)
+    if len(found.data) > SERVER_LIMIT - ENVELOPE_BYTES:
+        raise CommandError(Code.TOO_LARGE, f"the image has {found.bytes:,} bytes, more than fit into a response")
+    await wait_for_room(call)
+    return api.PromptImage(found.mime_type, found.data)
 
 
 async def export(call: Invocation, params: api.Export) -> api.Exported:

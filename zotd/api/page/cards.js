@@ -20,10 +20,13 @@ const SUBJECT_CHARS = 300;
 
 const OUTCOMES = { writing: "being written", running: "running", done: "done", cut: "no result" };
 
-/** Renders an entry into its list item, which may contain an earlier version of it. */
-export function showEntry(item, entry) {
+/**
+ * Renders an entry into its list item, which may contain an earlier version of it. `pictures` makes the elements of its
+ * images.
+ */
+export function showEntry(item, entry, pictures) {
   item.className = `entry ${entry.kind}`;
-  SHOWS[entry.kind](item, entry);
+  SHOWS[entry.kind](item, entry, pictures);
 }
 
 /** Renders text, as a diff if it is one. */
@@ -41,9 +44,9 @@ export function subject(name, args) {
 }
 
 const SHOWS = {
-  user: (item, { text, images, sender }) => {
+  user: (item, { text, images, sender, seq }, pictures) => {
     const from = element("span", { class: "from" }, sender || "You");
-    fill(item, from, element("p", { dir: "auto" }, text), images ? imagesNote(images) : null);
+    fill(item, from, text ? element("p", { dir: "auto" }, text) : null, picturesElement(pictures, seq, images));
   },
   reply: (item, { text, open }) => {
     item.setAttribute("aria-busy", String(open)); // screen readers read it when it is complete
@@ -64,7 +67,7 @@ const SHOWS = {
   tool: showTool,
 };
 
-function showTool(item, entry) {
+function showTool(item, entry, pictures) {
   const { name, args, state, result } = entry;
   const failed = result?.isError ?? false;
   item.dataset.state = failed ? "failed" : state;
@@ -79,7 +82,7 @@ function showTool(item, entry) {
       element("span", { class: "subject", dir: "auto" }, subject(name, args)),
       element("span", { class: "fact" }, factOf(entry, failed)),
     ),
-    ...body(entry),
+    ...body(entry, pictures),
   );
 }
 
@@ -90,13 +93,13 @@ function factOf({ state, written, result }, failed) {
   return result?.extension ? `(${result.extension})` : "";
 }
 
-function body({ name, args, progress, result }) {
+function body({ name, args, progress, result, seq, until = seq }, pictures) {
   if (result === null) return [written(name, args), progress ? output("Output so far", lastLines(progress)) : null];
   const rows = diffRows(result.text);
   const changes = rows && folded(changesOf(rows).map(rowElement), "Changes");
   const asked = result.isError ? null : written(name, args);
   const shown = changes ?? asked ?? foldedText(result.text, `Result of ${name}`);
-  return [shown, result.images ? imagesNote(result.images) : null];
+  return [shown, picturesElement(pictures, until, result.images)];
 }
 
 /** The text that a call writes into a file, if its arguments contain it. */
@@ -141,6 +144,6 @@ function rowElement({ sign, text }) {
   return element("span", { class: `row ${kind}` }, `${sign === "@" ? "" : `${sign} `}${text}\n`);
 }
 
-function imagesNote(count) {
-  return element("p", { class: "fact" }, count === 1 ? "1 image" : `${count} images`);
+function picturesElement(pictures, seq, count) {
+  return count > 0 ? element("div", { class: "pictures" }, ...pictures.of(seq, count)) : null;
 }

@@ -1,5 +1,6 @@
-// The prompt box with its slash commands, the queued prompts, and the button that aborts a run.
+// The prompt box with its images and slash commands, the queued prompts, and the button that aborts a run.
 
+import { Attachments } from "./attachments.js";
 import { byId, element, fill, say } from "./elements.js";
 import { commandOf, promptOf } from "./slash.js";
 import { CallError } from "./wire.js";
@@ -16,7 +17,8 @@ export class Composer {
   #own;
   #changes;
   #session = "";
-  #sending = null; // {text, requestId} of a prompt without a response
+  #attachments;
+  #sending = null; // {text, images, requestId} of a prompt without a response
   #queue = null; // the queue that is displayed
   #form = byId("composer");
   #text = byId("prompt");
@@ -31,6 +33,7 @@ export class Composer {
     this.#call = call;
     this.#own = own;
     this.#changes = changes;
+    this.#attachments = new Attachments({ area: this.#form, problem: (sentence) => say(this.#problem, sentence) });
     this.#form.addEventListener("submit", (event) => this.#submitted(event));
     this.#text.addEventListener("keydown", (event) => this.#pressed(event));
     byId("abort").addEventListener("click", () => this.#command("abort"));
@@ -43,6 +46,7 @@ export class Composer {
     this.#session = session;
     this.#sending = null;
     this.#text.value = drafts.get(session) ?? "";
+    this.#attachments.open(session);
     say(this.#answer, "");
     say(this.#problem, "");
   }
@@ -86,7 +90,9 @@ export class Composer {
     const command = commandOf(text);
     say(this.#answer, "");
     if (command !== null) this.#slash(text, command);
-    else if (text.trim()) this.#prompt(text, event.submitter?.id === "steer" ? "steer" : "queue");
+    else if (text.trim() || this.#attachments.images.length > 0) {
+      this.#prompt(text, event.submitter?.id === "steer" ? "steer" : "queue");
+    }
   }
 
   async #slash(text, { name, args }) {
@@ -106,15 +112,22 @@ export class Composer {
 
   async #prompt(text, whenBusy) {
     const session = this.#session;
-    // The same text sent again after a lost connection keeps its request id, so the daemon accepts it only once.
-    const requestId = this.#sending?.text === text ? this.#sending.requestId : newId();
-    this.#sending = { text, requestId };
-    const fields = { message: promptOf(text), when_busy: whenBusy, request_id: requestId };
+    const images = this.#attachments.images;
+    // The same prompt sent again after a lost connection keeps its request id, so the daemon accepts it only once.
+    const requestId = this.#isSending(text, images) ? this.#sending.requestId : newId();
+    this.#sending = { text, images, requestId };
+    const fields = { message: promptOf(text), when_busy: whenBusy, request_id: requestId, images };
     const answer = await this.#command("prompt", fields);
     if (answer === null || this.#session !== session) return;
     this.#sending = null;
     this.#own(answer.input);
+    this.#attachments.sent(images);
     if (this.#text.value === text) this.#text.value = "";
+  }
+
+  #isSending(text, images) {
+    if (this.#sending?.text !== text || this.#sending.images.length !== images.length) return false;
+    return images.every((image, at) => image === this.#sending.images[at]);
   }
 
   /** Sends a command and returns its response; null if it failed, and the reason is displayed. */

@@ -13,17 +13,22 @@ const NEWS = 5;
 export class Conversation {
   #list;
   #scroller;
+  #pictures;
   #items = new Map();
   #shown = new Map();
   #isAtEnd = true;
   #sought = null; // the `seq` of a message to show as soon as it is there
 
-  constructor({ list, scroller }) {
+  /** `list` is in `scroller`; `pictures` shows the images of messages. */
+  constructor({ list, scroller, pictures }) {
     this.#list = list;
     this.#scroller = scroller;
+    this.#pictures = pictures;
     scroller.addEventListener("scroll", () => this.#measure());
-    // If a question or a phone's keyboard reduces the height, a list at its end stays there.
-    new ResizeObserver(() => this.#isAtEnd && this.toEnd()).observe(scroller);
+    // A list at its end stays there if a question or a phone's keyboard reduces the height, or an image arrives.
+    const resized = new ResizeObserver(() => this.#isAtEnd && this.toEnd());
+    resized.observe(scroller);
+    resized.observe(list);
   }
 
   /** Whether the newest entry is visible. */
@@ -34,6 +39,7 @@ export class Conversation {
   /** Shows another session, from its end on. */
   clear() {
     this.#list.replaceChildren();
+    this.#pictures.clear();
     this.#items.clear();
     this.#shown.clear();
     this.#isAtEnd = true;
@@ -103,7 +109,7 @@ export class Conversation {
 
   #item(entry) {
     const item = this.#items.get(entry.key) ?? element("li");
-    if (this.#shown.get(entry.key) !== entry) showEntry(item, entry);
+    if (this.#shown.get(entry.key) !== entry) showEntry(item, entry, this.#pictures);
     this.#items.set(entry.key, item);
     this.#shown.set(entry.key, entry);
     return item;

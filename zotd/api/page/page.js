@@ -9,6 +9,7 @@ import { byId, say } from "./elements.js";
 import { isOf } from "./entries.js";
 import { Follower } from "./follow.js";
 import { nameOf, showFacts, showSessions } from "./list.js";
+import { Pictures } from "./pictures.js";
 import { Questions } from "./questions.js";
 import { Search } from "./search.js";
 import { PAGE, label, listed, told } from "./sessions.js";
@@ -53,7 +54,11 @@ let sought = null; // the `seq` of a message to jump to as soon as the session i
 let isDrawing = false;
 let shown = {}; // what was rendered last
 
-const conversation = new Conversation({ list: byId("conversation"), scroller: byId("scroller") });
+const conversation = new Conversation({
+  list: byId("conversation"),
+  scroller: byId("scroller"),
+  pictures: new Pictures((type, fields) => wire.call(type, { session: opened, ...fields })),
+});
 const questions = new Questions(byId("questions"), decide);
 const changes = new Changes(byId("changes"), ofSession);
 const beginning = new Beginning({ call: (type, fields) => wire.call(type, fields), begun: replaceRoute });
