@@ -14,6 +14,7 @@ from zotd.channels.answers import INTERRUPTED
 from zotd.channels.questions import PREVIEW_CHARS
 from zotd.config import ApprovalSection
 from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, calls, text
+from zotd.testing.telegram_server import FailedMethod
 from zotd.wire import api
 
 
@@ -38,15 +39,38 @@ async def test_a_button_lets_a_call_run_and_the_answer_follows(asking, telegram,
     assert "touch" in question["text"]
     assert not (tmp_path / "mark").exists()
     await telegram.press("Allow", question)
-    sent = (await telegram.said(5))[3:]
-    assert {one["text"] for one in sent} == {"Allowed.", "done"}
+    assert (await telegram.said(4))[3]["text"] == "done"
+    assert await telegram.noticed(1) == ["Allowed."]
+    await telegram.asked("editMessageReplyMarkup")
+    assert telegram.labels(question) == ["Allowed"]
     assert (tmp_path / "mark").exists()
-    assert [name for name, _ in telegram.requests if name in {"answerCallbackQuery", "editMessageReplyMarkup"}] == [
-        "answerCallbackQuery",
-        "editMessageReplyMarkup",
-    ]
+    await telegram.press("Allowed", question)
+    assert await telegram.noticed(2) == ["Allowed.", "That question is over."]
+    await telegram.press("Deny", question, as_sent=True)
+    assert (await telegram.noticed(3))[2] == "That question is over."
+    assert len(telegram.sent) == 4
+
+
+async def test_a_button_of_a_question_that_was_decided_elsewhere_says_that_it_is_over(asking, telegram, tmp_path):
+    chat, _, question = await asking(f"touch {tmp_path}/mark")
+    (session,) = chat.house.manager.loaded
+    (one,) = session.approvals.pending()
+    params = api.Approve(session=session.id, approval=one.approval, args_digest=one.args_digest, decision="deny")
+    await session.decide(params, "ann", accepted=lambda: None)
+    await telegram.said(5)
+    await telegram.press("Allow", question)
+    assert await telegram.noticed(1) == ["That question is over."]
+    await telegram.asked("editMessageReplyMarkup")
+    assert telegram.labels(question) == ["That question is over"]
+    assert not (tmp_path / "mark").exists()
+
+
+async def test_a_decision_is_sent_as_a_message_if_its_question_was_deleted(asking, telegram, tmp_path):
+    _, _, question = await asking(f"touch {tmp_path}/mark")
+    telegram.refusals.append(FailedMethod("answerCallbackQuery", 400, "query is too old"))
+    telegram.refusals.append(FailedMethod("editMessageReplyMarkup", 400, "message to edit not found"))
     await telegram.press("Deny", question)
-    assert (await telegram.said(6))[5]["text"] == "That question is over."
+    assert {one["text"] for one in (await telegram.said(5))[3:]} == {"Denied.", "done"}
 
 
 async def test_a_button_lets_a_command_reach_a_host(asking, telegram, tmp_path):
@@ -58,7 +82,7 @@ async def test_a_button_lets_a_command_reach_a_host(asking, telegram, tmp_path):
         assert question["text"].startswith("May a command connect there?")
         assert f"127.0.0.3:{port} is a loopback address" in question["text"]
         await telegram.press("Allow", question)
-        assert {one["text"] for one in (await telegram.said(5))[3:]} == {"Allowed.", "done"}
+        assert (await telegram.said(4))[3]["text"] == "done"
     assert "what the host says" in str(server.requests[1].messages)
 
 
@@ -72,7 +96,7 @@ async def test_a_button_opens_a_directory_that_a_command_was_refused_to_change(a
         assert f"refused to change {folder} and everything in it" in question["text"]
         assert not (folder / "new").exists()
         await telegram.press("Allow", question)
-        assert {one["text"] for one in (await telegram.said(5))[3:]} == {"Allowed.", "done"}
+        assert (await telegram.said(4))[3]["text"] == "done"
         assert (folder / "new").exists()
     assert "A person has allowed it" in str(server.requests[1].messages)
 
@@ -118,7 +142,8 @@ async def test_a_call_that_is_too_long_to_be_shown_cannot_be_allowed(asking, tel
     assert [one["text"] for one in question["reply_markup"]["inline_keyboard"][0]] == ["Deny"]
     assert "too long to be shown" in await chat.say("/allow")
     await telegram.press("Deny", question)
-    assert {one["text"] for one in (await telegram.said(6))[4:]} == {"Denied.", "done"}
+    assert (await telegram.said(5))[4]["text"] == "done"
+    assert await telegram.noticed(1) == ["Denied."]
     assert not (tmp_path / "mark").exists()
 
 
@@ -135,7 +160,8 @@ async def test_a_question_that_waits_over_a_restart_is_asked_again(model, telegr
     async with serving(tmp_path, server.openai_url, telegram.url, approval=ask):
         question = (await telegram.said(4))[3]
         await telegram.press("Allow", question)
-        assert {one["text"] for one in (await telegram.said(6))[4:]} == {"Allowed.", INTERRUPTED}
+        assert (await telegram.said(5))[4]["text"] == INTERRUPTED
+        assert await telegram.noticed(1) == ["Allowed."]
         await server.received(2)  # the run has gone on
     assert (tmp_path / "mark").exists()
 

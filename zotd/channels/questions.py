@@ -10,6 +10,7 @@ from functools import partial
 from zotd.channels import commands
 from zotd.channels.follower import Question
 from zotd.channels.outbox import ReplyQueue
+from zotd.channels.outcomes import ALLOWED, DENIED, NOT_ALLOWED, NOTHING_WAITS, OVER, TOO_LONG
 from zotd.channels.pairing import Address
 from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.approvals import ALLOW, DENY
@@ -17,19 +18,13 @@ from zotd.core.permissions import FILES, NETWORK
 from zotd.core.person_questions import QUESTION
 from zotd.sessions.session import Session
 from zotd.wire import api, events
+from zotd.wire.errors import Code, CommandError
 from zotd.wire.ext import ChannelChoice
 
 PREVIEW_CHARS = 3_000
 """Longest preview of a call; with the text around it, it fits into one message of every platform."""
 
-NOT_ALLOWED = (
-    "You may not decide about calls. On the agent's machine, `zotctl approvals` shows pending calls, and "
-    "`zotctl channel unpair` and `zotctl channel pair CODE --approve` let you decide here."
-)
-NOTHING_WAITS = "Nothing waits for a decision."
-TOO_LONG = "It is too long to be shown, so it can be allowed on the agent's machine only: zotctl approvals."
-OVER = "That question is over."
-DONE = {ALLOW: "Allowed.", DENY: "Denied."}
+DONE = {ALLOW: ALLOWED, DENY: DENIED}
 ENDED = {ALLOW: "Allowed", DENY: "Denied"}
 
 
@@ -73,7 +68,7 @@ class OpenQuestions:
         """Carry out `/allow` or `/deny` for the named question or the only one; return the reply.
 
         Raises:
-            CommandError: the question was already decided, or cannot be decided.
+            CommandError: the question cannot be decided.
         """
         if not peer.may_approve:
             return NOT_ALLOWED
@@ -91,7 +86,12 @@ class OpenQuestions:
         params = api.Approve(
             session=session.id, approval=found[0].approval, args_digest=found[0].args_digest, decision=decision
         )
-        await session.decide(params, sender_of(peer.address), accepted=lambda: None)
+        try:
+            await session.decide(params, sender_of(peer.address), accepted=lambda: None)
+        except CommandError as error:
+            if error.code is not Code.ALREADY_RESOLVED:
+                raise
+            return OVER  # another client was faster
         return DONE[decision]
 
     def _ask(self, session: Session, event: events.ApprovalRequested) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import msgspec
 
+from zotd.channels import telegram_buttons
 from zotd.channels.telegram_api import CALL_S, IMAGE_BYTES, Api, Chat, Pressed, TelegramError, Update, User, Written
 from zotd.channels.telegram_progress import ProgressMessages
 from zotd.channels.telegram_text import Piece, pieces
@@ -32,9 +33,6 @@ IMAGE_TYPES = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 UNREADABLE = 400
 """Error code of a request that Telegram cannot parse, for example because of unknown tags."""
-
-FOREVER_BAD = range(400, 429)
-"""Error codes of requests that would be refused again."""
 
 
 async def connect() -> None:
@@ -115,6 +113,8 @@ class Bot:
     async def answer(self, message: Message) -> None:
         """Send the pieces of an answer. A second try of the same answer continues where the first one failed."""
         about = dict(message.metadata or {})
+        if "callback" in about and await telegram_buttons.replied(self._api, about, message.text):
+            return
         key = (about.get("chat_id"), about.get("message_id"), message.text)
         fields = _place_of(message)
         if "group" in about:
@@ -124,8 +124,7 @@ class Bot:
         for number, piece in enumerate(cut):
             # Buttons belong to the last piece, where the question ends.
             if message.choices and number == len(cut) - 1:
-                buttons = [{"text": label, "callback_data": data} for label, data in message.choices]
-                fields["reply_markup"] = {"inline_keyboard": [buttons]}
+                fields["reply_markup"] = telegram_buttons.keyboard(message.choices)
             if number >= self._sent.get(key, 0):
                 await self._say(fields, piece)
                 self._sent[key] = number + 1
@@ -139,7 +138,8 @@ class Bot:
 
     async def type(self, message: Message) -> None:
         """Show "typing…" in the chat of a message, and after a while what the agent is doing."""
-        await self._progress.show(_key_of(message), _place_of(message), message.text)
+        is_group = "group" in (message.metadata or {})
+        await self._progress.show(_key_of(message), _place_of(message), message.text, is_group=is_group)
 
     async def _say(self, fields: Mapping[str, object], piece: Piece) -> None:
         """Send one message, formatted if Telegram accepts the formatting."""
@@ -191,7 +191,7 @@ class Bot:
         return Message("\n".join([part for part in (text, *notes) if part]), sender, "telegram", metadata, images)
 
     async def _pressed(self, query: msgspec.Raw) -> Message | None:
-        """Convert a pressed button to a message, and remove the buttons of its question."""
+        """Convert a pressed button to a message; the reply to it changes the button."""
         try:
             pressed = msgspec.json.decode(query, type=Pressed)
         except msgspec.MsgspecError:
@@ -199,12 +199,14 @@ class Bot:
         question = pressed.message
         if question is None or not pressed.data:
             return None  # the message is too old: Telegram no longer names its chat
-        with suppress(TelegramError):  # the decision counts even if its buttons cannot be removed
-            await self._api.call("answerCallbackQuery", {"callback_query_id": pressed.id})
-            await self._api.call(
-                "editMessageReplyMarkup", {"chat_id": question.chat.id, "message_id": question.message_id}
-            )
-        metadata: dict[str, object] = {"chat_id": question.chat.id, "message_id": f"pressed {pressed.id}"}
+        if await telegram_buttons.is_settled(self._api, pressed):
+            return None
+        metadata: dict[str, object] = {
+            "chat_id": question.chat.id,
+            "message_id": f"pressed {pressed.id}",
+            "callback": pressed.id,
+            "question": question.message_id,
+        }
         if question.is_topic_message:
             metadata["thread_id"] = question.message_thread_id
         return Message(pressed.data, _sender(question.chat, pressed.author), "telegram", metadata)
@@ -234,7 +236,7 @@ class Bot:
         try:
             return [Image.from_bytes(await self._api.download(fitting[0].file_id))], []
         except (TelegramError, ValueError) as error:
-            if isinstance(error, TelegramError) and error.code not in FOREVER_BAD:
+            if isinstance(error, TelegramError) and error.code not in telegram_buttons.FOREVER_BAD:
                 raise  # temporary: the update is read again
             return [], ["(A picture was sent that could not be read.)"]
 

@@ -34,10 +34,14 @@ logging.getLogger("httpx").setLevel(logging.WARNING)  # at `info` it logs every 
 class TelegramError(Exception):
     """Telegram refused a request or could not be reached. The message is for people and contains no token."""
 
-    def __init__(self, sentence: str, code: int = 0) -> None:
-        """Create an error; `code` is that of the API, or 0 without a response."""
+    def __init__(self, sentence: str, code: int = 0, retry_after_s: float | None = None) -> None:
+        """Create an error; `code` is that of the API, or 0 without a response.
+
+        `retry_after_s` is the time for which Telegram accepts no such request; None if it has named none.
+        """
         super().__init__(sentence)
         self.code = code
+        self.retry_after_s = retry_after_s
 
 
 # --- what the API says (only what is used of it) --------------------------------------------------------------
@@ -159,7 +163,7 @@ class Api:
             await asyncio.sleep(wait_s)
         else:
             raise TelegramError(f"Telegram rejects {method} at the moment: too many requests", 429)
-        raise TelegramError(self._hidden(_explained(method, answer)), answer.error_code)
+        raise TelegramError(self._hidden(_explained(method, answer)), answer.error_code, wait_s)
 
     async def download(self, file_id: str) -> bytes:
         """Download a file of at most `IMAGE_BYTES`.

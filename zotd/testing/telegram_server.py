@@ -4,7 +4,9 @@
         await telegram.write("hello")
         await telegram.said(1)                          -> [{"chat_id": 7, "text": "..."}]
 
-It forgets a message when a request names a higher offset, as the real one does, and not before.
+It forgets a message when a request names a higher offset, as the real one does, and not before. It refuses what the real
+one refuses: messages that are too long, edits that change nothing, more messages in a minute than a chat may have, and
+answers to a pressed button that come twice or are too long.
 """
 
 import asyncio
@@ -27,6 +29,18 @@ BOT = Json(id=7000000, is_bot=True, first_name="Scripted", username="scripted_bo
 
 TAGS = frozenset({"a", "b", "blockquote", "code", "del", "em", "i", "ins", "pre", "s", "strong", "u"})
 """That `parse_mode` HTML takes, as far as the channel may use them."""
+
+TEXT_UNITS = 4096
+"""Longest text of a message, in UTF-16 code units without tags."""
+
+NOTICE_CHARS = 200
+"""Longest answer to a pressed button."""
+
+DATA_BYTES = 64
+"""Longest value of a button."""
+
+PER_MINUTE = {"private": 60, "group": 20}
+"""Messages and edits that a chat may have in a minute."""
 
 WAIT_S = 30.0
 """How long a test waits for the bot."""
@@ -68,6 +82,16 @@ class TelegramServer:
         """The highest one that a request has named: what is below is forgotten."""
         self.changed = asyncio.Condition()
         """Notified at each request and each message."""
+        self.markups: dict[int, Json] = {}
+        """The buttons of each message that has some, as they are now; by its number."""
+        self.notices: list[tuple[str, str]] = []
+        """The answers to pressed buttons: id of the query, and the text."""
+        self._texts: dict[tuple[object, object], str] = {}
+        """What each message says now, by chat and number."""
+        self._queries: set[str] = set()
+        """Pressed buttons that were not answered yet."""
+        self._times: dict[object, deque[float]] = {}
+        """When each chat had messages, in the last minute."""
         self._updates: list[Json] = []
         self._numbers = 0
         self._runner: web.AppRunner | None = None
@@ -102,11 +126,24 @@ class TelegramServer:
         await self._notify()
         return self._numbers
 
-    async def press(self, label: str, sent: Json, *, user: int = USER) -> None:
-        """Somebody presses a button below a message of the bot, which is one of `sent`."""
-        markup = cast("dict[str, list[list[dict[str, str]]]]", sent["reply_markup"])
-        (data,) = [one["callback_data"] for row in markup["inline_keyboard"] for one in row if one["text"] == label]
+    def labels(self, sent: Json) -> list[str]:
+        """The labels of the buttons that a message of the bot has now."""
+        return [one["text"] for one in _buttons(self.markups.get(self.sent.index(sent) + 1, {}))]
+
+    async def noticed(self, count: int) -> list[str]:
+        """Wait until so many pressed buttons were answered; the texts of all answers."""
+        await self._until(lambda: len(self.notices) >= count)
+        return [text for _, text in self.notices]
+
+    async def press(self, label: str, sent: Json, *, user: int = USER, as_sent: bool = False) -> None:
+        """Somebody presses a button below a message of the bot, which is one of `sent`.
+
+        `as_sent`: it is one of those that the message was sent with, on a screen that does not show the present ones yet.
+        """
+        markup = cast("Json", sent["reply_markup"]) if as_sent else self.markups[self.sent.index(sent) + 1]
+        (data,) = [one["callback_data"] for one in _buttons(markup) if one["text"] == label]
         self._numbers += 1
+        self._queries.add(str(self._numbers))
         chat = Json(id=sent["chat_id"], type="private" if cast("int", sent["chat_id"]) > 0 else "supergroup")
         query = {
             "id": str(self._numbers),
@@ -121,6 +158,10 @@ class TelegramServer:
         """Wait until the bot has sent so many messages; all of them."""
         await self._until(lambda: len(self.sent) >= count)
         return list(self.sent)
+
+    async def answered(self, words: str) -> None:
+        """Wait until the bot has sent a message that ends with these words."""
+        await self._until(lambda: any(str(one["text"]).endswith(words) for one in self.sent))
 
     async def confirmed(self, number: int) -> None:
         """Wait until a request has said that the message with this number is not needed any more."""
@@ -149,14 +190,46 @@ class TelegramServer:
             refusal = FailedMethod(method, 500, "Internal Server Error")
         elif refusal is not None:
             self.refusals.remove(refusal)
-        if refusal is None and fields.get("parse_mode") == "HTML" and not _is_html(str(fields["text"])):
-            refusal = FailedMethod(method, 400, "Bad Request: can't parse entities")
+        refusal = refusal or self._broken_rule(method, fields)
         if refusal is not None:
             await self._notify()
             return _refused(refusal)
         result = await self._result(method, fields)
         await self._notify()
         return web.json_response({"ok": True, "result": result})
+
+    def _broken_rule(self, method: str, fields: Json) -> FailedMethod | None:
+        """Return how a request fails that the real server would refuse."""
+        said = ""
+        text = str(fields.get("text", ""))
+        if method == "answerCallbackQuery":
+            if fields["callback_query_id"] not in self._queries:
+                said = "query is too old and response timeout expired or query ID is invalid"
+            elif len(text) > NOTICE_CHARS:
+                said = "MESSAGE_TOO_LONG"
+        elif fields.get("parse_mode") == "HTML" and not _is_html(text):
+            said = "can't parse entities"
+        elif method in {"sendMessage", "editMessageText"} and _units(text, fields) > TEXT_UNITS:
+            said = "message is too long"
+        elif method == "editMessageText" and self._texts.get((fields["chat_id"], fields["message_id"])) == text:
+            said = "message is not modified"
+        elif any(len(one["callback_data"].encode()) > DATA_BYTES for one in _buttons(fields.get("reply_markup"))):
+            said = "BUTTON_DATA_INVALID"
+        if said:
+            return FailedMethod(method, 400, f"Bad Request: {said}")
+        return self._flooded(method, fields) if method in {"sendMessage", "editMessageText"} else None
+
+    def _flooded(self, method: str, fields: Json) -> FailedMethod | None:
+        chat, now = fields["chat_id"], asyncio.get_running_loop().time()
+        times = self._times.setdefault(chat, deque())
+        while times and now - times[0] >= 60:
+            times.popleft()
+        limit = PER_MINUTE["group" if isinstance(chat, int) and chat < 0 else "private"]
+        if len(times) >= limit:
+            wait_s = float(int(60 - (now - times[0])) + 1)
+            return FailedMethod(method, 429, f"Too Many Requests: retry after {wait_s:g}", wait_s)
+        times.append(now)
+        return None
 
     async def _pad(self, request: web.Request) -> web.StreamResponse:
         response = web.StreamResponse()
@@ -175,15 +248,23 @@ class TelegramServer:
                 return await self._poll(cast("int", fields.get("offset", 0)))
             case "getFile":
                 return {"file_id": fields["file_id"], "file_path": fields["file_id"]}
-            case "editMessageText" | "deleteMessage":
-                return True
-            case "sendChatAction" | "answerCallbackQuery" | "editMessageReplyMarkup":
-                return True
+            case "editMessageText":
+                self._texts[fields["chat_id"], fields["message_id"]] = str(fields["text"])
+            case "deleteMessage" | "sendChatAction":
+                pass
+            case "answerCallbackQuery":
+                self._queries.discard(str(fields["callback_query_id"]))
+                self.notices.append((str(fields["callback_query_id"]), str(fields.get("text", ""))))
+            case "editMessageReplyMarkup":
+                self.markups[cast("int", fields["message_id"])] = cast("Json", fields.get("reply_markup", {}))
             case "sendMessage":
                 self.sent.append(fields)
+                self._texts[fields["chat_id"], len(self.sent)] = str(fields["text"])
+                self.markups[len(self.sent)] = cast("Json", fields.get("reply_markup", {}))
                 return {"message_id": len(self.sent), "chat": {"id": fields["chat_id"]}}
             case _:
                 raise web.HTTPNotFound
+        return True
 
     async def _poll(self, offset: int) -> list[Json]:
         self.offset = max(self.offset, offset)
@@ -210,14 +291,33 @@ class _Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.around: list[str] = []
+        self.words: list[str] = []
         self.is_good = True
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.around.append(tag)
         self.is_good &= tag in TAGS and (tag == "a") == any(name == "href" for name, _ in attrs)
 
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
     def handle_endtag(self, tag: str) -> None:
         self.is_good &= bool(self.around) and self.around.pop() == tag
+
+
+def _units(text: str, fields: Json) -> int:
+    """Length of a message, in UTF-16 code units without tags."""
+    if fields.get("parse_mode") == "HTML":
+        tags = _Tags()
+        tags.feed(text)
+        tags.close()
+        text = "".join(tags.words)
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _buttons(markup: object) -> list[dict[str, str]]:
+    rows = cast("dict[str, list[list[dict[str, str]]]]", markup or {}).get("inline_keyboard", [])
+    return [button for row in rows for button in row]
 
 
 def _is_html(text: str) -> bool:
