@@ -17,6 +17,7 @@ from zotd.api.context import DaemonContext, DoorStatus
 from zotd.api.dispatch import Dispatcher
 from zotd.api.methods import daemon_handlers
 from zotd.api.presence import Presences
+from zotd.api.push_watcher import PushWatcher
 from zotd.api.unix import Socket, UnixServer, passed_listener
 from zotd.api.websocket.listening import Listening, prepared
 from zotd.channels.channels import Channels
@@ -38,6 +39,9 @@ from zotd.process.keeper import keeper
 from zotd.process.ledger import ChildLedger
 from zotd.process.subreaper import orphans_adopted
 from zotd.process.supervisor import Supervisor
+from zotd.push import subscriptions
+from zotd.push.service import PushService
+from zotd.push.subscriptions import SubscriptionStore
 from zotd.sessions.boot_recovery import recover
 from zotd.sessions.manager import Manager
 from zotd.store import space
@@ -250,6 +254,26 @@ class Daemon:
         self._spawn("channels", channels.recover())
         return channels
 
+    async def _open_push(
+        self, manager: Manager, presences: Presences, tokens: TokenStore, warnings: list[str]
+    ) -> PushService | None:
+        """Prepare push messages; returns None, and adds a warning, if the subscriptions cannot be read."""
+        try:
+            store = await asyncio.to_thread(SubscriptionStore, self._setup.home / subscriptions.FILE)
+        except StorageError as error:
+            warnings.append(str(error))
+            return None
+
+        def stands(one: subscriptions.Subscription) -> bool:
+            if not one.token:
+                return True
+            token = tokens.list().get(one.token)
+            return token is not None and token.digest == one.digest and tokens.stands(one.token, token)
+
+        push = PushService(store, spawn=self._spawn, settings=lambda: self._config.push, stands=stands)
+        PushWatcher(manager, presences, push, lambda: self._config.limits.attention_s)
+        return push
+
     async def _furnish(self, parts: EmbeddedParts, journal: SqliteJournal, heritage: Heritage) -> DaemonContext:
         setup, manager, archive = self._setup, parts.manager, Archive(journal.database)
         configuration = self._configuration = Configuration(
@@ -263,6 +287,9 @@ class Daemon:
         if manager.models.catalog.problem:
             warnings.append(manager.models.catalog.problem)
         channels = await self._open_channels(manager, warnings)
+        presences = Presences(lambda: parts.config.value.limits.attention_s)
+        tokens = TokenStore(self._setup.home / FILE)
+        push = await self._open_push(manager, presences, tokens, warnings)
         for warning in (*self._setup.loaded.warnings, *warnings):
             log.warning("%s", warning)
         context = DaemonContext(
@@ -271,12 +298,13 @@ class Daemon:
             archive=archive,
             spending=parts.spending,
             telemetry=parts.telemetry,
-            presences=Presences(lambda: parts.config.value.limits.attention_s),
+            presences=presences,
+            push=push,
             reload=partial(self._reload, configuration),
             config_problems=configuration.problems,
             fork_problem=lambda: "" if parts.forks is None else parts.forks.problem,
             epoch=journal.epoch,
-            doors=DoorStatus(str(self._setup.socket), TokenStore(self._setup.home / FILE)),
+            doors=DoorStatus(str(self._setup.socket), tokens),
             channels=channels,
             stop=self.stop,
             changed=self._leaving.look,

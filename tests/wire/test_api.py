@@ -19,7 +19,7 @@ ROLES = {
     Role.READ: """
         hello ping
         session.list session.get session.history session.image session.search session.tree attach detach presence presence.update
-        subscribe
+        subscribe push.key
         get_state get_messages get_models model.show complete prompt.history workspace.info session.changes queue.list approval.list grant.list channel.list ext.list ext.logs ext.doctor
         daemon.status daemon.metrics usage.report auth.list
     """,
@@ -27,13 +27,14 @@ ROLES = {
         session.create session.configure session.rename session.fork session.rewind session.undo session.redo
         session.export session.close
         prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
-        panel.key panel.resize panel.close ext.reload ext.tap
+        panel.key panel.resize panel.close ext.reload ext.tap push.subscribe push.unsubscribe
     """,
     Role.APPROVE: "approve set_mode shell grant.revoke",
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown
         channel.pair channel.unpair auth.check auth.login auth.logout auth.begin auth.wait auth.cancel model.check
+        push.list push.remove
     """,
 }
 """The specification's table of commands and roles (`docs/protocol.md`); `hello` and `ping` are open to all."""

@@ -9,6 +9,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
 from weakref import WeakSet
 
 from zotd import ids
@@ -41,6 +42,14 @@ TOPICS = {
 """Topics of `subscribe`, and the types of their events."""
 
 
+@dataclass(frozen=True, slots=True)
+class UsedToken:
+    """The access token with which a client was admitted."""
+
+    name: str
+    digest: str
+
+
 class ServerConnection:
     """The daemon's end of a connection, independent of its carrier."""
 
@@ -56,7 +65,7 @@ class ServerConnection:
         peer: str,
         ceiling: Role = Role.ADMIN,
         confinement: Confinement | None = None,
-        is_remote: bool = False,
+        token: UsedToken | None = None,
     ) -> None:
         """Create the connection.
 
@@ -67,7 +76,7 @@ class ServerConnection:
             peer: name of the peer for the log, as reported by the carrier.
             ceiling: the highest role that `hello` may request.
             confinement: further restrictions; None if there are none.
-            is_remote: the client may be on another machine.
+            token: what it was admitted with; None if it needs no token, because it is on this machine.
         """
         self.id = ids.new("k")
         self.client = Client()
@@ -76,9 +85,11 @@ class ServerConnection:
         self.ceiling = ceiling
         self.heavy: asyncio.Lock | None = asyncio.Lock()
         """See `zotd.api.dispatch.CommandSource`."""
-        self.shared: AbstractAsyncContextManager[object] = context.remote_heavy if is_remote else nullcontext()
+        self.shared: AbstractAsyncContextManager[object] = nullcontext() if token is None else context.remote_heavy
         """See `zotd.api.dispatch.CommandSource`."""
-        self.is_remote = is_remote
+        self.token = token
+        self.is_remote = token is not None
+        """Whether the client may be on another machine."""
         # A client has to request ADMIN in `hello`, even if its carrier permits it.
         self.role = min(ceiling, Role.APPROVE)
         self.can_decide = False

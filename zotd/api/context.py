@@ -14,6 +14,7 @@ from zotd.core.life import ExtensionState
 from zotd.ledger.spending import Spending
 from zotd.process import figures
 from zotd.process.heritage import Heritage
+from zotd.push.service import PushService
 from zotd.sessions.completion import Completer
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
@@ -116,6 +117,8 @@ class DaemonContext:
     """Service manager that runs the daemon, `systemd` or `launchd`; None if there is none."""
     channels: ChannelDesk | None = None
     """Messaging channels; None if the daemon serves none."""
+    push: PushService | None = None
+    """Sends push messages to browsers; None if their subscriptions cannot be read."""
     remote_heavy: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Shared by all clients on other machines: only one of their `dispatch.HEAVY` commands runs at a time."""
     spending: Spending = field(default_factory=Spending)

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct
 from zotd.config.kinds import (
     Cents,
     Command,
+    Contact,
     Count,
     Days,
     Directory,
@@ -304,6 +305,18 @@ class WebsocketSection(Struct, frozen=True, kw_only=True):
             return False
 
 
+class PushSection(Struct, frozen=True, kw_only=True):
+    """`[push]`: messages to browsers that have subscribed on the page. See page.md."""
+
+    contact: Contact = "mailto:zotd@example.com"
+    """Address that a push service may write to if something is wrong with the messages: a `mailto:` or `https:` URL. It is
+    part of each request."""
+
+    services: Names = ()
+    """Origins of push services besides those of Chrome, Edge, Firefox and Safari: `https://push.example.org`. The daemon
+    sends requests to no others."""
+
+
 class WorktreeSection(Struct, frozen=True, kw_only=True):
     """`[worktree]`: how `zot -w` and `zotctl worktree add` prepare a new git worktree; the daemon ignores it."""
 
@@ -399,6 +412,7 @@ class Config(Struct, frozen=True, kw_only=True):
     local: LocalSection = LocalSection()
     channels: ChannelsSection = ChannelsSection()
     websocket: WebsocketSection = WebsocketSection()
+    push: PushSection = PushSection()
     telemetry: TelemetrySection = TelemetrySection()
     worktree: WorktreeSection = WorktreeSection()
     providers: dict[str, ProviderSection] = {}

@@ -731,6 +731,52 @@ class PresenceUpdate(OfSession, frozen=True, kw_only=True):
     """Whether the user is typing in it."""
 
 
+class PushKey(Frozen, frozen=True):
+    """The daemon's public key, base64url: the `applicationServerKey` of a browser's subscription."""
+
+    key: str
+
+
+class PushSubscribe(Frozen, frozen=True, kw_only=True):
+    """A browser's subscription at its push service, as its `PushManager` returns it. It ends with the token."""
+
+    endpoint: str
+    public: str
+    """Its key `p256dh`, base64url."""
+    auth: str
+    """Its key `auth`, base64url."""
+    name: str = ""
+    """Description of the browser, for `push.list`."""
+
+
+class PushUnsubscribe(Frozen, frozen=True):
+    """The subscription with this endpoint."""
+
+    endpoint: str
+
+
+class PushBrowser(Frozen, frozen=True):
+    """A browser that gets push messages."""
+
+    id: str
+    name: str
+    created: str
+    token: str = ""
+    """Name of the access token with which it has subscribed; empty: none was needed."""
+
+
+class PushBrowsers(Frozen, frozen=True):
+    """The browsers that get push messages, oldest first."""
+
+    browsers: list[PushBrowser]
+
+
+class PushRemove(Frozen, frozen=True):
+    """The browser with this id."""
+
+    browser: str
+
+
 class Subscribe(Frozen, frozen=True):
     """Topics: `sessions`, `extensions`, `trust`."""
 
@@ -1039,6 +1085,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("presence", OfSession, PresenceList, "lists the attached clients"),
         ("presence.update", PresenceUpdate, None, "reports whether the user is looking at this client"),
         ("subscribe", Subscribe, None, "subscribes to topics of the daemon"),
+        ("push.key", Nothing, PushKey, "returns the key with which browsers subscribe to push messages"),
         ("get_state", OfSession, State, "returns settings and usage of a session"),
         ("get_messages", GetMessages, Messages, "returns the transcript as the model sees it"),
         ("get_models", GetModels, Models, "lists available models"),
@@ -1080,6 +1127,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("clear", Mutation, None, "clears the transcript"),
         ("set_model", SetModel, ModelName, "switches the model"),
         ("set_reasoning", SetReasoning, None, "sets the reasoning effort"),
+        ("push.subscribe", PushSubscribe, PushBrowser, "sends push messages to a browser from now on"),
+        ("push.unsubscribe", PushUnsubscribe, None, "sends no more push messages to a browser"),
         ("panel.key", PanelKey, None, "sends a key to a panel"),
         ("panel.resize", PanelResize, None, "sets the size of a panel"),
         ("panel.close", PanelClose, None, "closes a panel"),
@@ -1118,6 +1167,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("trust.list", extensions.TrustScope, extensions.TrustList, "lists trusted workspaces, or describes one"),
         ("trust.grant", extensions.TrustGrant, extensions.TrustedWorkspace, "trusts a workspace's code as it is now"),
         ("trust.revoke", extensions.TrustPath, None, "revokes trust in a workspace"),
+        ("push.list", Nothing, PushBrowsers, "lists the browsers that get push messages"),
+        ("push.remove", PushRemove, None, "sends no more push messages to a browser of the list"),
         ("token.create", TokenCreate, TokenMade, "creates a token"),
         ("token.list", Nothing, TokenList, "lists tokens, without their secrets"),
         ("token.revoke", TokenName, None, "revokes a token"),

@@ -51,6 +51,10 @@ FIELDS = {
     "code": "1",
     "sender": "s",
     "probe": "stream",
+    "endpoint": "https://fcm.googleapis.com/x",
+    "public": "p",
+    "auth": "a",
+    "browser": "d_1",
 }
 """A value for each required field of a command."""
 

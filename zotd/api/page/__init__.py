@@ -11,15 +11,20 @@ CONTENT_TYPES: Mapping[str, str] = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".webmanifest": "application/manifest+json",
 }
 """Content types by suffix; files with another suffix are not served."""
 
 POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+    "manifest-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types zot-worker"
 )
 """The page may load its own files and connect to its own door. The last two directives ensure that text never becomes
-HTML, even if the page has a bug."""
+HTML, even if the page has a bug: the only policy allowed, of which there can be one, makes the address of the service
+worker and nothing else."""
 
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": POLICY,
@@ -43,4 +48,4 @@ def _files() -> dict[str, tuple[str, bytes]]:
 
 
 FILES: Mapping[str, tuple[str, bytes]] = _files()
-"""Content type and body by URL path: `/`, `/page.css` and the modules, 80 kB in total."""
+"""Content type and body by URL path: `/`, `/page.css`, the modules, the manifest and its icons; 120 kB in total."""

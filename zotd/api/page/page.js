@@ -9,6 +9,7 @@ import { byId, say } from "./elements.js";
 import { isOf } from "./entries.js";
 import { Follower } from "./follow.js";
 import { nameOf, showFacts, showSessions } from "./list.js";
+import { Notifying } from "./notify.js";
 import { Pictures } from "./pictures.js";
 import { Questions } from "./questions.js";
 import { Search } from "./search.js";
@@ -29,7 +30,7 @@ import {
 } from "./state.js";
 import { CallError, LostError, Wire } from "./wire.js";
 
-// Where the token is stored: for this tab, until it is closed.
+// Where the token is stored: for this tab, until it is closed; if its user wants that, in this browser.
 const TOKEN = "zot.token";
 
 // Where the form for a new session is; ids of sessions begin with `s_`.
@@ -62,6 +63,10 @@ const conversation = new Conversation({
 const questions = new Questions(byId("questions"), decide);
 const changes = new Changes(byId("changes"), ofSession);
 const beginning = new Beginning({ call: (type, fields) => wire.call(type, fields), begun: replaceRoute });
+const notifying = new Notifying({
+  call: (type, fields) => wire.call(type, fields),
+  opened: (session) => (location.hash = session),
+});
 const search = new Search({ call: (type, fields) => wire.call(type, fields), changed: () => draw() });
 const composer = new Composer({ call: ofSession, own: prompted, changes });
 
@@ -76,9 +81,10 @@ function enter(token) {
 }
 
 function leave(reason) {
+  notifying.left().catch(() => {}); // the daemon removes the subscription when its push service does
   wire?.stop();
   wire = null;
-  sessionStorage.removeItem(TOKEN);
+  for (const storage of [sessionStorage, localStorage]) storage.removeItem(TOKEN);
   forgetSession();
   search.clear();
   opened = "";
@@ -107,6 +113,8 @@ async function arrived(hello) {
     await wire.call("subscribe", { topics: ["sessions"] });
     await Promise.all([listFrom(undefined), attach()]);
     if (opened === NEW) beginning.open(sessions);
+    await notifying.arrived(role >= ROLES.indexOf("submit"));
+    tellFocus();
   } catch (error) {
     failed(error);
   }
@@ -164,7 +172,15 @@ function route() {
 async function attach() {
   if (follower === null) return;
   await follower.attach();
+  tellFocus();
   await jump();
+}
+
+/** Tells the daemon whether somebody looks at the open session: then it sends no push message about it. */
+function tellFocus() {
+  if (follower === null || link !== "live" || !notifying.isOn) return;
+  const focused = !document.hidden && document.hasFocus();
+  wire.call("presence.update", { session: opened, focused }).catch(() => {}); // it is told again after a reconnect
 }
 
 /** Shows the message that a search has found, once. */
@@ -300,7 +316,7 @@ byId("door").addEventListener("submit", (event) => {
   event.preventDefault();
   const token = byId("token").value.trim();
   byId("token").value = "";
-  sessionStorage.setItem(TOKEN, token);
+  (byId("remember").checked ? localStorage : sessionStorage).setItem(TOKEN, token);
   say(byId("refusal"), "");
   enter(token);
   route();
@@ -317,9 +333,14 @@ byId("show-changes").addEventListener("click", () => {
 byId("scroller").addEventListener("scroll", () => change(state));
 addEventListener("hashchange", route);
 addEventListener("online", () => wire?.wake());
-document.addEventListener("visibilitychange", () => document.hidden || wire?.wake());
+document.addEventListener("visibilitychange", () => {
+  if (!document.hidden) wire?.wake();
+  tellFocus();
+});
+addEventListener("focus", tellFocus);
+addEventListener("blur", tellFocus);
 
-const kept = sessionStorage.getItem(TOKEN);
+const kept = sessionStorage.getItem(TOKEN) ?? localStorage.getItem(TOKEN);
 if (kept) enter(kept);
 else leave("");
 route();

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from zotd.api.connection import ServerConnection
+from zotd.api.connection import ServerConnection, UsedToken
 from zotd.api.context import MAX_CONNECTIONS, DaemonContext
 from zotd.api.dispatch import Dispatcher
 from zotd.api.door import Door
@@ -188,7 +188,7 @@ class WebSocketServer:
             peer=f"{guest.source} token:{name}",
             ceiling=token.ceiling,
             confinement=TokenScope(token.sessions, self._context, name) if token.sessions else None,
-            is_remote=True,
+            token=UsedToken(name, token.digest),
         )
         self._members[connection] = _Member(wire, name, token)
         self._context.came()

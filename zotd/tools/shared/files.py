@@ -41,7 +41,10 @@ def shown_path(path: Path, context: ToolContext) -> str:
     return str(path) if relative == ".." or relative.startswith("../") else relative
 
 
-SECRETS = ("auth.json", "logins.json", "mcp-logins.json", "tokens.json", "zot.db", "zot.db-wal", "zot.db-shm")
+SECRETS = (
+    *("auth.json", "logins.json", "mcp-logins.json", "tokens.json", "push.json"),
+    *("zot.db", "zot.db-wal", "zot.db-shm"),
+)
 """Files of `$ZOT_HOME` with keys, tokens, and the transcripts of all sessions."""
 
 
