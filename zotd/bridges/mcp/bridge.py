@@ -1,7 +1,7 @@
 """Translates between host and server: forwards calls to the server, and registers with the host what the server offers.
 
     tool_call ──> a task ──> tools/call ──> tool_result         tool_cancel ends the task, which sends `cancelled`
-                             progress ──> tool_progress
+                             progress ──> tool_progress         (a tool that needs a task of the server: `tool_task`)
     command_invoked ──> a task ──> prompts/get ──> command_response
     event_intercept, a prompt ──> resources/read ──> event_intercept_response
     …/list_changed ──> tools/list, resources/list, prompts/list ──> register_tool, register_command, unregister
@@ -12,7 +12,7 @@ Every call gets exactly one answer, even if the server is lost.
 import asyncio
 import functools
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import NoReturn, cast
 
@@ -20,22 +20,27 @@ from mcp import MCPError
 from mcp.client import IncomingMessage
 from mcp.types import (
     CONNECTION_CLOSED,
+    ProgressNotification,
     Prompt,
     PromptListChangedNotification,
     RequestParamsMeta,
     ResourceListChangedNotification,
+    Tool,
     ToolListChangedNotification,
 )
+from msgspec import UNSET
 
 from zotd.bridges.host_link import HostLink
 from zotd.bridges.mcp.access import ServerAccess
-from zotd.bridges.mcp.connection import McpConnection, connected
+from zotd.bridges.mcp.connection import McpConnection, connected, needs_a_task
 from zotd.bridges.mcp.elicitation import Elicitation
 from zotd.bridges.mcp.http import CLOSED
 from zotd.bridges.mcp.prompts import MissingArgumentError, arguments, command_error, command_response
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
+from zotd.bridges.mcp.running_calls import RunningCalls, token_of
 from zotd.bridges.mcp.server_offers import ServerOffers
 from zotd.bridges.mcp.server_place import ServerPlace
+from zotd.bridges.mcp.tool_task import PAUSE_MOST_S, ToolTask
 from zotd.sdk.pipe import Frame, text
 from zotd.wire.mcp import McpServer, ServerError
 
@@ -64,14 +69,15 @@ class McpBridge:
         """Prepare the bridge; `hello` was sent. `logins`: the file with those of the home."""
         self._name = name
         self._server = server
+        # Each answer about a task is progress, so there has to be one before the time limit of the call.
+        self._pause_most_s = PAUSE_MOST_S if server.timeout_s is UNSET else server.timeout_s / 2
         self._place = place
         self._access = None if logins is None else ServerAccess(name, server.url, logins)
         self._pipe = pipe
         self._offers = ServerOffers(name, pipe.send)
         self._running: dict[str, asyncio.Task[None]] = {}
-        self._sessions: dict[str, str] = {}
-        """Of each running call."""
-        self._elicitation = Elicitation(pipe.send, lambda: self._sessions)
+        self._calls = RunningCalls()
+        self._elicitation = Elicitation(pipe.send, self._calls)
         self._cancelled: set[str] = set()
         self._changed = asyncio.Event()
         self._serving: tuple[McpConnection, asyncio.TaskGroup] | None = None
@@ -142,7 +148,7 @@ class McpBridge:
         call = text(frame, "id")
         match text(frame, "type"):
             case "tool_call":
-                self._sessions[call] = text(frame, "session_id")
+                self._calls.begin(call, text(frame, "session_id"))
                 self._begin(call, text(frame, "name"), frame.get("args"), text(frame, "traceparent"))
             case "command_invoked":
                 self._begin_command(call, text(frame, "name"), text(frame, "args"))
@@ -157,12 +163,12 @@ class McpBridge:
     def _begin(self, call: str, name: str, args: object, traceparent: str) -> None:
         tool, of_resources = self._offers.tool(name), self._offers.resources.tool(name)
         if self._serving is None or (tool is None and of_resources is None):
-            self._sessions.pop(call, None)
+            self._calls.end(call)
             self._pipe.send(tool_error(call, f"the MCP server {self._name} has no tool {name} now"))
             return
         connection, calls = self._serving
         # Where the conventions of MCP put it: https://modelcontextprotocol.io/specification, `_meta`.
-        meta = cast("RequestParamsMeta", {"traceparent": traceparent}) if traceparent else None
+        meta = {"traceparent": traceparent} if traceparent else {}
         given = args if isinstance(args, dict) else {}
         if tool is not None:
             answer = functools.partial(self._result, connection, call, tool, given, meta=meta)
@@ -175,20 +181,31 @@ class McpBridge:
 
     def _forget(self, call: str) -> None:
         self._running.pop(call, None)
-        self._sessions.pop(call, None)
+        self._calls.end(call)
         self._cancelled.discard(call)
 
     async def _result(
         self,
         connection: McpConnection,
         call: str,
-        tool: str,
+        tool: Tool,
         args: dict[str, object],
         *,
-        meta: RequestParamsMeta | None,
+        meta: Mapping[str, object],
     ) -> Frame:
+        if needs_a_task(tool):
+            task = ToolTask(
+                connection,
+                tool.name,
+                pause_most_s=self._pause_most_s,
+                begun=functools.partial(self._calls.become_task, call),
+                told=functools.partial(self._told, call),
+            )
+            return tool_result(call, await task.call(args, {**meta, "progressToken": token_of(call)}))
         progress = functools.partial(self._progress, call)
-        return tool_result(call, await connection.client.call_tool(tool, args, progress_callback=progress, meta=meta))
+        given: RequestParamsMeta | None = cast("RequestParamsMeta", meta) or None
+        result = await connection.client.call_tool(tool.name, args, progress_callback=progress, meta=given)
+        return tool_result(call, result)
 
     async def _call(self, connection: McpConnection, call: str, answer: Callable[[], Awaitable[Frame]]) -> None:
         """Send the answer to a call when it is there, or why there is none."""
@@ -253,11 +270,18 @@ class McpBridge:
     # --- from the server --------------------------------------------------------------------------------------
 
     async def _progress(self, call: str, progress: float, total: float | None, message: str | None) -> None:
-        self._pipe.send({"type": "tool_progress", "id": call, "text": progress_text(progress, total, message)})
+        self._told(call, progress_text(progress, total, message))
+
+    def _told(self, call: str, words: str) -> None:
+        self._pipe.send({"type": "tool_progress", "id": call, "text": words})
 
     async def _notified(self, message: IncomingMessage) -> None:
         if isinstance(message, LIST_CHANGED):
             self._changed.set()
+        elif isinstance(message, ProgressNotification):  # of a call that is a task: its request was answered at once
+            found = message.params
+            if (call := self._calls.reporting(found.progress_token)) is not None:
+                await self._progress(call, found.progress, found.total, found.message)
 
     async def _follow_changes(self, connection: McpConnection) -> None:
         while True:

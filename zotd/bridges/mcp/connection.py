@@ -42,8 +42,15 @@ class McpConnection:
     lose: Callable[[str], None]
     """Declare the server lost; only the first reason counts."""
 
+    @property
+    def runs_tasks(self) -> bool:
+        """Whether the server runs calls of tools as tasks."""
+        tasks = self.client.server_capabilities.tasks
+        requests = None if tasks is None else tasks.requests
+        return requests is not None and requests.tools is not None and requests.tools.call is not None
+
     async def tools(self) -> list[Tool]:
-        """List the server's current tools without those that can only be called as a task.
+        """List the server's current tools, without those that need a task if the server runs none.
 
         Raises:
             MCPError, TimeoutError, ValueError: the list could not be read.
@@ -56,7 +63,7 @@ class McpConnection:
             while page.next_cursor is not None:
                 page = await self.client.list_tools(cursor=page.next_cursor)
                 tools += page.tools
-            return [tool for tool in tools if not _needs_a_task(tool)]
+            return [tool for tool in tools if self.runs_tasks or not needs_a_task(tool)]
 
     async def prompts(self) -> list[Prompt]:
         """List the server's current prompts. Raises like `tools`."""
@@ -95,7 +102,8 @@ class McpConnection:
             return templates
 
 
-def _needs_a_task(tool: Tool) -> bool:
+def needs_a_task(tool: Tool) -> bool:
+    """Return whether the tool can only be called as a task."""
     return tool.execution is not None and tool.execution.task_support == "required"
 
 

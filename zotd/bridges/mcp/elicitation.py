@@ -11,6 +11,7 @@ from typing import Literal
 from mcp.client.session import ClientRequestContext
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams, ElicitResult
 
+from zotd.bridges.mcp.running_calls import RunningCalls
 from zotd.sdk.pipe import Frame
 
 TRIES = 3
@@ -25,8 +26,8 @@ _Value = str | int | float | bool | list[str] | None
 class Elicitation:
     """The questions of one server."""
 
-    def __init__(self, send: Callable[[Frame], None], calls: Callable[[], Mapping[str, str]]) -> None:
-        """`send` passes frames to the host; `calls` returns the session of each running call, by its id."""
+    def __init__(self, send: Callable[[Frame], None], calls: RunningCalls) -> None:
+        """`send` passes frames to the host; `calls` are those that run in the server."""
         self._send = send
         self._calls = calls
         self._open: dict[str, asyncio.Future[Frame]] = {}
@@ -40,11 +41,9 @@ class Elicitation:
 
     async def ask(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         """Answer a question of the server (the package's `ElicitationFnT`)."""
-        del context  # it does not name the call
-        calls = self._calls()
-        if len(set(calls.values())) != 1:  # the server does not say in which session it asks
+        call = self._calls.asking(context)
+        if call is None:
             return ElicitResult(action="cancel")
-        call = list(calls)[-1]
         match params:
             case ElicitRequestURLParams():
                 answer = await self._asked(call, f"{params.message}\nOpen this page: {params.url}", {}, "")

@@ -22,8 +22,8 @@ class ServerOffers:
         """`send` passes frames to the host."""
         self._server = server
         self._send = send
-        self._tools: Mapping[str, str] = {}
-        """The server's own name of each tool, by that for the model."""
+        self._tools: Mapping[str, Tool] = {}
+        """By the name for the model."""
         self._prompts: Mapping[str, Prompt] = {}
         """By the name of the command."""
         self.resources = ServerResources(server)
@@ -33,8 +33,8 @@ class ServerOffers:
         self._registered: dict[tuple[str, str], Frame] = {}
         """By kind and name."""
 
-    def tool(self, name: str) -> str | None:
-        """Return the server's own name of a tool; None if there is no such tool now."""
+    def tool(self, name: str) -> Tool | None:
+        """Return the tool that the model knows by this name; None if there is none now."""
         return self._tools.get(name)
 
     def prompt(self, command: str) -> Prompt | None:
@@ -63,7 +63,7 @@ class ServerOffers:
 
     def _offer_tools(self, tools: Mapping[str, Tool], *, has_resources: bool) -> None:
         names = offered_names(self._server, tools)
-        self._tools = {names[own]: own for own in tools}
+        self._tools = {names[own]: tool for own, tool in tools.items()}
         frames = {names[own]: registration(names[own], tool) for own, tool in tools.items()}
         self._register("tool", frames | self.resources.registrations(frames, is_used=has_resources))
         if has_resources and not self._is_guard:
