@@ -41,6 +41,9 @@ def list_tools(request):
 def call_tool(request):
     if behaviour == "bad result":
         answer(request, content="no list")
+    elif behaviour == "code":
+        error = {"code": -32000, "message": "too many requests"}
+        say(json.dumps({"jsonrpc": "2.0", "id": request["id"], "error": error}))
     elif behaviour == "deaf":
         os.close(0)
         time.sleep(600)

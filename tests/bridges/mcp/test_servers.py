@@ -97,6 +97,13 @@ def test_a_result_that_mcp_does_not_allow_is_an_error(odd):
     assert text_of(result).startswith("the MCP server's result cannot be used: ")
 
 
+def test_an_error_with_the_code_of_a_lost_connection_is_what_the_server_says(odd):
+    driver = odd("code")
+    for _ in range(2):
+        result = driver.call_tool("srv__hi")
+        assert (result["is_error"], text_of(result)) == (True, "too many requests")
+
+
 def test_progress_is_passed_on(sample):
     driver = sample()
     call = driver.request("tool_call", name="srv__steps", args={})

@@ -57,6 +57,9 @@ LIST_CHANGED = ToolListChangedNotification | PromptListChangedNotification | Res
 PROMPT_S = 25.0
 """How long a server may take for a prompt; the host waits 30 s for the answer to a command."""
 
+PACKAGE_LOST = ("Connection closed", "SSE stream ")
+"""How an error of the package begins that has lost the server. Its code, -32000, is also that of many servers for any failure."""
+
 LOST = "the MCP server was lost during the call; it is unknown whether the call had an effect"
 
 
@@ -215,7 +218,7 @@ class McpBridge:
             self._pipe.send(tool_error(call, "cancelled" if call in self._cancelled else LOST))
             raise
         except MCPError as error:
-            is_lost = error.code == CONNECTION_CLOSED
+            is_lost = error.code == CONNECTION_CLOSED and error.message.startswith(PACKAGE_LOST)
             self._pipe.send(tool_error(call, LOST if is_lost else error.message))
             if is_lost and self._server.url:  # for a process, its exit gives a better reason
                 connection.lose(CLOSED)
