@@ -13,7 +13,16 @@ from mcp.server import MCPServer
 from mcp.server.mcpserver import Audio, Context, Image
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.prompts.base import AssistantMessage, Message, UserMessage
-from mcp.types import BlobResourceContents, EmbeddedResource, ResourceLink, TextResourceContents, ToolAnnotations
+from mcp.types import (
+    AudioContent,
+    BlobResourceContents,
+    EmbeddedResource,
+    ResourceLink,
+    SamplingMessage,
+    TextContent,
+    TextResourceContents,
+    ToolAnnotations,
+)
 from pydantic import BaseModel, Field
 
 PNG = b"\x89PNG\r\n\x1a\n rest"
@@ -129,6 +138,27 @@ class Booking(BaseModel):  # type: ignore[explicit-any]  # in the base class
 async def book(ctx: Progress) -> str:
     found = await ctx.elicit("Which seats?", Booking)
     return f"{found.data.seats} at the {found.data.place}" if found.action == "accept" else found.action
+
+
+@server.tool()
+async def think(ctx: Progress, prompt: str = "Hello?", stop: str = "") -> str:
+    """Asks the model."""
+    found = await ctx.session.create_message(
+        [SamplingMessage(role="user", content=TextContent(type="text", text=prompt))],
+        max_tokens=50,
+        system_prompt="Be brief.",
+        stop_sequences=[stop] if stop else None,
+        related_request_id=ctx.request_id,
+    )
+    return f"{found.model} says {found.content.text} ({found.stop_reason})"
+
+
+@server.tool()
+async def listen(ctx: Progress) -> str:
+    """Asks the model about something that is no text."""
+    sound = AudioContent(type="audio", data="AAAA", mime_type="audio/wav")
+    found = await ctx.session.create_message([SamplingMessage(role="user", content=sound)], max_tokens=50)
+    return str(found)
 
 
 @server.tool()

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from tests.e2e.shop import Shop
+from tests.e2e.test_sampling import opened
 from zotd.core.compaction import SYSTEM
 from zotd.telemetry.ids import TraceParent
 from zotd.testing.script import CallPart, Cut, Gate, Refusal, ScriptedReply, TextPart, calls, text
@@ -307,3 +308,16 @@ async def test_an_early_summary_is_a_span_of_the_run_that_requested_it(traced, c
     assert (early.trace, early.parent) == (run.trace, run.id)
     assert early.attributes["gen_ai.usage.output_tokens"] == 5
     assert early.attributes["zot.run.step"] == 2
+
+
+async def test_each_request_of_a_tool_to_the_model_is_a_span_of_the_run(traced, collector, model):
+    house = traced()
+    asks = calls(CallPart("srv__in_a_row"))
+    talk = await opened(house, await model(asks, *[text("x")] * 20, text("done")), "greedy_server")
+    await talk.run()
+    spans = await collector.until("chat", 22)
+    asked = [one for one in spans if one.attributes.get("zot.request.purpose") == "sampling"]
+    run = named(spans, "invoke_agent")
+    assert {(one.trace, one.parent) for one in asked} == {(run.trace, run.id)}
+    assert len({one.id for one in asked}) == len(asked) == 20
+    assert run.attributes["gen_ai.usage.output_tokens"] == 22 * 5

@@ -15,6 +15,7 @@ from zotd.channels.pairing import Address
 from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.approvals import ALLOW, DENY
 from zotd.core.permissions import FILES, NETWORK
+from zotd.core.model_questions import SAMPLING
 from zotd.core.person_questions import QUESTION
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -116,6 +117,7 @@ _ASKS = {
     NETWORK: "May a command connect there?",
     FILES: "May commands change this?",
     QUESTION: "A tool asks a question; to allow is to agree.",
+    SAMPLING: "May a tool ask the model?",
 }
 """What is asked about something other than a call."""
 
@@ -127,7 +129,7 @@ def _words(event: events.ApprovalRequested) -> str:
     # it.
     fence = "`" * max(3, 1 + max((len(run) for run in _backticks(shown)), default=0))
     how = f"{TOO_LONG} /deny denies it here." if _is_cut(event) else "Reply /allow or /deny."
-    asks = _ASKS.get(event.tool, f"May this call of **{event.tool}** run?")
+    asks = _ASKS.get(event.tool.partition(":")[0], f"May this call of **{event.tool}** run?")
     return f"{asks} {how}\n\n{fence}\n{shown}\n{fence}"
 
 

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from zotd.core.budget import Rates
 from zotd.core.lineage import RewindPoint, Span
+from zotd.core.model_questions import ModelQuestion, QuestionReply
 from zotd.core.permissions import PermissionRule
 from zotd.core.person_questions import PersonAnswer, PersonQuestion
 from zotd.core.records import AnyRecord, CacheLife, Settings
@@ -162,6 +163,8 @@ class ToolContext(Struct, frozen=True):
     """What the call is confined to; None: to nothing."""
     ask: Callable[[PersonQuestion], Awaitable[PersonAnswer]] | None = None
     """Asks a person, which may take any time; None: nobody can be asked."""
+    ask_model: Callable[[ModelQuestion], Awaitable[QuestionReply]] | None = None
+    """Asks the session's model, and a person first if that is needed; None: it cannot be asked."""
     reconcile: bool = False
     """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 

@@ -120,6 +120,8 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     """More than 0: this requests an early summary of so many of the first messages, while the run goes on. Its number is 0."""
     waits: bool = False
     """The run waits for the early summary that is under way. This record stands for no request of its own."""
+    asked_by: str = ""
+    """Not empty: this requests an answer for the tool call with this id, while the run goes on. Its number is 0."""
 
 
 class Reply(Record, tag="message", frozen=True, kw_only=True):
@@ -206,7 +208,7 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     model: str
     tokens: Tokens | None
     purpose: str = "reply"
-    """`reply`, `compaction` or `early_summary`."""
+    """`reply`, `compaction`, `early_summary` or `sampling`."""
     estimate: Tokens | None = None
     """What budgets count instead of `tokens`, if the cost is unknown or incomplete."""
     reasoning: int = 0

@@ -7,7 +7,7 @@ immediately after a restart (`docs/durability.md`, After a crash).
 
 from collections.abc import Mapping, Sequence
 
-from zotd.core import early_summary, records
+from zotd.core import early_summary, model_questions, records
 from zotd.core.caching import CacheTrace, MissReason
 from zotd.core.fallback import CurrentFallback
 from zotd.core.images import has_images, without_images
@@ -27,8 +27,7 @@ REPEATABLE = ("idempotent", "reconcile")
 """Replay classes of started calls that recovery may repeat. `safe` calls are not recorded as started at all."""
 
 KNOWN = 256
-"""Number of request ids that survive a compaction. A client repeats a request within seconds, not hundreds of requests
-later."""
+"""Number of request ids that survive a compaction: clients repeat a request within seconds, not after hundreds of others."""
 
 DATE_NOTE = "(The date is {date} now.)"
 """Tells the model the day with an input. In the system prompt a new day would make the vendor's cache worthless."""
@@ -47,6 +46,8 @@ class Transcript:
     """What the last run may call that began with an input; None: whatever the session allows."""
     opening: records.Opening | None = None
     """The calls that this run begins with, until they are on record."""
+    sampling: records.Attempt | None = None
+    """The request of a tool call that was sent and has no recorded usage."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -202,6 +203,8 @@ class Transcript:
     def _bill(self, record: records.UsageRow) -> None:
         if record.purpose == early_summary.PURPOSE:
             self.early.end(record)
+        elif record.purpose == model_questions.SAMPLING:
+            self.sampling = None
         else:
             self.in_flight = None
         self.cache.apply(record)
@@ -278,6 +281,9 @@ class Transcript:
     def _attempt(self, record: records.Attempt) -> None:
         if record.covers:  # it changes nothing about the run, which goes on
             self.early.begin(record)
+            return
+        if record.asked_by:
+            self.sampling = record
             return
         self.run, self.run_open, self._was_cut = record.run, True, False
         self._is_answered = record.answered
@@ -371,7 +377,7 @@ class Transcript:
     def _detach(self) -> None:
         """Forget the queue, the run and the approvals of a fork's origin: they belong to that session."""
         self.waiting, self.requests, self.held, self.run = {}, {}, False, None
-        self.shell, self.fallback = None, CurrentFallback()
+        self.shell, self.sampling, self.fallback = None, None, CurrentFallback()
         self.early.disowned()
         self._end()
         self._settle()

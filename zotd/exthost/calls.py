@@ -16,6 +16,12 @@ PATIENCE_S = 6 * 3600.0
 
 Answer = ext.ToolResult | ext.CommandResponse | ext.EventInterceptResponse
 
+Asked = ext.AskUser | ext.AskModel
+"""What a program asks during a call."""
+
+UserOrModelAnswer = ext.UserAnswer | ext.ModelAnswer
+"""The answer to it."""
+
 
 class ExtensionCallError(Exception):
     """A call failed without an answer. The message continues a sentence that begins with the extension's name."""
@@ -40,8 +46,8 @@ class PendingCall:
     """Progress restarts the limit until this time of the event loop; None: progress does not restart it."""
     cwd: str | None = None
     """The `cwd` of its frame; only set for an extension of scope `daemon`."""
-    asked: Callable[[ext.AskUser], None] | None = None
-    """Gets questions to a person."""
+    asked: Callable[[Asked], None] | None = None
+    """Gets questions to a person, and to the model."""
 
 
 class Calls:
@@ -103,7 +109,7 @@ class Calls:
         progress: Callable[[str], None] | None = None,
         lineage: tuple[Ancestor, ...] = (),
         cwd: str | None = None,
-        asked: Callable[[ext.AskUser], None] | None = None,
+        asked: Callable[[Asked], None] | None = None,
     ) -> Answer:
         """Send a frame with a new id and wait for an answer of this kind. Safe to cancel: the answer is then dropped.
 
@@ -157,7 +163,7 @@ class Calls:
         if call.progress is not None:
             call.progress(frame.text[:PROGRESS_CHARS])
 
-    def asked(self, frame: ext.AskUser) -> bool:
+    def asked(self, frame: Asked) -> bool:
         """Pass a question to the call that it is about; return False if there is none, or nobody can be asked in it."""
         call = self._open.peek(frame.tool_call)
         if call is None or call.asked is None:
@@ -216,6 +222,13 @@ class Calls:
     def _check_idle(self) -> None:
         if not len(self._open):
             self._idle()
+
+
+def unanswered(question: Asked, reason: str = "no such call is running") -> UserOrModelAnswer:
+    """Return the answer that there is none; only a question to the model gets the reason."""
+    if isinstance(question, ext.AskUser):
+        return ext.UserAnswer(question.id, "cancel", {})
+    return ext.ModelAnswer(question.id, "cancel", reason=reason)
 
 
 def _refuse(call: PendingCall, error: ExtensionCallError) -> None:

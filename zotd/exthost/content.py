@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 
 from zotd.core.ports import ToolOutcome
 from zotd.wire.base import encode
-from zotd.wire.content import Image, Text
-from zotd.wire.ext import ToolResult
+from zotd.wire.content import Block, Image, Message, Text
+from zotd.wire.ext import PromptMessage, ToolResult
 from zotd.wire.framing import SERVER_LIMIT
 
 NO_CONTENT = "(no content)"
@@ -42,6 +42,27 @@ def outcome_of(result: ToolResult, extension: str) -> ToolOutcome:
     if sum(len(encode(block)) for block in content if isinstance(block, Text)) > TEXT_BYTES:
         return ToolOutcome.error(f"{extension} answered with too much text (almost 4 MiB)")
     return ToolOutcome(content or [Text(NO_CONTENT)], is_error)
+
+
+def prompt_of(messages: Sequence[PromptMessage], extension: str, time: str) -> list[Message]:
+    """Convert the messages of a prompt.
+
+    Raises:
+        ValueError: one of them cannot be sent to a model; the message says why.
+    """
+    found: list[Message] = []
+    for message in messages:
+        if message.role not in {"user", "assistant"}:
+            raise ValueError(f'a message has the unknown role "{message.role[:40]}"')
+        content: list[Block] = []
+        for block, is_bad in (_block(raw, extension) for raw in message.content[:MAX_BLOCKS]):
+            if is_bad or (isinstance(block, Image) and message.role != "user"):
+                raise ValueError("an image is invalid, of an unknown type, or in a message of the assistant")
+            if block is not None:
+                content.append(block)
+        if content:  # vendors refuse messages without content
+            found.append(Message(message.role, content, time))
+    return found
 
 
 def state_of(result: ToolResult) -> str:

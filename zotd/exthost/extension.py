@@ -196,7 +196,7 @@ class SupervisedExtension:
                 self._owner.frame(self, peer, frame)
             case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister() | ext.Instructions():
                 self._register(peer, frame)
-            case ext.Hello() | ext.Ready() | ext.ShutdownAck() | ext.ToolProgress() | ext.AskUser():
+            case ext.Hello() | ext.Ready() | ext.ShutdownAck() | ext.ToolProgress() | ext.AskUser() | ext.AskModel():
                 return
             case ext.ToolResult() | ext.CommandResponse() | ext.EventInterceptResponse():
                 return

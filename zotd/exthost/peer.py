@@ -14,7 +14,7 @@ from typing import Protocol
 
 from zotd.core import life
 from zotd.core.ports import Ancestor
-from zotd.exthost.calls import Answer, Calls, ExtensionCallError, PendingCall
+from zotd.exthost.calls import Answer, Asked, Calls, ExtensionCallError, PendingCall, unanswered
 from zotd.exthost.process import ExtensionProcess, ProcessListener
 from zotd.exthost.requests import ID_CHARS, MAX_OPEN, Requests
 from zotd.process.fd_handover import FdHandover
@@ -132,7 +132,7 @@ class ExtensionPeer:
         progress: Callable[[str], None] | None = None,
         lineage: tuple[Ancestor, ...] = (),
         cwd: str | None = None,
-        asked: Callable[[ext.AskUser], None] | None = None,
+        asked: Callable[[Asked], None] | None = None,
     ) -> Answer:
         """Send a frame with a new id and wait for its answer; see `Calls.call`.
 
@@ -218,8 +218,8 @@ class ExtensionPeer:
         self._heard(frame)
         if isinstance(frame, ext.ToolProgress):
             self.calls.progress(frame)
-        if isinstance(frame, ext.AskUser) and not self.calls.asked(frame):
-            self.send(ext.UserAnswer(frame.id, "cancel", {}))
+        if isinstance(frame, ext.AskUser | ext.AskModel) and not self.calls.asked(frame):
+            self.send(unanswered(frame))
         return isinstance(frame, Answer) and self.calls.answered(frame)
 
     def too_long(self, head: bytes) -> None:

@@ -1,13 +1,15 @@
-"""Questions that an extension asks a person during one of its tool calls."""
+"""Questions that an extension asks during one of its tool calls: a person, or the session's model."""
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
+from zotd.clock import rfc3339
+from zotd.core.model_questions import MAX_OUTPUT, ModelQuestion
 from zotd.core.person_questions import PersonQuestion
 from zotd.core.ports import ToolContext
-from zotd.exthost.calls import Answer, ExtensionCallError
-from zotd.exthost.peer import ExtensionPeer
+from zotd.exthost.calls import Answer, Asked, ExtensionCallError, UserOrModelAnswer, unanswered
+from zotd.exthost.content import prompt_of
 from zotd.wire import ext
 
 MAX_QUESTIONS = 20
@@ -17,9 +19,9 @@ MAX_QUESTIONS = 20
 class Questions:
     """The questions of one call."""
 
-    def __init__(self, peer: ExtensionPeer, context: ToolContext, *, by: str) -> None:
-        """`by`: the name of the extension, for people."""
-        self._peer = peer
+    def __init__(self, answer: Callable[[UserOrModelAnswer], None], context: ToolContext, *, by: str) -> None:
+        """`answer` sends an answer to the extension, whose name for people is `by`."""
+        self._answer = answer
         self._context = context
         self._by = by
         self._tasks: asyncio.TaskGroup | None = None
@@ -45,22 +47,41 @@ class Questions:
         assert failure is not None
         raise failure
 
-    def ask(self, question: ext.AskUser) -> None:
-        """Ask a person; returns at once."""
+    def ask(self, question: Asked) -> None:
+        """Ask; returns at once."""
         self._count += 1
-        if self._tasks is None or self._context.ask is None or self._count > MAX_QUESTIONS:
-            self._answer(question.id, "cancel", {})
+        if self._tasks is None or self._count > MAX_QUESTIONS:
+            self._send(unanswered(question, f"a call may ask {MAX_QUESTIONS} questions"))
             return
         task = self._tasks.create_task(self._asked(question), name=f"question of {self._by}")
         self._open.add(task)
         task.add_done_callback(self._open.discard)
 
-    async def _asked(self, question: ext.AskUser) -> None:
-        ask = self._context.ask
-        assert ask is not None
-        found = await ask(PersonQuestion(self._by, question.message, question.fields, question.about))
-        self._answer(question.id, found.action, dict(found.values))
+    async def _asked(self, question: Asked) -> None:
+        if isinstance(question, ext.AskUser):
+            self._send(await self._of_person(question))
+        else:
+            self._send(await self._of_model(question))
 
-    def _answer(self, key: str, action: str, values: dict[str, object]) -> None:
-        with suppress(ExtensionCallError):  # over 4 MiB, which no person writes
-            self._peer.send(ext.UserAnswer(key, action, values))
+    async def _of_person(self, question: ext.AskUser) -> UserOrModelAnswer:
+        if self._context.ask is None:
+            return unanswered(question)
+        found = await self._context.ask(PersonQuestion(self._by, question.message, question.fields, question.about))
+        return ext.UserAnswer(question.id, found.action, dict(found.values))
+
+    async def _of_model(self, question: ext.AskModel) -> UserOrModelAnswer:
+        if self._context.ask_model is None:
+            return unanswered(question, "the model cannot be asked in this call")
+        try:
+            messages = prompt_of(question.messages, self._by, rfc3339())
+        except ValueError as error:
+            return unanswered(question, str(error))
+        wanted = ModelQuestion(self._by, messages, question.system, min(question.max_tokens or MAX_OUTPUT, MAX_OUTPUT))
+        if wanted.fault:
+            return unanswered(question, wanted.fault)
+        found = await self._context.ask_model(wanted)
+        return ext.ModelAnswer(question.id, found.action, found.text, found.model, found.stop, found.reason)
+
+    def _send(self, answer: UserOrModelAnswer) -> None:
+        with suppress(ExtensionCallError):  # over 4 MiB, which neither a person nor a model writes
+            self._answer(answer)

@@ -64,7 +64,7 @@ class ExtensionTool:
                 traceparent=context.traceparent or None,
             )
 
-        questions = Questions(peer, context, by=self.extension)
+        questions = Questions(peer.send, context, by=self.extension)
         try:
             answer = await questions.during(
                 peer.call(

@@ -14,7 +14,7 @@ from operator import attrgetter
 
 import msgspec
 
-from zotd.core import early_summary, records
+from zotd.core import model_questions, records
 from zotd.core.budget import counted
 from zotd.core.fold import Fold
 from zotd.core.lineage import RewindPoint, records_left
@@ -73,7 +73,7 @@ class _ShownEarly:
     def put_before(self, items: Sequence[Shown]) -> Sequence[Shown]:
         """Return the records to store: the event is shown by the usage of its request, or else by its own record."""
         first = items[0] if items else None
-        if first and isinstance(first.record, UsageRow) and first.record.purpose != early_summary.PURPOSE:
+        if first and isinstance(first.record, UsageRow) and first.record.purpose not in model_questions.BESIDE:
             return [Shown(first.record, [*self.item.shows, *first.shows]), *items[1:]]
         return [self.item, *items]
 

@@ -16,7 +16,6 @@ from zotd.contributions.guards import Hooks
 from zotd.core import permissions
 from zotd.core.choices import SESSION, choices_for
 from zotd.core.permissions import FILES, NETWORK, SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
-from zotd.core.person_questions import NOBODY, QUESTION, PersonAnswer, PersonQuestion, words_of
 from zotd.core.ports import CallJail, Replay, StorageError, Tool, ToolOutcome
 from zotd.core.transcript import INTERRUPTED
 from zotd.exthost.guards import GuardedCall, GuardRemark, GuardVerdict
@@ -24,6 +23,7 @@ from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
 from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.call_hosts import CallHosts, no_outlet
 from zotd.permissions.closed_places import allowed_text, place_preview, refused_text, with_text
+from zotd.permissions.decisions import ApprovalAnswer
 from zotd.permissions.file_grants import OnceGrants, judge_places, place_choice
 from zotd.permissions.host_rules import host_choice, judge_host
 from zotd.permissions.preview import Paths, paths_of, preview_of, visible
@@ -228,32 +228,41 @@ class Authorization:
             context.once.add(command, places)
         return with_text(outcome, allowed_text(places, answer.scope))
 
-    async def ask_person(self, key: str, question: PersonQuestion) -> PersonAnswer:
-        """Have a person answer what the call `key` asks while it runs; any client can, the first answer counts.
+    def judge(self, key: str, query: PermissionQuery) -> Ruling:
+        """Return what rules and mode say about something that the call `key` wants while it runs, unless it is to be asked."""
+        ruling = permissions.judge(self._context.policy(), query)
+        if ruling.action is not Action.ASK:
+            decision = "approved" if ruling.action is Action.ALLOW else "denied"
+            self._tell(key, query.tool, decision, SOURCES[ruling.source], reason=ruling.reason)
+        return ruling
 
-        Nobody is asked if no client can decide, unless such questions wait. Safe to cancel.
+    async def ask_during(
+        self, key: str, ruling: Ruling, query: PermissionQuery, preview: str, *, has_choices: bool
+    ) -> ApprovalAnswer | None:
+        """Have a person decide about something that the call `key` wants while it runs; any client can.
+
+        The first answer counts. None: nobody is asked, because no client can decide and such questions do not wait. Safe to
+        cancel. `has_choices`: it can be allowed for longer than once.
         """
-        context, args = self._context, dict(question.fields)
-        ruling = Ruling(Action.ASK, "mode", f"{question.by} asks a question")
-        if self._unless_unattended(key, QUESTION, ruling).action is Action.DENY:
-            return NOBODY
-        self._tell_asked(key, QUESTION, args, ruling)
+        context, tool, args = self._context, query.tool, dict(query.args)
+        if self._unless_unattended(key, tool, ruling).action is Action.DENY:
+            return None
+        self._tell_asked(key, tool, args, ruling)
         try:
             answer = await context.approvals.ask(
                 key,
-                QUESTION,
+                tool,
                 args,
                 run=context.run() or "",
-                preview=visible(words_of(question)),
+                preview=visible(preview),
                 ttl_s=context.ttl_s,
+                choices=choices_for(query, cwd=context.cwd, home=context.home) if has_choices else (),
                 while_running=True,
             )
         except StorageError:
-            return NOBODY
-        self._tell(key, QUESTION, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
-        if not answer.allowed:
-            return PersonAnswer("decline") if answer.by else NOBODY
-        return PersonAnswer("accept", args if answer.args is None else answer.args)
+            return None
+        self._tell(key, tool, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
+        return answer
 
     # --- inside -----------------------------------------------------------------------------------------------
 
@@ -367,7 +376,7 @@ class Authorization:
             self._tell(key, tool, "denied", SOURCES[ruling.source], reason=ruling.reason)
         else:
             self._context.notify(
-                ruling.reason if tool == QUESTION else f"{SHELL} waits for a decision: {ruling.reason}"
+                f"{SHELL} waits for a decision: {ruling.reason}" if tool in {NETWORK, FILES} else ruling.reason
             )
         return ruling
 

@@ -6,19 +6,19 @@ The compaction of a run that has come to its mark (`runs.run_summaries`) shares 
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, aclosing, closing, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass
 
 from zotd.clock import rfc3339
 from zotd.core import compaction, records
 from zotd.core.ports import Model, ModelRequest
-from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.context import RunContext
 from zotd.runs.model_switch import ladder_of
 from zotd.runs.request_billing import COMPACTION, RequestBilling
+from zotd.runs.side_request import reply_to
 from zotd.wire import events
 from zotd.wire.api import Partial, RunInfo
 from zotd.wire.content import Message
@@ -56,24 +56,10 @@ async def summary_of(billing: RequestBilling, model: Model, older: Sequence[Mess
         max_output=compaction.MAX_OUTPUT,
         cache_life=billing.life,
     )
-    assembler = Assembler(None, _no_calls)
-    billing.admit()
-    is_silent = True
-    async with aclosing(model.stream(request)) as chunks:
-        async for parts in chunks:
-            billing.answered(assembler)
-            if assembler.feed(parts) and is_silent:
-                is_silent = False
-                billing.first_token()
-            assembler.check()
-    text = assembler.text().strip()
+    text = (await reply_to(billing, model, request)).text().strip()
     if not text:
         raise ModelError(Failure.REFUSED, "the model returned an empty summary; the transcript stays as it is")
     return text
-
-
-def _no_calls() -> str:
-    return "ignored"  # no tools are offered; a call that comes all the same is not run
 
 
 def compaction_record(summary: Summary, transcript: Transcript) -> Shown:

@@ -5,6 +5,7 @@ import msgspec
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.early_summary import PURPOSE
+from zotd.core.model_questions import SAMPLING
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Shown
 from zotd.runs.request_billing import COMPACTION, REPLY
@@ -79,12 +80,13 @@ def unbilled(transcript: Transcript, now: str) -> list[Shown]:
     return [Shown(_cut_row(sent, REPLY if sent.number else COMPACTION, now))]
 
 
-def early_unbilled(transcript: Transcript, now: str) -> list[Shown]:
-    """The usage row of the request for an early summary that was under way, if one was. A later run may request it again."""
-    sent = transcript.early.sent
-    if sent is None:
-        return []
-    return [Shown(_cut_row(sent, PURPOSE, now))]
+def beside_unbilled(transcript: Transcript, now: str) -> list[Shown]:
+    """The usage rows of requests beside the run that were under way.
+
+    A later run may request an early summary again; what a tool call has asked is over with it.
+    """
+    under_way = ((transcript.early.sent, PURPOSE), (transcript.sampling, SAMPLING))
+    return [Shown(_cut_row(sent, purpose, now)) for sent, purpose in under_way if sent is not None]
 
 
 def _cut_row(sent: records.Attempt, purpose: str, now: str) -> records.UsageRow:

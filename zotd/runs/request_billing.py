@@ -54,10 +54,14 @@ class RequestBilling:
         """The next request reads this too, which is not in the transcript yet."""
         self._coming += budget.size(content)
 
-    def begin(self, purpose: str = REPLY) -> Tokens:
-        """A request is about to be recorded: from here on its usage row is due. The result is its estimate."""
-        messages, known = self._ledger.transcript.messages, self._ledger.row.context
-        reads = budget.context(messages, known, self._plan.system) + self._coming
+    def begin(self, purpose: str = REPLY, *, reads: int | None = None) -> Tokens:
+        """A request is about to be recorded: from here on its usage row is due. The result is its estimate.
+
+        `reads`: how many tokens it reads, roughly; None: it reads the transcript.
+        """
+        if reads is None:
+            messages, known = self._ledger.transcript.messages, self._ledger.row.context
+            reads = budget.context(messages, known, self._plan.system) + self._coming
         self._asked = self._plan.models.current
         trace, now, self.life = self._ledger.transcript.cache, self._plan.clock(), "off"
         if purpose == REPLY:  # what is written of a summary's request would never be read

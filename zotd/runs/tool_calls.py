@@ -21,9 +21,11 @@ from zotd.exthost.guards import GuardRemark
 from zotd.ids import new as new_id
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.permissions.authorization import Authorization, Clearance
+from zotd.permissions.tool_questions import ask_person
 from zotd.runs.context import RunContext
 from zotd.runs.repeat import repeat
 from zotd.runs.result_guard import ResultGuard
+from zotd.runs.sampling import RunSampling
 from zotd.wire import events
 from zotd.wire.api import RunningCall
 from zotd.wire.content import Image, ToolCall, ToolContent
@@ -70,6 +72,7 @@ class ToolCalls:
         self._context = partial(call_context, plan, ledger)
         self._absent = plan.absent
         self._authorization = plan.authorization
+        self._sampling = RunSampling(run, plan, ledger)
         self._ended = ended
         self._judged = judged
         self._recording = StepRecording(run, plan.checkpoints, last_seq=lambda: ledger.row.seq)
@@ -309,7 +312,8 @@ class ToolCalls:
             self._context(key),
             jail=self._jails.get(key),
             operation_key=self._operations.get(key),
-            ask=partial(self._authorization.ask_person, key),
+            ask=partial(ask_person, self._authorization, key),
+            ask_model=partial(self._sampling.answer, key),
         )
 
     async def _run(self, call: ToolCall) -> ToolOutcome:

@@ -176,7 +176,7 @@ class Session:
         items = recovery.repairs(transcript, partial)
         for item in transcript.waiting.values():
             self.work.queue.restore(Job(_told_before, item, stored=True))
-        items = [*begun, *recovery.early_unbilled(transcript, rfc3339()), *self.approvals.restore(transcript), *items]
+        items = [*begun, *recovery.beside_unbilled(transcript, rfc3339()), *self.approvals.restore(transcript), *items]
         waits = len(self.work.queue) > 0
         if waits and not transcript.held:
             items.append(self.work.queue.record(held=True))

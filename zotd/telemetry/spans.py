@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
 
-from zotd.core import early_summary, records
+from zotd.core import records
+from zotd.core.model_questions import BESIDE, SAMPLING
 from zotd.core.run_watch import GuardAnswer, NestedCall
 from zotd.core.transcript import Transcript
 from zotd.ids import milliseconds
@@ -168,10 +169,10 @@ class SessionSpans:
 
     def _apply(self, item: Shown) -> None:
         match item.record:
-            case records.Attempt(answered=False, covers=0) as attempt:
+            case records.Attempt(answered=False, covers=0, asked_by="") as attempt:
                 self._attempt(attempt, item.shows)
-            case records.UsageRow(purpose=early_summary.PURPOSE) as row:
-                self._summarised(row)
+            case records.UsageRow() as row if row.purpose in BESIDE:
+                self._billed_beside(row)
             case records.UsageRow() as row:
                 self._billed(row)
             case records.Reply() as reply:
@@ -221,14 +222,15 @@ class SessionSpans:
         if row.tokens is not None:
             run.tokens += row.tokens
 
-    def _summarised(self, row: records.UsageRow) -> None:
-        """Add an early summary to its run, which may have ended before it."""
+    def _billed_beside(self, row: records.UsageRow) -> None:
+        """Add a request beside a run to it: an early summary, which may end after it, or one of a tool call."""
         if self._run is not None and self._run.id == row.run and row.tokens is not None:
             self._run.tokens += row.tokens
         if row.took_s is None:
             return  # it was not sent, or a crash has cut it
         root, end_ns = self._root(row.run), _nanoseconds(row.time)
-        own = root.child("request", row.purpose, str(row.step))
+        of_several = [row.time] if row.purpose == SAMPLING else []
+        own = root.child("request", row.purpose, str(row.step), *of_several)
         start_ns = end_ns - int(row.took_s * 1e9)
         attributes = self._request_attributes(row)
         self._finish(FinishedSpan(f"chat {row.model}", own, root, start_ns, end_ns, attributes, is_client=True))

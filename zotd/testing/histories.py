@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from zotd.core import compaction, records
 from zotd.core.early_summary import PURPOSE
+from zotd.core.model_questions import SAMPLING
 from zotd.core.records import AnyRecord
 from zotd.core.transcript import Transcript
 from zotd.wire.content import Block, Message, Text, Thinking, ToolCall, ToolResult
@@ -75,6 +76,8 @@ class Scribe:
         """What a restart writes first: it closes what is not gone on with, says what was cut, holds the queue."""
         sent = self.transcript.early.sent
         commit: Commit = [replace(self._usage(sent.run, sent.step), purpose=PURPOSE)] if sent is not None else []
+        if (asked := self.transcript.sampling) is not None:
+            commit.append(replace(self._usage(asked.run, 0), purpose=SAMPLING))
         if self.transcript.shell is not None:
             commit.append(self._shell_result(self.transcript.shell, unknown=True))
         if self.transcript.run_open:
@@ -217,6 +220,9 @@ class Scribe:
             if self.choose(6) == 5:
                 yield [*(self._result(run, name) for name in names), *self._failed()]
                 return True
+            if self.choose(4) == 3:  # the tool asks the model
+                yield [replace(self._attempt(run, 0, None, number=0), asked_by=names[0])]
+                yield [replace(self._usage(run, 0), purpose=SAMPLING)]
             yield [self._result(run, names.pop(self.choose(len(names))))]
         return False
 

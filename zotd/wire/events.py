@@ -183,7 +183,8 @@ class ApprovalRequested(Event, tag="approval_requested", frozen=True):
     approval: str
     tool_id: str
     tool: str
-    """The tool of the call; `question` if the call, which runs, asks a person: `preview` says what, `args` are the answers so far,
+    """The tool of the call; `sampling:` and the name of an extension if the call, which runs, wants to ask the session's model: `preview`
+    says what; `question` if the call, which runs, asks a person: `preview` says what, `args` are the answers so far,
     and who allows it with other `args` answers; `files` if its command was refused to change files outside of its jail, with `paths` and `command`
     as `args`; `network` if its command runs and wants to reach a host, with `host`, `port` and `command` as
     `args`."""

@@ -218,6 +218,27 @@ class AskUser(Inbound, tag="ask_user", frozen=True):
     """What is wanted, a line for each."""
 
 
+class PromptMessage(Frozen, frozen=True):
+    """A message of a prompt for the model."""
+
+    role: str
+    """`user` or `assistant`."""
+    content: tuple[object, ...] = ()
+    """Blocks, as in `tool_result`."""
+
+
+class AskModel(Inbound, tag="ask_model", frozen=True):
+    """Asks the session's model during a `tool_call`. It is over with the call."""
+
+    id: str
+    tool_call: str
+    """Id of the `tool_call`."""
+    messages: tuple[PromptMessage, ...]
+    system: str = ""
+    max_tokens: int = 0
+    """Most output tokens; 0: as many as the host allows."""
+
+
 class SetStatus(Inbound, tag="set_status", frozen=True):
     """A segment of the status bar; empty text removes it."""
 
@@ -301,6 +322,7 @@ FromExtension = (
     | CallToolCancel
     | ToolProgress
     | AskUser
+    | AskModel
     | SetStatus
     | Unregister
     | RegisterChannel
@@ -387,6 +409,20 @@ class UserAnswer(Outbound, tag="user_answer", frozen=True):
     action: str
     """`accept`, `decline`, or `cancel`: nobody has answered."""
     values: dict[str, object]
+
+
+class ModelAnswer(Outbound, tag="model_answer", frozen=True):
+    """Answer to `ask_model`."""
+
+    id: str
+    action: str
+    """`accept`; `decline`: a person or a rule does not want it; or `cancel`: there is no answer for another reason."""
+    text: str = ""
+    model: str = ""
+    stop: str = ""
+    """`end_turn`, or `length`: the limit of output was reached."""
+    reason: str = ""
+    """Why there is no answer."""
 
 
 class Event(Outbound, tag="event", frozen=True, kw_only=True):
@@ -516,6 +552,7 @@ ToExtension = (
     | ToolCancel
     | ToolAnswer
     | UserAnswer
+    | ModelAnswer
     | Event
     | EventIntercept
     | PanelKey

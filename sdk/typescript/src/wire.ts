@@ -207,6 +207,18 @@ export interface AskUser {
   about?: string;
 }
 
+/** Asks the session's model during a `tool_call`. It is over with the call. */
+export interface AskModel {
+  type: "ask_model";
+  id: string;
+  /** Id of the `tool_call`. */
+  tool_call: string;
+  messages: readonly PromptMessage[];
+  system?: string;
+  /** Most output tokens; 0: as many as the host allows. */
+  max_tokens?: number;
+}
+
 /** A segment of the status bar; empty text removes it. */
 export interface SetStatus {
   type: "set_status";
@@ -338,6 +350,20 @@ export interface UserAnswer {
   /** `accept`, `decline`, or `cancel`: nobody has answered. */
   action: string;
   values: Record<string, unknown>;
+}
+
+/** Answer to `ask_model`. */
+export interface ModelAnswer {
+  type: "model_answer";
+  id: string;
+  /** `accept`; `decline`: a person or a rule does not want it; or `cancel`: there is no answer for another reason. */
+  action: string;
+  text?: string;
+  model?: string;
+  /** `end_turn`, or `length`: the limit of output was reached. */
+  stop?: string;
+  /** Why there is no answer. */
+  reason?: string;
 }
 
 /** An event that the extension has subscribed to; `docs/extensions.md` lists the fields of each event. */
@@ -476,6 +502,7 @@ export type FromExtension =
   | CallToolCancel
   | ToolProgress
   | AskUser
+  | AskModel
   | SetStatus
   | Unregister
   | RegisterChannel
@@ -493,6 +520,7 @@ export type ToExtension =
   | ToolCancel
   | ToolAnswer
   | UserAnswer
+  | ModelAnswer
   | Event
   | EventIntercept
   | PanelKey

@@ -34,10 +34,12 @@ from zotd.bridges.host_link import HostLink
 from zotd.bridges.mcp.access import ServerAccess
 from zotd.bridges.mcp.connection import McpConnection, connected, needs_a_task
 from zotd.bridges.mcp.elicitation import Elicitation
+from zotd.bridges.mcp.host_questions import HostQuestions
 from zotd.bridges.mcp.http import CLOSED
 from zotd.bridges.mcp.prompts import MissingArgumentError, arguments, command_error, command_response
 from zotd.bridges.mcp.results import progress_text, tool_error, tool_result
 from zotd.bridges.mcp.running_calls import RunningCalls, token_of
+from zotd.bridges.mcp.sampling import Sampling
 from zotd.bridges.mcp.server_offers import ServerOffers
 from zotd.bridges.mcp.server_place import ServerPlace
 from zotd.bridges.mcp.tool_task import PAUSE_MOST_S, ToolTask
@@ -80,7 +82,9 @@ class McpBridge:
         self._offers = ServerOffers(name, pipe.send)
         self._running: dict[str, asyncio.Task[None]] = {}
         self._calls = RunningCalls()
-        self._elicitation = Elicitation(pipe.send, self._calls)
+        self._questions = HostQuestions(pipe.send)
+        self._elicitation = Elicitation(self._questions, self._calls)
+        self._sampling = Sampling(self._questions, self._calls)
         self._cancelled: set[str] = set()
         self._changed = asyncio.Event()
         self._serving: tuple[McpConnection, asyncio.TaskGroup] | None = None
@@ -114,6 +118,7 @@ class McpBridge:
                 self._place,
                 access=self._access,
                 asked=self._elicitation.ask,
+                sampled=self._sampling.ask,
                 notified=self._notified,
                 room=self._pipe.room,
             ) as connection:
@@ -155,8 +160,8 @@ class McpBridge:
                 self._begin(call, text(frame, "name"), frame.get("args"), text(frame, "traceparent"))
             case "command_invoked":
                 self._begin_command(call, text(frame, "name"), text(frame, "args"))
-            case "user_answer":
-                self._elicitation.answered(frame)
+            case "user_answer" | "model_answer":
+                self._questions.answered(frame)
             case "event_intercept":
                 self._begin_mentions(call, text(frame, "text"))
             case "tool_cancel" if call in self._running:
@@ -185,6 +190,7 @@ class McpBridge:
     def _forget(self, call: str) -> None:
         self._running.pop(call, None)
         self._calls.end(call)
+        self._questions.end(call)
         self._cancelled.discard(call)
 
     async def _result(

@@ -14,7 +14,7 @@ from pathlib import Path
 import httpx2
 from mcp import Client, MCPError
 from mcp.client import Transport
-from mcp.client.session import ClientRequestContext, ElicitationFnT, MessageHandlerFnT
+from mcp.client.session import ClientRequestContext, ElicitationFnT, MessageHandlerFnT, SamplingFnT
 from mcp.types import Implementation, ListRootsResult, Prompt, Resource, ResourceTemplate, Root, Tool
 
 from zotd.bridges.mcp.access import ServerAccess
@@ -114,12 +114,14 @@ async def connected(
     *,
     access: ServerAccess | None,
     asked: ElicitationFnT | None = None,
+    sampled: SamplingFnT | None = None,
     notified: MessageHandlerFnT,
     room: Callable[[], Awaitable[None]],
 ) -> AsyncIterator[McpConnection]:
     """Connect to the server, and disconnect at the end.
 
-    `access` is the login to it, `asked` gets its questions to the user, `notified` its notifications. `room` is awaited before each message is read from it.
+    `access` is the login to it, `asked` gets its questions to the user and `sampled` those to the model, which it is told can be asked only
+    if these are given. `notified` gets its notifications. `room` is awaited before each message is read from it.
 
     Raises:
         ServerError: the server could not be reached, or was lost in the block; continues "the MCP server NAME".
@@ -142,6 +144,7 @@ async def connected(
                 cache=None,
                 message_handler=notified,
                 elicitation_callback=asked,
+                sampling_callback=sampled,
                 list_roots_callback=partial(_roots, Path(place.cwd or Path.cwd(), server.cwd)),
                 client_info=Implementation(name="zot", version=VERSION),
             )

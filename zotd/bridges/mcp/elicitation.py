@@ -3,22 +3,18 @@
 Answers come as a person has typed them: they are converted to what the schema wants, and asked for again if that fails.
 """
 
-import asyncio
-from collections.abc import Callable, Mapping
-from itertools import count
+from collections.abc import Mapping
 from typing import Literal
 
 from mcp.client.session import ClientRequestContext
 from mcp.types import ElicitRequestFormParams, ElicitRequestParams, ElicitRequestURLParams, ElicitResult
 
+from zotd.bridges.mcp.host_questions import HostQuestions
 from zotd.bridges.mcp.running_calls import RunningCalls
 from zotd.sdk.pipe import Frame
 
 TRIES = 3
 """How many times a person is asked for answers that fit."""
-
-ALIVE_S = 15.0
-"""Pause between two signs of life of the call, whose time limit counts from the last one."""
 
 _Value = str | int | float | bool | list[str] | None
 
@@ -26,23 +22,15 @@ _Value = str | int | float | bool | list[str] | None
 class Elicitation:
     """The questions of one server."""
 
-    def __init__(self, send: Callable[[Frame], None], calls: RunningCalls) -> None:
-        """`send` passes frames to the host; `calls` are those that run in the server."""
-        self._send = send
+    def __init__(self, questions: HostQuestions, calls: RunningCalls) -> None:
+        """`questions` are those to the host, `calls` those that run in the server."""
+        self._questions = questions
         self._calls = calls
-        self._open: dict[str, asyncio.Future[Frame]] = {}
-        self._ids = count(1)
-
-    def answered(self, frame: Frame) -> None:
-        """Take a `user_answer` of the host."""
-        waiting = self._open.get(str(frame.get("id")))
-        if waiting is not None and not waiting.done():
-            waiting.set_result(frame)
 
     async def ask(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         """Answer a question of the server (the package's `ElicitationFnT`)."""
         call = self._calls.asking(context)
-        if call is None:
+        if call is None or not self._questions.may_ask(call):
             return ElicitResult(action="cancel")
         match params:
             case ElicitRequestURLParams():
@@ -71,19 +59,8 @@ class Elicitation:
         return ElicitResult(action="cancel")
 
     async def _asked(self, call: str, message: str, fields: Mapping[str, object], about: str) -> Frame:
-        key = f"q{next(self._ids)}"
-        answer: asyncio.Future[Frame] = asyncio.get_running_loop().create_future()
-        self._open[key] = answer
-        try:
-            self._send(
-                {"type": "ask_user", "id": key, "tool_call": call, "message": message, "fields": fields, "about": about}
-            )
-            while not answer.done():
-                self._send({"type": "tool_progress", "id": call, "text": "waiting for an answer"})
-                await asyncio.wait([answer], timeout=ALIVE_S)
-            return answer.result()
-        finally:
-            del self._open[key]
+        question = {"message": message, "fields": fields, "about": about}
+        return await self._questions.ask(call, "ask_user", question, waiting="waiting for an answer")
 
 
 def _action(answer: Frame) -> Literal["accept", "decline", "cancel"]:
