@@ -85,6 +85,20 @@ async def test_a_resource_that_a_prompt_mentions_is_read_for_the_model(shop, mod
     assert "remember the milk" in str(server.requests[0].body)
 
 
+async def test_resources_are_completed_before_files_that_fit_less(shop, model):
+    configure(shop.house.place.home / "mcp.json", srv=program("sample_server"))
+    (shop.house.cwd / "srv.txt").write_text("")
+    watcher = await shop.house.connect()
+    await watcher.ask("subscribe", topics=["extensions"])
+    talk = await shop.open(await model(text("hi")))
+    await until_state(watcher, "mcp-srv", "ready")
+    found = await talk.ask("complete", kind="file", text="srv")
+    assert found["items"] == ["srv:memo://one", "srv.txt"]
+    assert found["found"][0] == {"text": "srv:memo://one", "detail": "memo", "source": "mcp-srv"}
+    assert (await talk.ask("complete", kind="file", text=""))["items"][-1] == "srv:memo://one"
+    assert "found" not in await talk.ask("complete", kind="file", text="srv.t")
+
+
 @pytest.mark.parametrize("variables", [{"ZOT_EXT_LISTED_MCP_TOOLS": "3"}])
 async def test_with_many_tools_the_model_searches_and_calls_what_it_finds(shop, model, results):
     configure(shop.house.place.home / "mcp.json", srv=program("sample_server"))

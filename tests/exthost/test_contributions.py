@@ -1,4 +1,11 @@
-from zotd.exthost.contributions import INSTRUCTIONS_CHARS, MAX_BYTES, MAX_REGISTRATIONS, Registrations
+from zotd.exthost.contributions import (
+    INSTRUCTIONS_CHARS,
+    MAX_BYTES,
+    MAX_MENTIONS,
+    MAX_REGISTRATIONS,
+    MENTION_CHARS,
+    Registrations,
+)
 from zotd.wire import ext
 
 
@@ -49,6 +56,21 @@ def test_instructions_that_are_too_long_are_cut_and_complained_about():
     registrations = Registrations()
     assert registrations.take(ext.Instructions("x" * 9_000)) == "of the instructions, 8,000 characters are used"
     assert len(registrations.instructions) == INSTRUCTIONS_CHARS
+
+
+def test_mentions_are_replaced_and_those_that_cannot_be_typed_are_left_out():
+    registrations = Registrations()
+    usable = ext.Mention("docs:file:///a.md", "The\n\x1b[2Jfirst")
+    others = [ext.Mention(text) for text in ("", "two words", 'a"quote', "hidden\u202e", "x" * (MENTION_CHARS + 1))]
+    assert registrations.take(ext.Mentions((*others, usable))) is None
+    (kept,) = registrations.mentions
+    assert (kept.text, kept.detail.isprintable()) == ("docs:file:///a.md", True)
+    assert ext.Mentions((kept,)) in registrations.frames()
+    many = tuple(ext.Mention(str(number)) for number in range(MAX_MENTIONS + 1))
+    assert registrations.take(ext.Mentions(many)) == "of the mentions, 500 are used"
+    assert len(registrations.mentions) == MAX_MENTIONS
+    registrations.take(ext.Mentions())
+    assert registrations.frames() == [ext.Subscribe()]
 
 
 def test_there_is_an_end_to_everything():

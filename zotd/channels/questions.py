@@ -14,8 +14,8 @@ from zotd.channels.outcomes import ALLOWED, DENIED, NOT_ALLOWED, NOTHING_WAITS, 
 from zotd.channels.pairing import Address
 from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.approvals import ALLOW, DENY
-from zotd.core.permissions import FILES, NETWORK
 from zotd.core.model_questions import SAMPLING
+from zotd.core.permissions import FILES, NETWORK
 from zotd.core.person_questions import QUESTION
 from zotd.sessions.session import Session
 from zotd.wire import api, events

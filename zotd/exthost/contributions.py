@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from zotd.core.registry import INTERCEPTS, NameClaim, Names, command_fault, resolve, tool_fault
-from zotd.sanitize import harmless
+from zotd.sanitize import blanked, harmless
 from zotd.wire import ext
 from zotd.wire.base import encode
 
 BUILTIN_TOOLS = ("read", "write", "edit", "bash", "glob", "grep", "skill")
 
-Registration = ext.RegisterTool | ext.RegisterCommand | ext.Subscribe | ext.Unregister | ext.Instructions
+Registration = ext.RegisterTool | ext.RegisterCommand | ext.Subscribe | ext.Unregister | ext.Instructions | ext.Mentions
 
 MAX_REGISTRATIONS = 2_000
 """Limit of one process for each kind. A larger MCP server would not fit into any model's context either."""
@@ -26,6 +26,14 @@ more than 32 MiB."""
 
 INSTRUCTIONS_CHARS = 8_000
 """Longest instructions of one process; the model reads them with every request."""
+
+MAX_MENTIONS = 500
+"""Most mentions of one process: a list in which a person still finds something."""
+
+MENTION_CHARS = 500
+"""Longest mention. A longer one is left out, because a part of it means nothing."""
+
+DETAIL_CHARS = 200
 
 UNKNOWN_INTERCEPTS = "these events cannot be intercepted"
 """Begins the sentence about interceptions that do not exist; the validation looks for it."""
@@ -45,6 +53,8 @@ class Registrations:
     intercepts: set[str] = field(default_factory=set)
     instructions: str = ""
     """What the model should know about the tools; nothing in it is invisible or steers a terminal."""
+    mentions: tuple[ext.Mention, ...] = ()
+    """What prompts can mention; nothing in it is invisible or steers a terminal."""
     refused: dict[str, str] = field(default_factory=dict)
     """The reason for each refused registration, by its description."""
     _sizes: dict[str, int] = field(default_factory=dict)
@@ -69,6 +79,9 @@ class Registrations:
                 return None
             case ext.Subscribe():
                 return self._subscribe(frame)
+            case ext.Mentions(items):
+                self.mentions = tuple(filter(None, map(_mention, items[:MAX_MENTIONS])))
+                return f"of the mentions, {MAX_MENTIONS} are used" if len(items) > MAX_MENTIONS else None
             case ext.Instructions(text):
                 # Cut first: cleaning makes a text longer.
                 self.instructions = harmless(text[:INSTRUCTIONS_CHARS]).strip()
@@ -88,7 +101,8 @@ class Registrations:
         """Return frames that recreate these registrations; the next daemon replays them."""
         heard = ext.Subscribe(tuple(sorted(self.events)), tuple(sorted(self.intercepts)))
         said = [ext.Instructions(self.instructions)] if self.instructions else []
-        return [*self.tools.values(), *self.commands.values(), heard, *said]
+        mentioned = [ext.Mentions(self.mentions)] if self.mentions else []
+        return [*self.tools.values(), *self.commands.values(), heard, *said, *mentioned]
 
     def _take_back(self, frame: ext.Unregister) -> None:
         """Remove a tool or a command. Channels are handled by the host."""
@@ -125,6 +139,14 @@ class Registrations:
         elif len(self.refused) < MAX_REGISTRATIONS:
             self.refused[what[:100]] = f"the {what[:100]} is refused: {fault}"
         return fault and f"the {what[:100]} is refused: {fault}"
+
+
+def _mention(mention: ext.Mention) -> ext.Mention | None:
+    """Return the mention as it can be shown; None if it cannot be typed as one word."""
+    text = mention.text
+    if not 0 < len(text) <= MENTION_CHARS or not text.isprintable() or any(map(str.isspace, text)) or '"' in text:
+        return None
+    return ext.Mention(text, blanked(mention.detail[:DETAIL_CHARS]))
 
 
 def _too_many(registered: Collection[str], name: str) -> str | None:

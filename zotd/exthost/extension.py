@@ -194,7 +194,9 @@ class SupervisedExtension:
         match frame:
             case ext.Unregister(kind="channel"):
                 self._owner.frame(self, peer, frame)
-            case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister() | ext.Instructions():
+            case ext.RegisterTool() | ext.RegisterCommand() | ext.Subscribe() | ext.Unregister():
+                self._register(peer, frame)
+            case ext.Instructions() | ext.Mentions():
                 self._register(peer, frame)
             case ext.Hello() | ext.Ready() | ext.ShutdownAck() | ext.ToolProgress() | ext.AskUser() | ext.AskModel():
                 return

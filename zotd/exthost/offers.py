@@ -29,6 +29,16 @@ class ExtensionCommand:
     extension: str
 
 
+@dataclass(frozen=True, slots=True)
+class ExtensionMention:
+    """Something that a prompt can mention of an extension."""
+
+    text: str
+    """As it stands behind the `@`."""
+    detail: str
+    extension: str
+
+
 class UnknownCommandError(Exception):
     """No extension has this command."""
 
@@ -84,6 +94,11 @@ class Offers:
                 left -= len(words)
                 found.append(ExtensionInstructions(one.name, words))
         return found
+
+    def mentions(self) -> list[ExtensionMention]:
+        """Return what prompts can mention, in load order."""
+        offers = [(one.name, one.offered.mentions) for one in self._extensions() if one.offered is not None]
+        return [ExtensionMention(one.text, one.detail, owner) for owner, mentions in offers for one in mentions]
 
     def commands(self) -> list[ExtensionCommand]:
         """Return the slash commands that can be invoked now: owned names first, then qualified ones."""

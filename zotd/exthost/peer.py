@@ -29,7 +29,7 @@ COMPLAINTS = 100
 
 LASTING = (
     *(ext.Hello, ext.RegisterTool, ext.RegisterCommand, ext.Subscribe, ext.Unregister),
-    *(ext.Instructions, ext.ModuleError),
+    *(ext.Instructions, ext.Mentions, ext.ModuleError),
 )
 """Frames that stay in effect, so that the next daemon needs them."""
 

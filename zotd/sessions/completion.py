@@ -36,6 +36,9 @@ MAX_ENTRIES = 10_000
 MAX_NAMES = 200
 """Commands or models in one answer: a list of all is shown when nothing is typed yet."""
 
+MAX_BEGUN = 20
+"""Most mentions that stand before files, because they begin as what is typed."""
+
 DETAIL_CHARS = 200
 """Longest description of an extension's command: one line."""
 
@@ -90,7 +93,13 @@ class Completer:
         if typed.startswith(OUTSIDE):
             return await self._outside(cwd, variables, typed) if may_leave else Completions([])
         items, is_partial = await self._files.find(cwd, variables, typed.removeprefix("./"))
-        return Completions(items, partial=is_partial)
+        mentions = _mentioned(session, typed)
+        if not mentions:
+            return Completions(items, partial=is_partial)
+        begun = [one for one in mentions if typed and one.text.casefold().startswith(typed.casefold())]
+        later = [one for one in mentions if one not in begun]
+        found = [*begun[:MAX_BEGUN], *map(Completion, items), *later][:MAX_ITEMS]
+        return Completions([one.text for one in found], found, partial=is_partial)
 
     async def _outside(self, cwd: str, variables: Mapping[str, str], typed: str) -> Completions:
         """What is in the directory that the text names, as far as it is named."""
@@ -133,6 +142,12 @@ class Completer:
         rest = [_model(info, "no key") for info in infos if not info.ready]
         first, then = _best(typed, ready), _best(typed, rest)
         return Completions([*first.items, *then.items][:MAX_NAMES], [*first.found, *then.found][:MAX_NAMES])
+
+
+def _mentioned(session: Session, typed: str) -> Sequence[Completion]:
+    """What extensions offer to mention, such as the resources of MCP servers; the best first."""
+    offered = [] if session.extensions is None else session.extensions.offers.mentions()
+    return _best(typed, (Completion(one.text, one.detail, one.extension) for one in offered)).found
 
 
 def _model(info: ModelInfo, lacks: str = "") -> Completion:

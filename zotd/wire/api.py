@@ -801,7 +801,7 @@ class Completion(Frozen, frozen=True):
     detail: str = ""
     """One line: what a command does, or what a model lacks."""
     source: str = ""
-    """For commands: `built in`, `skill`, the name of the extension, or the directory of the command's file, such as
+    """For a mention: the name of the extension. For commands: `built in`, `skill`, the name of the extension, or the directory of the command's file, such as
     `.claude/commands`. For models: the provider."""
     hint: str = ""
     """What arguments a command takes, for people; empty: unknown."""
@@ -812,9 +812,9 @@ class Completions(Frozen, frozen=True):
 
     items: list[str]
     """Paths relative to the working directory, with a slash behind directories, or in the form that was typed if `text`
-    begins with `/`, `~/` or `../`; commands without the slash; models as `provider/model`."""
+    begins with `/`, `~/` or `../`, and between them what extensions offer to mention; commands without the slash; models as `provider/model`."""
     found: list[Completion] = []
-    """The same completions with details, in the order of `items`; empty for files."""
+    """The same completions with details, in the order of `items`; empty if all are files."""
     partial: bool = False
     """The list may be incomplete: files are still being indexed, or are too many. Ask again in a moment."""
 

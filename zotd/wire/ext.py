@@ -83,6 +83,21 @@ class Instructions(Inbound, tag="instructions", frozen=True):
     text: str
 
 
+class Mention(Frozen, frozen=True):
+    """Something that a prompt can mention."""
+
+    text: str
+    """One word, as it stands behind the `@`."""
+    detail: str = ""
+    """What it is, for people."""
+
+
+class Mentions(Inbound, tag="mentions", frozen=True):
+    """What prompts can mention of this extension, for completion; replaces what was said before."""
+
+    items: tuple[Mention, ...] = ()
+
+
 class Ready(Inbound, tag="ready", frozen=True):
     """All registrations of the start have been sent."""
 
@@ -307,6 +322,7 @@ FromExtension = (
     | RegisterTool
     | Subscribe
     | Instructions
+    | Mentions
     | Ready
     | CommandResponse
     | ToolResult

@@ -2,7 +2,7 @@
 
 /mo              commands, at the beginning of the text
 /model op        arguments of a command that has completion for them
-see @src/ma      files, at the beginning of a word; also @"with spaces"
+see @src/ma      files, at the beginning of a word; also @"with spaces", and what extensions offer to mention
 """
 
 import re
@@ -205,7 +205,9 @@ class Popup:
         if session is None:
             return []
         found = await self._ui.ask(Complete(session=session.id, kind="file", text=query), Completions)
-        return [ListChoice(item) for item in found.items]
+        details = {one.text: one for one in found.found}
+        choices = ((item, details.get(item)) for item in found.items)
+        return [ListChoice(item) if one is None else ListChoice(item, one.detail, one.source) for item, one in choices]
 
     def _take(self, _: str, answer: tuple[CompletionToken | None, Sequence[ListChoice]]) -> None:
         token, choices = answer

@@ -72,6 +72,12 @@ export interface Instructions {
   text: string;
 }
 
+/** What prompts can mention of this extension, for completion; replaces what was said before. */
+export interface Mentions {
+  type: "mentions";
+  items?: readonly Mention[];
+}
+
 /** All registrations of the start have been sent. */
 export interface Ready {
   type: "ready";
@@ -487,6 +493,7 @@ export type FromExtension =
   | RegisterTool
   | Subscribe
   | Instructions
+  | Mentions
   | Ready
   | CommandResponse
   | ToolResult

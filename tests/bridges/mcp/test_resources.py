@@ -19,6 +19,11 @@ def test_a_mention_is_a_word_with_the_server_and_a_uri(prompt, uris):
     assert ServerResources("srv").mentions(prompt) == uris
 
 
+def test_the_host_is_told_what_can_be_mentioned(sample):
+    items = [{"text": "srv:memo://one", "detail": "memo"}]
+    assert sample().expect("mentions")["items"] == items
+
+
 def test_no_more_mentions_are_read_than_fit():
     prompt = " ".join(f"@srv:memo://{number}" for number in range(20))
     assert len(ServerResources("srv").mentions(prompt)) == 10

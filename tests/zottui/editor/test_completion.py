@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.zottui.editor.keyboard import snapshot, typing
 from zotd.client.errors import CallError
-from zotd.wire.api import Complete, Completions
+from zotd.wire.api import Complete, Completion, Completions
 from zottui.choice import ListChoice
 from zottui.editor.completion import CompletionToken, Kind, token_at
 from zottui.state import ViewState
@@ -201,6 +201,18 @@ async def test_files_come_from_the_daemon_and_stay_in_its_order():
         assert t.fake_ui.asked[-1] == Complete(session="s_1", kind="file", text="set")
         await t.type("\r")
         assert (t.text, t.texts, t.fake_ui.dialogs) == ("see @src/settings.py ", [], [])
+
+
+async def test_what_extensions_offer_to_mention_is_among_the_files_with_what_it_is():
+    async with typing(state=attached()) as t:
+        mention = Completion("docs:file:///a.md", "The first", "mcp-docs")
+        t.fake_ui.answers[Complete] = Completions([mention.text, "docs/"], [mention, Completion("docs/")])
+        await t.type("see @docs")
+        first, second = t.lines(80)
+        assert first.split() == ["docs:file:///a.md", "The", "first", "[mcp-docs]"]
+        assert second.split() == ["docs/"]
+        await t.type("\r")
+        assert t.text == "see @docs:file:///a.md "
 
 
 async def test_enter_sends_a_prompt_whose_file_is_typed_in_full_whether_or_not_the_list_has_come():

@@ -15,6 +15,9 @@ from zotd.sdk.pipe import Frame
 LISTED = 200
 """Most resources in one answer; the model can ask for some of them."""
 
+MENTIONABLE = 500
+"""Most resources that completion is told of; the host takes no more."""
+
 MENTIONS = 10
 """Most mentions of a prompt that are read."""
 
@@ -66,6 +69,15 @@ class ServerResources:
         wanted = args.get("contains")
         lines = await self._lines(connection, wanted.casefold() if isinstance(wanted, str) else "")
         return content_frames(key, [{"type": "text", "text": "\n".join(lines) or "there are no such resources"}])
+
+    def mentionable(self, resources: Sequence[Resource]) -> Frame:
+        """Build the frame with what a prompt can mention of these resources."""
+        texts = {f"@{self._server}:{one.uri}": one for one in resources[:MENTIONABLE]}
+        usable = {text: one for text, one in texts.items() if self._mention.fullmatch(text)}
+        items = [
+            {"text": text[1:], "detail": " ".join((one.title or one.name).split())} for text, one in usable.items()
+        ]
+        return {"type": "mentions", "items": items}
 
     def mentions(self, prompt: str) -> list[str]:
         """Return the URIs of the resources that a prompt mentions, without duplicates."""

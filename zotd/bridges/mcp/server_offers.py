@@ -30,6 +30,8 @@ class ServerOffers:
         """Those of the server, and the tools that read them."""
         self._is_guard = False
         """The host asks about prompts, which may mention resources."""
+        self._mentions: Frame = {"type": "mentions", "items": []}
+        """What the host knows of them."""
         self._registered: dict[tuple[str, str], Frame] = {}
         """By kind and name."""
 
@@ -49,11 +51,13 @@ class ServerOffers:
         """
         tools = {tool.name: tool for tool in await connection.tools()}
         try:
-            has_resources = bool(await connection.resources() or await connection.resource_templates())
+            resources = await connection.resources()
+            has_resources = bool(resources or await connection.resource_templates())
         except (MCPError, TimeoutError, ValueError) as error:
             log.warning("the server's resources could not be listed: %s", error)
-            has_resources = False
+            resources, has_resources = [], False
         self._offer_tools(tools, has_resources=has_resources)
+        self._offer_mentions(self.resources.mentionable(resources))
         try:
             offered = {prompt.name: prompt for prompt in await connection.prompts()}
         except (MCPError, TimeoutError, ValueError) as error:
@@ -69,6 +73,11 @@ class ServerOffers:
         if has_resources and not self._is_guard:
             self._is_guard = True
             self._send({"type": "subscribe", "intercept": ["user_prompt_submit"]})
+
+    def _offer_mentions(self, frame: Frame) -> None:
+        if frame != self._mentions:
+            self._mentions = frame
+            self._send(frame)
 
     def _offer_prompts(self, offered: Mapping[str, Prompt]) -> None:
         names = prompts.command_names(self._server, offered)
