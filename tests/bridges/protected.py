@@ -18,15 +18,15 @@ from zotd.testing.auth_server import AuthServer
 class Protected:
     """Both servers while they run."""
 
-    def __init__(self):
-        self.auth = AuthServer()
+    def __init__(self, auth):
+        self.auth = auth
         self.url = ""
         self.ready = threading.Event()
         self._over = threading.Event()
 
     async def verify_token(self, token):
         """Tell the package whether a request is answered (its `TokenVerifier`)."""
-        if not self.auth.accepts(token):
+        if not await asyncio.to_thread(self.auth.accepts, token):
             return None
         return AccessToken(token=token, client_id="registered", scopes=[], resource=self.url)
 
@@ -56,8 +56,9 @@ class Protected:
 
 
 @contextlib.contextmanager
-def protected():
-    servers = Protected()
+def protected(auth=None):
+    """Both servers; `auth` is the authorization server, one that the test controls unless it is given."""
+    servers = Protected(auth or AuthServer())
     thread = threading.Thread(target=servers.run)
     thread.start()
     assert servers.ready.wait(20)
@@ -68,15 +69,19 @@ def protected():
         thread.join()
 
 
-def log_in(shell, *flags, name="srv"):
-    """Run `zotctl mcp login`, and do in the browser what it asks for; return its code, output and errors."""
+def _open(url):
+    with urllib.request.urlopen(url, timeout=20) as page:
+        page.read()
+
+
+def log_in(shell, *flags, name="srv", visit=_open):
+    """Run `zotctl mcp login`, and `visit` in the browser the page that it names; return its code, output and errors."""
     said = []
     with shell.start("zotctl", "mcp", "login", name, "--no-browser", *flags) as process:
         for line in process.stderr:
             said.append(line)
             if found := re.fullmatch(r"log in on this page: (\S+)\n", line):
-                with urllib.request.urlopen(found[1], timeout=20) as page:
-                    page.read()
+                visit(found[1])
         out = process.stdout.read()
     return process.returncode, out, "".join(said)
 
