@@ -6,6 +6,7 @@
 # make bench    how fast it is here, beside what nothing can be faster than; eight minutes
 # make docs     writes the generated pages again
 # make litellm  installs litellm's proxy for the tests that need it; 450 MB, in .venv/litellm
+# make mcp-servers  installs servers of the MCP project for the tests that need them; 110 MB, in .venv/mcp-servers
 # make site     the documents as a web site in build/site, with an API reference; no network once it is installed
 PYTHON ?= python3
 BIN := .venv/bin
@@ -16,7 +17,7 @@ WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Without its cache of bytecode pytest rewrites 500 modules in each of these processes, 10 s of computing each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check faults attacks bench docs litellm site
+.PHONY: demo test check faults attacks bench docs litellm mcp-servers site
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -47,6 +48,8 @@ docs: .venv/.dev
 
 litellm: .venv/litellm/.done
 
+mcp-servers: .venv/mcp-servers/.done
+
 site: .venv/.site
 	$(BIN)/python scripts/site_pages.py build/pages
 	$(BIN)/mkdocs build --quiet
@@ -65,6 +68,11 @@ site: .venv/.site
 .venv/litellm/.done: tests/e2e/foreign/litellm.txt | .venv/.demo
 	$(PYTHON) -m venv --clear .venv/litellm
 	.venv/litellm/bin/pip install --quiet --no-deps --requirement $<
+	@touch $@
+
+.venv/mcp-servers/.done: tests/bridges/mcp_servers.txt | .venv/.demo
+	$(PYTHON) -m venv --clear .venv/mcp-servers
+	.venv/mcp-servers/bin/pip install --quiet --no-deps --requirement $<
 	@touch $@
 
 .venv/.site: .venv/.demo

@@ -1,9 +1,16 @@
-"""Three published servers, in pinned versions: what users will try first."""
+"""The servers that the MCP project publishes on npm and PyPI, in pinned versions: what users will try first."""
 
 import json
+import subprocess
+import sys
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import pytest
 
+from tests.needs import ABSENT, needs
 from tests.npm.packages import INSTALL_S, installed
 from zotd.testing.ext_driver import text_of
 
@@ -43,6 +50,43 @@ def test_everything(published):
     assert driver.shut_down() == 0
 
 
+def test_everything_asks_the_model_and_the_user(published):
+    driver = published("everything", "stdio")
+    args = {"prompt": "How are you?", "maxTokens": 20}
+    call = driver.request("tool_call", name="srv__trigger-sampling-request", args=args, session_id="s_1")
+    question = driver.expect("ask_model", tool_call=call)
+    assert (question["system"], question["max_tokens"]) == ("You are a helpful test server.", 20)
+    driver.send("model_answer", id=question["id"], action="accept", text="Fine.", model="m-1", stop="end_turn")
+    assert '"text": "Fine."' in text_of(driver.expect("tool_result", id=call))
+    call = driver.request("tool_call", name="srv__trigger-elicitation-request", args={}, session_id="s_1")
+    question = driver.expect("ask_user", tool_call=call)
+    driver.send("user_answer", id=question["id"], action="decline", values={})
+    assert "User declined" in text_of(driver.expect("tool_result", id=call))
+
+
+def test_everything_runs_a_task_that_asks(published):
+    driver = published("everything", "stdio")
+    args = {"topic": "python", "ambiguous": True}
+    call = driver.request("tool_call", name="srv__simulate-research-query", args=args, session_id="s_1")
+    driver.expect("tool_progress", id=call, text="Gathering sources...")
+    question = driver.expect("ask_user", tool_call=call)
+    assert question["fields"] == {"interpretation": ""}
+    driver.send("user_answer", id=question["id"], action="accept", values={"interpretation": "snake"})
+    assert "# Research Report: python (snake)" in text_of(driver.expect("tool_result", id=call))
+    call = driver.request("tool_call", name="srv__simulate-research-query", args=args, session_id="s_1")
+    driver.expect("tool_progress", id=call, text="Gathering sources...")
+    driver.send("tool_cancel", id=call)
+    assert text_of(driver.expect("tool_result", id=call)) == "cancelled"
+    assert driver.shut_down() == 0
+
+
+def test_sequential_thinking(published):
+    driver = published("sequential-thinking")
+    thought = {"thought": "First, look.", "nextThoughtNeeded": False, "thoughtNumber": 1, "totalThoughts": 1}
+    result = driver.call_tool("srv__sequentialthinking", **thought)
+    assert json.loads(text_of(result))["thoughtHistoryLength"] == 1
+
+
 def await_root(driver, directory):
     """It asks for the roots after it has said that it is ready."""
     while str(directory) not in text_of(driver.call_tool("srv__list_allowed_directories")):
@@ -79,3 +123,59 @@ def test_memory(published, tmp_path):
     assert not driver.call_tool("srv__create_entities", entities=[entity])["is_error"]
     driver = published("memory", MEMORY_FILE_PATH=str(tmp_path / "memory.json"))
     assert "keeps sessions alive" in text_of(driver.call_tool("srv__search_nodes", query="zot"))
+
+
+# --- from PyPI --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def from_pypi(start):
+    """Starts a server of the virtual environment that `make mcp-servers` makes."""
+
+    def from_pypi(name, *args):
+        program = Path(sys.prefix, "mcp-servers", "bin", f"mcp-server-{name}")
+        if not program.exists():
+            pytest.skip(f"{ABSENT}mcp-server-{name}: make mcp-servers")
+        return start({"command": str(program), "args": [str(one) for one in args], "env": {"NO_PROXY": "127.0.0.1"}})
+
+    return from_pypi
+
+
+def test_time(from_pypi):
+    driver = from_pypi("time")
+    there = json.loads(text_of(driver.call_tool("srv__get_current_time", timezone="Asia/Tokyo")))
+    assert there["datetime"].endswith("+09:00")
+    result = driver.call_tool("srv__get_current_time", timezone="Nowhere")
+    assert (result["is_error"], "Nowhere" in text_of(result)) == (True, True)
+
+
+def test_git(from_pypi, tmp_path):
+    needs("git")
+    subprocess.run(["git", "init", "-q", tmp_path / "project"], check=True)
+    (tmp_path / "project" / "new.txt").write_text("")
+    driver = from_pypi("git", "--repository", tmp_path / "project")
+    assert "new.txt" in text_of(driver.call_tool("srv__git_status", repo_path=str(tmp_path / "project")))
+    assert driver.call_tool("srv__git_status", repo_path=str(tmp_path))["is_error"]
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """Serves the working directory, and writes no log."""
+
+    def log_message(self, *_):
+        pass
+
+
+def test_fetch(from_pypi, tmp_path):
+    (tmp_path / "page.html").write_text("<html><body><h1>Walrus</h1><p>It swims.</p></body></html>")
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=tmp_path)) as pages:
+        thread = threading.Thread(target=pages.serve_forever)
+        thread.start()
+        try:
+            driver = from_pypi("fetch", "--allow-private-ips")
+            url = f"http://127.0.0.1:{pages.server_port}/page.html"
+            assert "Walrus" in text_of(driver.call_tool("srv__fetch", url=url, raw=True))
+            prompt = driver.run_command("srv:fetch", url)
+            assert "It swims." in prompt["prompt"]
+        finally:
+            pages.shutdown()
+            thread.join()
