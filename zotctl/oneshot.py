@@ -9,17 +9,18 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from signal import SIGINT
 
-from zotctl import link, output
-from zotd.client import model_switch
+from zotctl import link, oneshot_command, output
+from zotd.client import model_switch, slash
 from zotd.client.blocking import FRAME_LIMIT, Connection, Json
 from zotd.client.errors import CallError, ClientError, NotTextError
 from zotd.client.fields import amount, children, number, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import open_session, parser
 from zotd.client.outcome import Outcome
-from zotd.client.running import INTERRUPTED, follow, go_on, start
+from zotd.client.running import INTERRUPTED, Show, follow, go_on, start
 from zotd.client.runs import Run
 from zotd.client.yolo_warning import warn_of_yolo
 from zotd.sanitize import harmless, json_line, one_line
@@ -29,6 +30,9 @@ MAX_PIPED = 4 * FRAME_LIMIT
 
 ATTENDED_S = 60.0
 """Seconds that a run keeps retrying a failing model if the command was started on a terminal."""
+
+Entered = str | tuple[str, str]
+"""A prompt, or name and arguments of a slash command."""
 
 CHATTER = frozenset({"heartbeat", "presence", "attention", "replay_complete", "thinking_delta", "tool_start"})
 """Events that `--json` leaves out, because `zot rpc` of the original zot does not have them either."""
@@ -52,22 +56,29 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _carry_out(args: argparse.Namespace) -> int:
     if args.list_models:
         return _list_models(args.provider, every=args.all, as_json=args.json)
-    return _run(args, _prompt(args.prompt, needed=not args.go_on))
+    return _run(args, _entered(args.prompt, needed=not args.go_on))
 
 
-def _prompt(words: list[str], *, needed: bool) -> str:
-    """Join piped input and the arguments; exits with 2 if both are empty and a prompt is needed."""
+def _entered(words: list[str], *, needed: bool) -> Entered:
+    """Join the arguments and piped input; exits with 2 if both are empty and a prompt is needed."""
     argument = " ".join(words)
     try:
         argument.encode()
     except UnicodeEncodeError as error:  # fail before a session is created
         raise NotTextError("the prompt", argument) from error
-    parts = [_piped(), argument]
-    prompt = "\n\n".join(part for part in parts if part.strip())
+    command = slash.parsed(argument)
+    if command is not None:
+        name, typed = command
+        return name, _joined(typed, _piped())
+    prompt = _joined(_piped(), slash.unescaped(argument))
     if needed and not prompt:
         sys.stderr.write("zot: no prompt; pass one as an argument or on standard input\n")
         raise SystemExit(2)
     return prompt
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part.strip())
 
 
 def _piped() -> str:
@@ -80,7 +91,7 @@ def _piped() -> str:
     return data.decode(errors="replace").rstrip("\n")
 
 
-def _run(args: argparse.Namespace, prompt: str) -> int:
+def _run(args: argparse.Namespace, entered: Entered) -> int:
     watch = Watch(sys.stdout.fileno())
     with link.connect("zot", watch.wait) as connection:
         try:
@@ -90,35 +101,45 @@ def _run(args: argparse.Namespace, prompt: str) -> int:
         warn_of_yolo(session, is_asked_for=args.mode == "yolo", env=os.environ)
         try:
             with watch:  # from here on a signal must not lose the run
-                code, outcome = _follow(connection, session, args, prompt)
+                code, outcome = _follow(connection, session, args, entered)
         except (InterruptedBySignal, BrokenPipeError, OutputLostError) as reason:
             return _leave(session, reason)
     if code:
         return code
     if outcome.failure is not None:
         return _failed(outcome.failure, as_json=args.json)
-    if not args.json:
+    if not args.json and (outcome.text or isinstance(entered, str)):
         output.print_text(outcome.text)
     return 0
 
 
-def _follow(connection: Connection, session: Json, args: argparse.Namespace, prompt: str) -> tuple[int, Outcome]:
-    """Start the requested runs and print their output; with `--continue`, an interrupted run is resumed first."""
+def _follow(connection: Connection, session: Json, args: argparse.Namespace, entered: Entered) -> tuple[int, Outcome]:
+    """Start the requested runs and print their output.
+
+    With `--continue`, an interrupted run is resumed before a prompt. Not before a command, which may be about that run.
+    """
     name = text(session, "id")
-    runs: list[Callable[[], Run]] = []
-    if args.go_on and (session.get("state") == "held" or not prompt):
-        runs.append(lambda: go_on(connection, name))
-    if prompt:
-        # No person can answer an approval here, so the run must not wait for one unless --wait says so.
-        unattended = "park" if args.wait else "deny"
-        # A person at a terminal wants an early error; a script or cron job can wait for hours.
-        patience_s = ATTENDED_S if sys.stderr.isatty() else None
-        runs.append(lambda: start(connection, name, prompt, unattended=unattended, patience_s=patience_s))
+    runs: list[Callable[[Show], Run | str]] = []
+    if args.go_on and isinstance(entered, str) and (session.get("state") == "held" or not entered):
+        runs.append(lambda _: go_on(connection, name))
+    # No person can answer an approval here, so the run must not wait for one unless --wait says so.
+    unattended = "park" if args.wait else "deny"
+    # A person at a terminal wants an early error; a script or cron job can wait for hours.
+    patience_s = ATTENDED_S if sys.stderr.isatty() else None
+    if isinstance(entered, tuple):
+        begin_command = partial(oneshot_command.begin, connection, session, entered, as_json=args.json)
+        runs.append(lambda show: begin_command(unattended=unattended, patience_s=patience_s, show=show))
+    elif entered:
+        runs.append(lambda _: start(connection, name, entered, unattended=unattended, patience_s=patience_s))
     code, outcome = 0, Outcome()
     for begin in runs:
         outcome = Outcome()
         show = _json_printer(outcome) if args.json else _notice_printer(outcome)
-        code = follow(connection, name, begin(), show)
+        begun = begin(show)
+        if isinstance(begun, str):
+            outcome.text = begun
+            continue
+        code = follow(connection, name, begun, show)
         if code or outcome.failure is not None:
             break
     return code, outcome
@@ -138,7 +159,7 @@ def _leave(session: Json, reason: Exception) -> int:
     return 1
 
 
-def _json_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
+def _json_printer(outcome: Outcome) -> Show:
     to_terminal = sys.stdout.isatty()
 
     def show(line: bytes, event: Json) -> None:
@@ -151,7 +172,7 @@ def _json_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
     return show
 
 
-def _notice_printer(outcome: Outcome) -> Callable[[bytes, Json], None]:
+def _notice_printer(outcome: Outcome) -> Show:
     """Print each warning once, to standard error: standard output is for the answer."""
     told: set[str] = set()
 
@@ -185,8 +206,7 @@ def _warning(event: Json) -> str:
         return model_switch.sentence(model, own=event.get("own") is True, reason=text(event, "reason"))
     if event.get("type") != "ext_notify" or event.get("level") not in {"warn", "error"}:
         return ""
-    extension, words = text(event, "extension"), text(event, "message")
-    return words if words.startswith(f"{extension} ") else f"{extension}: {words}"
+    return oneshot_command.note_of(event)
 
 
 def _failed(sentence: str, *, as_json: bool, code: int = 1) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.shop import Shop
-from zotd.testing.script import CallPart, Hang, ScriptedReply, calls, text
+from zotd.testing.script import CallPart, Hang, Refusal, ScriptedReply, calls, text
 
 
 class Desk:
@@ -175,6 +175,20 @@ async def test_they_are_still_run_when_the_run_had_ended_before_them(desk, house
         await desk.talk.until("done")
     assert [len(results(request)) for request in desk.server.requests] == [1, 1]
     assert "first" in results(desk.server.requests[0])[0]
+
+
+async def test_the_one_who_runs_it_says_how_long_its_run_waits_for_a_person_and_a_model(desk, model, look, results):
+    desk.write("touch.md", "Made: !`touch made`")
+    await desk.open(text("then not"), Refusal(529), model=model, mode="ask")
+    wishes = {"name": "touch", "unattended": "deny", "patience_s": 0}
+    await desk.talk.ask("run_command", **wishes)
+    await desk.talk.until("done")
+    assert "needs a person's approval" in results(desk.server.requests[0])[0]
+    await desk.talk.ask("run_command", **wishes)
+    events = await desk.talk.until("done")
+    assert look.only(events, "turn_end")[-1]["stop"] == "error"
+    assert not look.only(events, "retry")
+    assert await desk.talk.refused("run_command", **wishes | {"unattended": "rules"}) == "bad_request"
 
 
 @pytest.mark.parametrize("args", ["a;touch made", "$(touch made)", "`touch made`", "'a b'"])

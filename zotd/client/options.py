@@ -30,6 +30,7 @@ EXAMPLES = """\
 examples:
   git diff | zot -p "review this"
   zot -c "and now the tests"
+  git diff | zot -p "/review"    run a slash command; //text is a prompt
   zot -c -p                      continue the interrupted run
   zot -p --resume s_01JX… "go on" --model claude-sonnet-4-5
   zot -p --no-session --tools read,grep "where is main?"
@@ -55,7 +56,11 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    made.add_argument("prompt", nargs="*", help="the prompt; piped input is put in front of it")
+    made.add_argument(
+        "prompt",
+        nargs="*",
+        help="the prompt, or a slash command; piped input comes before a prompt and after a command",
+    )
     made.add_argument("-v", "--version", action="version", version=f"zot {VERSION}")
     mode = made.add_mutually_exclusive_group()
     mode.add_argument("-p", "--print", action="store_true", help="print the reply and exit")

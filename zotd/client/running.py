@@ -3,12 +3,10 @@
 import os
 import signal
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 
 from zotd.client import slash
-from zotd.client.blocking import Connection, Json
+from zotd.client.blocking import CALL_S, Connection, Json
 from zotd.client.errors import CallError, ClientError
-from zotd.client.fields import maybe_text
 from zotd.client.interrupts import InterruptedBySignal
 from zotd.client.runs import Run, of_run
 
@@ -50,29 +48,51 @@ def start(
     `unattended` is `deny` or `park`, for approvals that no client can decide; None: as configured. `patience_s` is how
     long the run retries a failing model, if less than configured.
     """
-    fields: Json = {"session": session, "message": prompt, "when_busy": when_busy, "unattended": unattended}
-    if patience_s is not None:
-        fields["patience_s"] = patience_s
-    fields["request_id"] = os.urandom(16).hex()
+    fields: Json = {"message": prompt, "when_busy": when_busy, "unattended": unattended, "patience_s": patience_s}
+    run = slash.run_of(_submitted(connection, session, "prompt", fields, timeout_s=CALL_S))
+    assert run is not None, "an answer without a run"
+    return run
+
+
+def start_command(
+    connection: Connection,
+    session: str,
+    command: tuple[str, str],
+    *,
+    unattended: str | None = None,
+    patience_s: float | None = None,
+) -> tuple[Json, Run | None]:
+    """Run a slash command, given as name and arguments; return the response (`CommandResult`) and the run that it starts.
+
+    Otherwise like `start`. Ctrl-C before the response aborts what the command has started by then.
+    """
+    name, args = command
+    fields: Json = {"name": name, "args": args, "unattended": unattended, "patience_s": patience_s}
+    answer = _submitted(connection, session, "run_command", fields, timeout_s=slash.COMMAND_S)
+    return answer, slash.run_of(answer)
+
+
+def _submitted(connection: Connection, session: str, kind: str, fields: Json, *, timeout_s: float) -> Json:
+    request = {**fields, "session": session, "request_id": os.urandom(16).hex()}
     try:
-        return _run_of(connection.call("prompt", fields))
+        return connection.call(kind, request, timeout_s=timeout_s)
     except InterruptedBySignal as interruption:
         if interruption.number == signal.SIGINT:
-            _take_back(connection, session, fields)
+            _take_back(connection, session, kind, request)
         raise
 
 
-def _take_back(connection: Connection, session: str, prompt: Json) -> None:
-    """Undo a prompt whose response was not awaited. Repeating the request returns its response, and thereby its id."""
+def _take_back(connection: Connection, session: str, kind: str, request: Json) -> None:
+    """Undo a request whose response was not awaited. Repeating it returns its response, and thereby the input's id."""
     # Withdrawn rather than aborted if possible, because it may be queued behind the run of another client.
-    with suppress(ClientError):
-        if _withdraw(connection, session, _run_of(connection.call("prompt", prompt, timeout_s=ANSWER_S))):
+    try:
+        run = slash.run_of(connection.call(kind, request, timeout_s=ANSWER_S))
+        if run is None or _withdraw(connection, session, run):
+            return
+    except ClientError:
+        if kind != "prompt":  # perhaps an extension is still busy with it; what runs is then another client's
             return
     connection.call("abort", session=session, timeout_s=ABORT_S)
-
-
-def _run_of(started: Json) -> Run:
-    return Run(maybe_text(started, "input"), maybe_text(started, "run"))
 
 
 def follow(

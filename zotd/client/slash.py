@@ -32,7 +32,12 @@ def invoke(connection: Connection, session: str, name: str, args: str) -> tuple[
     To follow the run, attach to the session before.
     """
     answer = connection.call("run_command", session=session, name=name, args=args, timeout_s=COMMAND_S)
+    return answer, run_of(answer)
+
+
+def run_of(answer: Json) -> Run | None:
+    """Return the run that the response to `run_command` or `prompt` is about; None: there is none."""
     entered, run = maybe_text(answer, "input"), maybe_text(answer, "run")
     if entered is None and run is None:
-        return answer, None
-    return answer, Run(entered, run, starts_now=entered is None)
+        return None
+    return Run(entered, run, starts_now=entered is None)

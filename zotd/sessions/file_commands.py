@@ -4,6 +4,7 @@ file  ->  fields and text  ->  text with the arguments  ->  a prompt, and calls 
 """
 
 import asyncio
+import dataclasses
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -96,9 +97,18 @@ class FileCommands:
             raise CommandError(Code.TIMEOUT, f"the files of commands could not be read within {READ_S:g} s") from error
 
     async def run(
-        self, session: Session, command: FileCommand, args: str, *, sender: str, accepted: Callable[[Started], None]
+        self,
+        session: Session,
+        command: FileCommand,
+        args: str,
+        *,
+        sender: str,
+        accepted: Callable[[Started], None],
+        request: SubmitRequest,
     ) -> None:
         """Send the command's text as a prompt, in the queue if something runs. `accepted` is called when it is on record.
+
+        `request`: what the sender wants of the run; which tools it may use is the file's.
 
         Raises:
             CommandError: it cannot be run with these arguments, or the session takes no prompt.
@@ -122,7 +132,7 @@ class FileCommands:
             sender=sender,
             when_busy="queue",
             accepted=told,
-            request=SubmitRequest(allowed_tools=allowed),
+            request=dataclasses.replace(request, allowed_tools=allowed),
             opening=_opening(sent),
         )
 

@@ -6,7 +6,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from msgspec.structs import replace
@@ -19,6 +19,7 @@ from zotd.core.depth import TOO_DEEP, is_too_deep
 from zotd.core.registry import TOOL_NAME
 from zotd.exthost.host import ReloadReport
 from zotd.exthost.offers import UnknownCommandError
+from zotd.runs.queue import SubmitRequest
 from zotd.sessions import file_restores
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.file_commands import FileCommands
@@ -58,6 +59,8 @@ class Asker:
     """The connection's id, which the extension is told."""
     insert: Callable[[str], None] | None = None
     """Puts text into the editor of the one who asked; None: there is no editor."""
+    request: SubmitRequest = field(default_factory=SubmitRequest)
+    """What the one who asked wants of the run that the command starts."""
 
 
 class Commands:
@@ -164,6 +167,7 @@ class Commands:
             sender=asker.sender,
             when_busy="queue",
             accepted=accepted,
+            request=asker.request,
             opening=opening,
         )
 
@@ -191,7 +195,8 @@ class Commands:
         if command is None:
             known = await self._known(session)
             raise CommandError(Code.NOT_FOUND, f"there is no /{name}; there are {known}")
-        await self.files.run(session, command, args, sender=asker.sender, accepted=partial(_accepted, asker))
+        accepted = partial(_accepted, asker)
+        await self.files.run(session, command, args, sender=asker.sender, accepted=accepted, request=asker.request)
 
     async def _known(self, session: Session) -> str:
         extensions = session.extensions
@@ -255,6 +260,7 @@ async def _skill(session: Session, name: str, args: str, asker: Asker) -> None:
         sender=asker.sender,
         when_busy="queue",
         accepted=partial(_accepted, asker),
+        request=asker.request,
         opening=records.Opening("skill", {"name": name}),
     )
 

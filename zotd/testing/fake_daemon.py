@@ -310,6 +310,8 @@ def _details(command: str, params: api.OfSession, session: FakeSession) -> Froze
             return api.Messages(fake_sessions.messages(session))
         case "session.configure", _:
             return session.info
+        case "complete", _:
+            return api.Completions([])
         case "session.export", api.Export(after=at):
             return api.Exported("first page\n", next=1) if at == 0 else api.Exported("second page\n")
         case _:

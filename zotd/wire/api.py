@@ -309,6 +309,10 @@ class RunCommand(Mutation, frozen=True, kw_only=True):
 
     name: str
     args: str = ""
+    unattended: str | None = None
+    """As in `prompt`, for the run that the command starts."""
+    patience_s: float | None = None
+    """As in `prompt`."""
 
 
 class CommandResult(Frozen, frozen=True):

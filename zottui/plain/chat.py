@@ -25,6 +25,7 @@ from zotd.sanitize import harmless
 from zottui.plain.deciding import PendingCalls
 from zottui.plain.door import Again, ChatConnection, Variables
 from zottui.plain.following import HELD, QUEUE, STEER, Line, RunPrinter, meanwhile
+from zottui.plain.help import command_lines
 from zottui.plain.leaving import LeaveChat, leaving_on_signals
 from zottui.plain.output import Output
 from zottui.plain.segments import Segments
@@ -181,13 +182,9 @@ class PlainChat:
 
     def help(self, _: str) -> None:
         """List the commands."""
-        rows = {name: what for name, (what, _work) in COMMANDS.items()}
-        for extension in self._extensions():
-            whose = text(extension, "name")
-            for name in strings(extension, "commands"):
-                rows[f"/{whose}:{name}" if f"/{name}" in rows else f"/{name}"] = f"from the extension {whose}"
-        for name, what in rows.items():
-            self._say(f"{name:12} {what}")
+        own = {name: what for name, (what, _work) in COMMANDS.items()}
+        for line in command_lines(self._connection, self._id, own):
+            self._say(line)
 
     def leave(self, _: str) -> None:
         """End the chat; the session continues in the daemon."""

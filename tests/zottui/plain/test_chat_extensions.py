@@ -109,9 +109,20 @@ def test_help_lists_what_extensions_bring(live, show):
         terminal.until("> ")
         terminal.type("/help\n")
         lines = terminal.until("> ").splitlines()
-        assert "/shout       from the extension show" in lines
-        assert "/show:help   from the extension show" in lines
+        assert "/shout       from show" in lines
+        assert "/show:help   from show" in lines
         assert "/reload-ext  restart the extensions, or one: /reload-ext NAME" in lines
+
+
+def test_help_lists_commands_that_are_files(live):
+    (live.home / "commands").mkdir()
+    (live.home / "commands" / "fix.md").write_text("---\ndescription: Fixes it.\nargument-hint: NUMBER\n---\nFix $1.")
+    with talk(live) as terminal:
+        terminal.until("> ")
+        terminal.type("/help\n")
+        lines = terminal.until("> ").splitlines()
+        assert "/fix NUMBER  Fixes it. (from $ZOT_HOME/commands)" in lines
+        assert "/undo        takes back what the last run has changed in files; --keep, --force" in lines
 
 
 @pytest.mark.parametrize(

@@ -34,10 +34,7 @@ UNATTENDED = ("park", "deny")
 async def prompt(call: Invocation, params: api.Prompt) -> None:
     """Send a prompt; the response precedes every event that it causes."""
     _check_word("when_busy", params.when_busy, WHEN_BUSY)
-    if params.unattended is not None:
-        _check_word("unattended", params.unattended, UNATTENDED)
-    if params.patience_s is not None and not params.patience_s >= 0:
-        raise CommandError(Code.BAD_REQUEST, "patience_s must be a number of seconds, at least 0")
+    _check_wishes(params)
     if params.sender and len(params.sender) > NAME_CHARS:
         raise CommandError(Code.BAD_REQUEST, f"the sender of a prompt has at most {NAME_CHARS} characters")
     session = await loaded(call, params.session)
@@ -97,14 +94,16 @@ async def shell(call: Invocation, params: api.Shell) -> None:
 
 
 async def run_command(call: Invocation, params: api.RunCommand) -> None:
-    """Run a slash command, built in or of an extension."""
+    """Run a slash command: built in, of an extension, or a file."""
+    _check_wishes(params)
     session = await loaded(call, params.session)
     connection = connection_of(call)
 
     def insert(text: str) -> None:
         connection.write(encode(events.ExtInsert(text, session=session.id)) + b"\n")
 
-    asker = Asker(call.door.sender, call.respond, connection.id, insert)
+    request = SubmitRequest(unattended=params.unattended, patience_s=params.patience_s)
+    asker = Asker(call.door.sender, call.respond, connection.id, insert, request)
     await call.manager.commands.run(session, params.name, params.args, asker)
 
 
@@ -226,6 +225,14 @@ async def queue_move(call: Invocation, params: api.QueueMove) -> None:
     """Move a queued input."""
     session = await loaded(call, params.session)
     await session.change_queue(lambda queue: queue.move(params.input, params.position), accepted=call.respond)
+
+
+def _check_wishes(params: api.Prompt | api.RunCommand) -> None:
+    """Check what the sender wants of the run that begins."""
+    if params.unattended is not None:
+        _check_word("unattended", params.unattended, UNATTENDED)
+    if params.patience_s is not None and not params.patience_s >= 0:
+        raise CommandError(Code.BAD_REQUEST, "patience_s must be a number of seconds, at least 0")
 
 
 def _check_word(field: str, word: str, known: Sequence[str]) -> None:
