@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-FOLDERS = ("docs", "examples", "systemd")
+FOLDERS = ("docs", "examples", "packaging", "systemd")
 
 LINK = re.compile(r"\]\(([^)#\s]+)")
 

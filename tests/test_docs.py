@@ -12,7 +12,9 @@ from zotd.wire.api import BY_NAME
 
 ROOT = Path(__file__).parent.parent
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md"), *ROOT.glob("packaging/*.md")]
+)
 
 CURRENT = [page for page in PAGES if page.name != "CHANGELOG.md"]
 """Pages about what there is; the changelog is about what there was."""
@@ -22,7 +24,7 @@ PACKAGES = {"zotd", "zotctl", "zottui"}
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 ANCHOR = re.compile(r'<a id="([^"]+)">')
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
-SOURCE = re.compile(r"`((?:zotd|zotctl|zottui|tests|scripts|examples|benchmarks|systemd|docs)/[\w./-]*)`")
+SOURCE = re.compile(r"`((?:zotd|zotctl|zottui|tests|packaging|scripts|examples|benchmarks|systemd|docs)/[\w./-]*)`")
 TARGET = re.compile(r"`make (\w+)`")
 NAMED = re.compile(r"`([\w.]+\.\w+|[\w./-]+\.(?:py|js))`(?: \((?:removed|now|not taken)\b[^)]*\))?")
 MARKED = re.compile(r"`[^`]+` \((?:removed|now|not taken)\b")

@@ -23,7 +23,7 @@ DECLARATION_LINES = 10
 
 PYTHON = sorted(
     path
-    for folder in ("zot", "zotd", "zotctl", "zottui", "tests", "benchmarks", "scripts", "examples")
+    for folder in ("zot", "zotd", "zotctl", "zottui", "tests", "benchmarks", "packaging", "scripts", "examples")
     for path in (ROOT / folder).rglob("*.py")
 )
 TEXTS = sorted(
@@ -38,6 +38,7 @@ TEXTS = sorted(
                 "Makefile",
                 "docs/**/*",
                 "examples/**/*",
+                "packaging/**/*",
                 "systemd/*",
                 "zotd/**/*.md",
                 "tests/**/*.md",
@@ -88,6 +89,7 @@ TESTS_OF_MANY = {
     "examples": "the programs in examples/",
     "exthost/install": "`exthost.install` and the modules that it uses",
     "faults": "the fault rig, and small runs of it",
+    "packaging": "what is built from packaging/",
     "page": "the page in a browser",
     "providers/conformance": "every vendor of the catalog, through all layers",
     "service": "the daemon under systemd and launchd",
