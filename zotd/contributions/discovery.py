@@ -11,9 +11,9 @@ from pathlib import Path
 from msgspec import UNSET
 
 from zotd.contributions.trust import WorkspaceTrust
-from zotd.exthost import data, hooks
+from zotd.exthost import data, hooks, saved
 from zotd.exthost.changes import tree
-from zotd.exthost.discovery import Discovered, Shadowed, discover, is_directory, project_extensions
+from zotd.exthost.discovery import Discovered, Shadowed, discover, is_directory, project_extensions, read_extension
 from zotd.exthost.jails import rights
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, ProcessScope, read_manifest
 from zotd.exthost.mcp import LOGINS, entries, servers
@@ -109,11 +109,11 @@ def commands(python: str | None, cwd: Path) -> list[str]:
     for name in (f".zot/{COMMANDS}", CLAUDE_COMMANDS):
         found += [f"{file.relative_to(cwd)}: {command}" for file, command in _runs_of_commands(cwd, name)]
     place = project_extensions(cwd)
-    for directory in sorted(place.iterdir()) if is_directory(place) else ():
+    for entry in sorted(place.iterdir()) if is_directory(place) else ():
         with suppress(ManifestError):
-            manifest = read_manifest(directory)
+            manifest = read_extension(entry)
             started = f"{shlex.join(manifest.argv)} ({rights(manifest.sandbox)})"
-            found.append(f"{directory.relative_to(cwd)}: {started}")
+            found.append(f"{entry.relative_to(cwd)}: {started}")
     program = interpreter(python, cwd, uses_workspace=True)
     found += [f"{path.relative_to(cwd)}: run by {program}" for path in sorted((place / "tools").glob("*.py"))]
     more = len(found) - MAX_COMMANDS
@@ -133,8 +133,9 @@ def _runs_of_commands(cwd: Path, name: str) -> list[tuple[Path, str]]:
 
 
 def of_session(places: ExtensionSources, paths: Iterable[Path]) -> Discovered:
-    """What `--ext` names. Blocks, as all of these do."""
+    """What `--ext` names, which is reloaded when it is saved. Blocks, as all of these do."""
     found = discover(explicit=list(paths), cwd=None, home=None, is_trusted=_untrusted)
+    found.manifests[:] = map(saved.stamped, found.manifests)
     data.prepare(found.manifests, home=places.home, cwd=places.home, is_explicit=True)
     return found
 
@@ -144,7 +145,7 @@ async def check_named(paths: Sequence[str]) -> None:
     for path in paths:
         try:
             async with asyncio.timeout(CHECK_S):
-                await asyncio.to_thread(read_manifest, _directory(Path(path)))
+                await asyncio.to_thread(read_extension, _directory(Path(path)))
         except ManifestError as error:
             raise CommandError(Code.BAD_REQUEST, str(error)) from error
         except TimeoutError as error:
@@ -163,6 +164,7 @@ def of_workspace(
     found = discover(explicit=(), cwd=cwd, home=places.home, is_trusted=lambda _: is_trusted)
     if places.has_daemon:
         found = replace(found, manifests=[one for one in found.manifests if not _is_for_all(one, places.home)])
+    _stamp(found, places.home)
     user, project = places.home / "extensions", project_extensions(cwd)
     digests = trusting.code.digests if trusting is not None and trusting.code is not None else None
     modules = tools_host(
@@ -193,10 +195,19 @@ def of_daemon(places: ExtensionSources) -> Discovered:
     found = discover(explicit=(), cwd=None, home=places.home, is_trusted=_untrusted)
     for some in (found.manifests, found.disabled):
         some[:] = [one for one in some if _is_for_all(one, places.home)]
+    _stamp(found, places.home)
     found.shadowed.clear()
     found.errors.clear()  # each workspace tells them
     data.prepare(found.manifests, home=places.home, cwd=places.home)
     return found
+
+
+def _stamp(found: Discovered, home: Path) -> None:
+    """Note the versions of the user's extensions that are reloaded when they are saved."""
+    user = home / "extensions"
+    for index, manifest in enumerate(found.manifests):
+        if manifest.directory.is_relative_to(user) and saved.is_followed(manifest):
+            found.manifests[index] = saved.stamped(manifest)
 
 
 def _marked(manifest: Manifest, trusting: WorkspaceTrust, cwd: Path, user: Path) -> Manifest:

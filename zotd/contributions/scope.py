@@ -12,6 +12,7 @@ from zotd.core.life import ExtensionState
 from zotd.core.ports import ToolOutcome
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.host import ExtensionTimeouts, Host, HostListener, ReloadReport, Wish
+from zotd.exthost.manifest import Manifest
 from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
 from zotd.wire import events, ext
@@ -109,10 +110,10 @@ class ExtensionScope:
         self.started.clear()
         return self._look(self.host.catch_up())
 
-    async def look_for_modules(self) -> None:
-        """The first Python module has come, or the last one has gone."""
+    async def catch_up(self, concerns: Callable[[Manifest], bool]) -> None:
+        """Start, reload or stop those of the extensions that `concerns` selects, as their files demand now."""
         await self.started.wait()
-        await self.host.catch_up(lambda manifest: manifest.restarts_when_stuck)
+        await self.host.catch_up(concerns)
 
     async def recheck(self) -> None:
         """Ask about the workspace's code again if it has changed. Starts nothing that was not trusted."""

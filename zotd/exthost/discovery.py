@@ -1,6 +1,6 @@
 """Finds extensions, in the load order that decides every conflict (`docs/extensions.md`).
 
-explicit paths > <cwd>/.zot/extensions/*/ > $ZOT_HOME/extensions/*/       inside each: by directory name
+explicit paths > <cwd>/.zot/extensions/* > $ZOT_HOME/extensions/*       directories and `*.py`; inside each: by name
 
 The user's choice (`zotd.exthost.installed.choices`) decides whether an extension is started, else its manifest. One that
 is named by an explicit path is always started.
@@ -14,9 +14,7 @@ from pathlib import Path
 from zotd.exthost import installed
 from zotd.exthost.installed import InstallError
 from zotd.exthost.manifest import FILE, Manifest, ManifestError, read_manifest
-
-RESERVED = frozenset({"tools", "channels"})
-"""Directories of Python modules, which are not extensions."""
+from zotd.exthost.scripts import RESERVED, is_script, script_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +64,13 @@ def discover(
 
 
 def is_extension(entry: Path) -> bool:
-    """Return True if an entry of `extensions` has a manifest, which may be invalid."""
-    return entry.name not in RESERVED and _has_manifest(entry)
+    """Return True if an entry of `extensions` has a manifest, which may be invalid, or is an extension in one file."""
+    return (entry.name not in RESERVED and _has_manifest(entry)) or is_script(entry)
+
+
+def read_extension(path: Path) -> Manifest:
+    """Return the manifest in a directory, or what it would be for an extension in one file. Raises ManifestError."""
+    return script_manifest(path) if is_script(path) else read_manifest(path)
 
 
 def is_directory(path: Path) -> bool:
@@ -100,7 +103,7 @@ def _directories(
 
 
 def _in(found: Discovered, location: Path) -> list[Path]:
-    """List the extension directories of one location, sorted by name."""
+    """List the extensions of one location, directories and files, sorted by name."""
     try:
         entries = sorted(location.iterdir(), key=lambda entry: entry.name)
     except (FileNotFoundError, NotADirectoryError):
@@ -118,14 +121,14 @@ def _has_manifest(directory: Path) -> bool:
 def _take(found: Discovered, directory: Path, choices: Mapping[str, bool] | None) -> None:
     directory = directory.absolute()
     try:
-        manifest = read_manifest(directory)
+        manifest = read_extension(directory)
     except ManifestError as error:
         found.errors[directory] = str(error)
         return
     earlier = next((one for one in (*found.manifests, *found.disabled) if one.name == manifest.name), None)
     if earlier is not None:
         # The same directory twice is no conflict: -e may name an installed extension.
-        if earlier.directory != manifest.directory:
+        if (earlier.directory, earlier.script) != (manifest.directory, manifest.script):
             found.shadowed.append(Shadowed(manifest, earlier.directory))
     # Without readable choices nothing is started that the user might have disabled.
     elif choices is not None and choices.get(manifest.name, manifest.is_enabled):

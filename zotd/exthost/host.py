@@ -342,14 +342,14 @@ class Host:
 
     def _is_broken(self, extension: SupervisedExtension) -> bool:
         """Return True if the manifest exists but became invalid, for example while an editor saves it. Its process stays."""
-        directory, file = extension.manifest.directory, extension.manifest.file
+        directory, file = extension.manifest.directory, extension.manifest.script or extension.manifest.file
         where, what = (directory, directory / FILE) if file is None else (file, file)
         return where in self.discovered.errors and what.exists()
 
 
 def _why_not(manifest: Manifest) -> str:
     """Explain why a running extension is not found any more."""
-    if manifest.file is not None or manifest.restarts_when_stuck:  # it never had an `extension.json`
+    if manifest.file or manifest.script or manifest.restarts_when_stuck:  # it never had an `extension.json`
         return f"{manifest.name} is not configured to start any more; reload all extensions"
     try:
         found = read_manifest(manifest.directory)

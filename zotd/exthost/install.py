@@ -19,10 +19,10 @@ from msgspec.structs import replace as with_changes
 from zotd import tree_digest
 from zotd.exthost import data, installed, mcp, modules, staging, tree
 from zotd.exthost.clone import Clone
-from zotd.exthost.discovery import RESERVED
 from zotd.exthost.installed import InstallError, InstallRecord
 from zotd.exthost.manifest import Manifest, ManifestError, read_manifest
 from zotd.exthost.removal import put_away
+from zotd.exthost.scripts import RESERVED
 from zotd.exthost.source import Directory, Repository, Source, parse
 from zotd.exthost.staging import InstallDirectory
 from zotd.sanitize import escaped

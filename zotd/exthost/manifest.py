@@ -103,6 +103,10 @@ class Manifest:
     """What its program is confined to; None: it has all rights of the user."""
     file: Path | None = None
     """The file it was read from, if that is not an `extension.json`."""
+    script: Path | None = None
+    """The program of an extension in one file, which has no manifest."""
+    saved: str = ""
+    """Digest of its files' versions if it is reloaded when they are saved, else empty."""
     granted: str = ""
     """Digest of the trusted code, which each process is checked against. Empty for the user's own extensions."""
     call_limit_s: float | None = None

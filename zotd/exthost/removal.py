@@ -12,9 +12,9 @@ from pathlib import Path
 from msgspec.structs import replace as with_changes
 
 from zotd.exthost import installed, staging
-from zotd.exthost.discovery import is_extension, project_extensions
+from zotd.exthost.discovery import is_extension, project_extensions, read_extension
 from zotd.exthost.installed import Installed, InstallError
-from zotd.exthost.manifest import ManifestError, read_manifest
+from zotd.exthost.manifest import ManifestError
 from zotd.exthost.staging import InstallDirectory
 from zotd.paths import make_private_dir
 from zotd.sanitize import escaped
@@ -76,7 +76,8 @@ def put_away(home: Path, directory: Path) -> Path:
     place = installed.extensions(home) / REMOVED
     make_private_dir(str(place))
     kept = Path(tempfile.mkdtemp(prefix=f"{directory.name}.", dir=place))
-    return directory.rename(kept)  # replaces the empty directory, whose name is unique
+    # A directory replaces the empty one, whose name is unique; an extension in one file goes into it.
+    return directory.rename(kept if directory.is_dir() else kept / directory.name)
 
 
 def _remove(name: str, home: Path, place: InstallDirectory) -> Removal:
@@ -114,14 +115,14 @@ def _directory(home: Path, name: str, before: Installed) -> Path:
 
 
 def _extensions(place: Path) -> Iterator[Path]:
-    """Yield directories that have a manifest, even an invalid one."""
+    """Yield directories that have a manifest, even an invalid one, and extensions in one file."""
     if place.is_dir():
         yield from (entry for entry in sorted(place.iterdir()) if is_extension(entry))
 
 
 def _name(directory: Path) -> str | None:
     try:
-        return read_manifest(directory).name
+        return read_extension(directory).name
     except ManifestError:
         return None
 

@@ -72,6 +72,8 @@ def fingerprint(manifest: Manifest, env: Mapping[str, str], version: str) -> str
     facts.append(manifest.granted)
     if manifest.sandbox is not None:
         facts.append(manifest.sandbox)
+    if manifest.saved:
+        facts.append(manifest.saved)
     if manifest.restarts_when_stuck or manifest.file is not None:
         facts.append(version)  # a program of zot, which an upgrade changes
     if manifest.file is not None:

@@ -18,8 +18,6 @@ from zotd.contributions.resolution import Resolution
 from zotd.contributions.scope import LOOK_S, ExtensionScope, HostConfig, Tell, recheck_briefly, wait_discovered
 from zotd.contributions.trust import WorkspaceTrust
 from zotd.contributions.view import LISTED_TOOLS, Extensions, Submission
-from zotd.exthost.arrivals import Arrivals
-from zotd.exthost.changes import Changes
 from zotd.exthost.discovery import Discovered
 from zotd.exthost.host import ExtensionTimeouts, HostListener, ReloadReport
 from zotd.exthost.jails import ExtensionJails
@@ -27,6 +25,7 @@ from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
 from zotd.process.handover_store import HandoverStore
 from zotd.process.orphan_reaper import OrphanReaper
+from zotd.sessions.extension_watches import ExtensionWatches
 from zotd.sessions.session import Session
 from zotd.store.trust import Trust
 from zotd.tasks import contained
@@ -98,12 +97,9 @@ class ExtensionPool:
         self._workspaces: dict[str, ExtensionScope] = {}
         self._own: dict[str, ExtensionScope] = {}
         self._stops: dict[str, asyncio.TimerHandle] = {}
-        # Ends the watch of a workspace's directories.
-        self._unwatch: dict[ExtensionScope, Callable[[], None]] = {}
         self._ending: set[ExtensionScope] = set()
         self._is_stopped = False
-        self._arrivals = Arrivals(spawn)
-        self._changes = Changes(spawn)
+        self._watches = ExtensionWatches(grounds.places, spawn)
 
     @property
     def layers(self) -> list[ExtensionScope]:
@@ -136,7 +132,8 @@ class ExtensionPool:
             if self._grounds.forks is not None and _has_extensions(places.home):
                 self._grounds.forks.begin()  # it serves before the first session wants its extensions
             layer = ExtensionScope(self._host_config, surroundings, partial(discovery.of_daemon, places))
-            self._daemon = self._begin(layer, after=self._grounds.reaper.swept)
+            self._daemon = layer
+            self._spawn("start extensions of the daemon", self._open_followed(layer, places.home))
 
     def start_channels(
         self, surroundings: Surroundings, discover: Callable[[], Discovered], listener: HostListener
@@ -252,8 +249,7 @@ class ExtensionPool:
         self._is_stopped = True
         for timer in self._stops.values():
             timer.cancel()
-        self._arrivals.close()
-        self._changes.close()
+        self._watches.close()
         for view in {key: view for layer in self.layers for key, view in layer.views.items()}.values():
             view.subscriptions.end()
         async with asyncio.TaskGroup() as tasks:
@@ -303,38 +299,26 @@ class ExtensionPool:
         surroundings = replace(self._surroundings(session, f"session {session.id}"), is_explicit=True)
         layer = ExtensionScope(self._host_config, surroundings, partial(discovery.of_session, self.places, explicit))
         self._own[session.id] = layer
-        return self._begin(layer)
+        self._spawn(f"start extensions of {session.id}", self._open_followed(layer, None, explicit))
+        return layer
 
     async def _open(self, layer: ExtensionScope) -> None:
         """Start a workspace's extensions, and the host of Python modules when there is a first one."""
+        # Watched before the start: what comes in between is found twice, and not missed.
+        await layer.start(is_watched=await self._watches.follow_workspace(layer))
 
-        def stirred() -> None:
-            self._spawn(f"modules of {layer.cwd}", layer.look_for_modules())
-
-        def unwatch() -> None:
-            self._arrivals.forget(stirred)
-            self._changes.forget(layer.cwd)
-
-        self._unwatch[layer] = unwatch
-        # Before the start: what comes in between is found twice, and not missed.
-        await self._arrivals.watch(discovery.tool_directories(self.places, Path(layer.cwd)), stirred)
-        places = partial(discovery.watched, self.places, Path(layer.cwd))
-        await layer.start(is_watched=await self._changes.watch(layer.cwd, places, layer.recheck))
+    async def _open_followed(self, layer: ExtensionScope, home: Path | None, explicit: Sequence[Path] = ()) -> None:
+        """Start the extensions of the daemon or of one session."""
+        await self._watches.follow_saved(layer, home, explicit)
+        await layer.start(self._grounds.reaper.swept if home is not None else None)
 
     async def _open_channels(self, layer: ExtensionScope) -> None:
         """Start the channels that there are, and those whose files come later."""
-        place = self.places.home / "extensions"
-        places = {self.places.home: {"extensions"}, place: {"channels"}, place / "channels": None}
-        await self._changes.watch("channels", lambda: places, layer.look_again)
+        await self._watches.follow_channels(layer)
         await layer.start(self._grounds.reaper.swept)
 
-    def _begin(self, layer: ExtensionScope, after: asyncio.Event | None = None) -> ExtensionScope:
-        self._spawn(f"start extensions of {layer.cwd}", layer.start(after))
-        return layer
-
     def _end(self, layer: ExtensionScope) -> None:
-        if (unwatch := self._unwatch.pop(layer, None)) is not None:
-            unwatch()
+        self._watches.forget(layer)
         self._ending.add(layer)
         self._spawn(f"stop extensions of {layer.cwd}", self._stop(layer))
 
