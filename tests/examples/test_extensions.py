@@ -2,10 +2,12 @@
 
 import json
 import socket
+import sys
 
 import pytest
 
-from zotd.testing.ext_driver import text_of
+from tests.examples.conftest import ROOT
+from zotd.testing.ext_driver import ExtensionDriver, text_of
 from zotd.wire import ext as wire
 
 PROGRAMS = ["hello", "hello-py", "clock", "weather", "guard", "scratchpad", "todo"]
@@ -174,3 +176,19 @@ def test_the_channel_in_one_file_talks_through_a_socket(modules, tmp_path):
         assert client.recv(100) == b"two lines\n"
     driver.send("channel_send", id="2", channel="local_socket", sender="client-9", text="nobody")
     assert driver.expect("channel_sent") == {"type": "channel_sent", "id": "2"}
+
+
+def test_the_review_is_a_command_and_a_guard_in_one_file():
+    file = ROOT / "examples" / "extensions" / "review.py"
+    with ExtensionDriver([sys.executable, str(file)], cwd=file.parent) as driver:
+        driver.greet()
+
+        def pushed(command):
+            answer = driver.intercept("tool_call", tool_id="t", tool_name="bash", tool_args={"command": command})
+            args = answer.get("modified_args")
+            return args["command"] if isinstance(args, dict) else None
+
+        assert str(driver.run_command("review", "a.py")["prompt"]).startswith("Review a.py. ")
+        assert pushed("git push --force origin main") == "git push --force-with-lease origin main"
+        assert pushed("git push --force-with-lease") is None
+        assert pushed("make --force") is None
