@@ -99,6 +99,15 @@ async def test_without_a_daemon_the_follower_reports_it_and_starts_none(path):
     assert first.retry_s <= follow.BACKOFF_FIRST_S
 
 
+async def test_a_follower_that_is_hurried_does_not_wait_for_its_next_attempt(path, monkeypatch):
+    monkeypatch.setattr(follow, "backoff_s", lambda *_: 3600.0)
+    follower = Follower("s_1", path=path + ".none")
+    async with asyncio.timeout(30), aclosing(follower.items()) as items:
+        for _ in range(3):
+            assert isinstance(await anext(items), Disconnected)
+            follower.hurry()
+
+
 def test_delays_double_up_to_their_cap():
     assert [follow.backoff_s(n, 1.0) for n in (1, 2, 3)] == [0.25, 0.5, 1.0]
     assert follow.backoff_s(10_000, 1.0) == follow.BACKOFF_CAP_S

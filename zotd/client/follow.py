@@ -11,7 +11,7 @@ import math
 import os
 import random
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -81,6 +81,11 @@ class Follower:
         self._can_approve = can_approve
         self._failures = 0
         self._delay_s = 0.0
+        self._hurried = asyncio.Event()
+
+    def hurry(self) -> None:
+        """Connect again now, if the reader waits for the next attempt: the daemon is known to be back."""
+        self._hurried.set()
 
     async def items(self) -> AsyncGenerator[Item, None]:
         """Yield snapshots, batches of at least one event (oldest first), and lost connections.
@@ -91,10 +96,13 @@ class Follower:
             async with aclosing(self._one_connection()) as items:
                 async for item in items:
                     yield item
-            await asyncio.sleep(self._delay_s)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._delay_s):
+                    await self._hurried.wait()
 
     async def _one_connection(self) -> AsyncGenerator[Item, None]:
         """Yield items until the connection is lost; the last item has the reason."""
+        self._hurried.clear()
         try:
             async with aclosing(self._connected()) as items:
                 async for item in items:
