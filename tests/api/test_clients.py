@@ -178,6 +178,7 @@ async def test_a_slow_client_that_finishes_its_lines_stays_connected(connection,
 CHANGE_NOTHING = {
     *("daemon.compact", "daemon.reload", "ext.tap", "session.export", "token.list", "trust.list"),
     "model.check",
+    "session.mcp_servers",  # replaces what the client has brought before
     *("auth.check", "auth.login", "auth.logout"),  # their keys must not be in any digest
     *("auth.begin", "auth.wait", "auth.cancel"),  # each `begin` replaces the one before
 }

@@ -39,7 +39,7 @@ READS = {"session.get", "session.history", "attach", "detach", "presence", "get_
 
 VALUES = {
     "args": "", "code": "x", "cwd": "/", "height": 1, "input": "i_1", "key": "up", "message": "go", "model": "x", "name": "nobody",
-    "panel_id": "p", "position": 1, "query": "x", "reasoning": "low", "seq": 1, "topics": [], "width": 1,
+    "panel_id": "p", "position": 1, "query": "x", "reasoning": "low", "seq": 1, "servers": {}, "topics": [], "width": 1,
 }  # fmt: skip
 """A value for each required field of a command."""
 
@@ -173,7 +173,13 @@ async def test_a_descendant_can_follow_but_not_change_its_own_session(family, se
     program = await family.descendant(session)
     assert (await program.ask("attach", session=session))["session"]["id"] == session
     await program.until("replay_complete")
-    for command, fields in {"prompt": {"message": "go"}, "abort": {}, "session.configure": {"mode": "yolo"}}.items():
+    changes: dict[str, dict[str, object]] = {
+        "prompt": {"message": "go"},
+        "abort": {},
+        "session.configure": {"mode": "yolo"},
+        "session.mcp_servers": {"servers": {"a": {"command": "/bin/true"}}},
+    }
+    for command, fields in changes.items():
         assert "only read their own session" in await sentence(program, command, session=session, **fields)
 
 

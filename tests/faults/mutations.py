@@ -91,6 +91,7 @@ VALUES: Mapping[str, object] = {
     "key": "rune",
     "secrets": {"api_key": "sk-none"},
     "client": {"name": "faults", "kind": "test", "version": "1"},
+    "servers": {"a": {"command": "/nowhere/at/all", "disabled": True}},
 }
 """Of fields in real frames, by name; others have their default, and those without one something of their type."""
 

@@ -25,7 +25,7 @@ ROLES = {
     """,
     Role.SUBMIT: """
         session.create session.configure session.rename session.fork session.rewind session.undo session.redo
-        session.export session.close
+        session.export session.close session.mcp_servers
         prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
         panel.key panel.resize panel.close ext.reload ext.tap push.subscribe push.unsubscribe
     """,

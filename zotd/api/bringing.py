@@ -1,9 +1,9 @@
-"""What a client may bring into a session besides prompts: environment, extensions, model server and key.
+"""What a client may bring into a session besides prompts: environment, extensions, MCP servers, model server and key.
 
 | | `read` | `submit` | `submit`, other machine | `approve` |
 |---|---|---|---|---|
 | `env`: environment of tools and extensions | ignored | used, without keys | ignored | used |
-| `extensions` by path | - | used | forbidden | used |
+| `extensions` by path, MCP servers | - | used | forbidden | used |
 | `base_url`, `secrets`: destination of keys and prompts | - | forbidden | forbidden | used |
 
 The model server decides which tools are called, and in the mode `yolo` without any approval. Choosing the server is

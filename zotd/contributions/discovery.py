@@ -140,6 +140,14 @@ def of_session(places: ExtensionSources, paths: Iterable[Path]) -> Discovered:
     return found
 
 
+def of_clients(places: ExtensionSources, cwd: Path, files: Iterable[Path]) -> Discovered:
+    """The MCP servers of files that clients have brought; of one name the first counts."""
+    found = Discovered()
+    for file in files:
+        _add_servers(found, places, file, cwd)
+    return found
+
+
 async def check_named(paths: Sequence[str]) -> None:
     """Raise `CommandError` when one of the extensions that a client names by path has no usable manifest."""
     for path in paths:
@@ -177,9 +185,7 @@ def of_workspace(
     if modules is not None:
         _add(found, [modules])
     for file in [cwd / PROJECT_MCP_FILE, places.home / MCP_FILE] if is_trusted else [places.home / MCP_FILE]:
-        manifests, faults = servers(file, directory=cwd, logins=places.home / LOGINS)
-        _add(found, manifests)
-        found.errors.update({file / str(about): sentence for about, sentence in faults.items()})
+        _add_servers(found, places, file, cwd)
     _add_hooks(found, places, cwd, is_trusted=is_trusted)
     found.manifests.sort(key=lambda manifest: manifest.directory.is_relative_to(user))  # as sessions rank them
     if trusting is not None:
@@ -253,6 +259,12 @@ def _add_hooks(found: Discovered, places: ExtensionSources, cwd: Path, *, is_tru
         manifest = hooks.hook_manifest(name, some, directory=cwd)
         if manifest is not None:
             _add(found, [manifest])
+
+
+def _add_servers(found: Discovered, places: ExtensionSources, file: Path, cwd: Path) -> None:
+    manifests, faults = servers(file, directory=cwd, logins=places.home / LOGINS)
+    _add(found, manifests)
+    found.errors.update({file / str(about): sentence for about, sentence in faults.items()})
 
 
 def _add(found: Discovered, manifests: Sequence[Manifest]) -> None:

@@ -1,6 +1,6 @@
 """The extensions of several hosts as one session sees them: in load order (`docs/extensions.md`), of one name the first.
 
---ext of the session > the project's > everybody's by name, those of scope `daemon` among them
+--ext of the session > MCP servers of its clients > the project's > everybody's by name, those of scope `daemon` among them
 """
 
 import asyncio
@@ -36,6 +36,16 @@ class Resolution:
         self._home = f"{home}/"
         self.extensions: Sequence[SupervisedExtension] = ()
         """Those that the session has now. A plain attribute: each event of the session looks here for receivers."""
+        self.refresh()
+
+    def bring(self, layer: ScopeLike) -> None:
+        """Add a host that clients have brought."""
+        self.layers.insert(0 if self._own is None else 1, layer)
+        self.refresh()
+
+    def withdraw(self, layer: ScopeLike) -> None:
+        """Remove it."""
+        self.layers.remove(layer)
         self.refresh()
 
     def refresh(self) -> None:

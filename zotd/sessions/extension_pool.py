@@ -1,6 +1,7 @@
 """Which extension processes live, and for whom.
 
 --ext of a session          a host of its own, as long as the session is in memory
+MCP servers of its clients  the same, as long as they are connected (`sessions.client_servers`)
 a workspace                 one host for its sessions, from the first one until `LINGER_S` after the last
 scope `daemon`              one host for all, from the daemon's start to its end
 """
@@ -25,6 +26,7 @@ from zotd.exthost.requests import ToolRequest
 from zotd.exthost.surroundings import Surroundings
 from zotd.process.handover_store import HandoverStore
 from zotd.process.orphan_reaper import OrphanReaper
+from zotd.sessions.client_servers import ClientServers
 from zotd.sessions.extension_watches import ExtensionWatches
 from zotd.sessions.session import Session
 from zotd.store.trust import Trust
@@ -96,6 +98,8 @@ class ExtensionPool:
         self._channels: ExtensionScope | None = None
         self._workspaces: dict[str, ExtensionScope] = {}
         self._own: dict[str, ExtensionScope] = {}
+        self.client_servers = ClientServers(grounds.places, begin=self._begin_brought, end=self._end, spawn=spawn)
+        """The MCP servers that clients have brought."""
         self._stops: dict[str, asyncio.TimerHandle] = {}
         self._ending: set[ExtensionScope] = set()
         self._is_stopped = False
@@ -105,7 +109,7 @@ class ExtensionPool:
     def layers(self) -> list[ExtensionScope]:
         """Every host, those of the daemon and of workspaces first."""
         daemon = [layer for layer in (self._daemon, self._channels) if layer is not None]
-        return [*daemon, *self._workspaces.values(), *self._own.values()]
+        return [*daemon, *self._workspaces.values(), *self.client_servers.layers, *self._own.values()]
 
     def connect(self, listener: "PoolListener") -> None:
         """Send what extensions want to `listener`; the manager calls this once, before the first session."""
@@ -115,6 +119,7 @@ class ExtensionPool:
         """Start what lives as long as the daemon."""
         places = self._grounds.places
         if places.has_daemon:
+            self.client_servers.clean()
             environment = self._grounds.environment
             surroundings = Surroundings(
                 cwd=str(places.home),
@@ -162,7 +167,8 @@ class ExtensionPool:
                 for used in self.of_session(session.id):
                     self._vouch(used, session)
             return session.extensions
-        if self._is_stopped or (settings.no_ext and not settings.extensions):
+        wants_own = settings.extensions or self.client_servers.brings(session.id)
+        if self._is_stopped or (settings.no_ext and not wants_own):
             return None
         own = self._begin_own(session, settings.extensions) if settings.extensions else None
         shared = [] if settings.no_ext else [self._workspace(session), *([self._daemon] if self._daemon else [])]
@@ -178,6 +184,7 @@ class ExtensionPool:
         for layer in (own, *shared):
             if layer is not None:
                 layer.join(view)
+        self.client_servers.join(session, view)
         view.subscriptions.begin()
         return view
 
@@ -192,6 +199,7 @@ class ExtensionPool:
         own = self._own.pop(session.id, None)
         if own is not None:
             self._end(own)
+        self.client_servers.leave(session.id)
         cwd = session.ledger.row.cwd
         workspace = self._workspaces.get(cwd)
         if workspace is not None and not workspace.views and cwd not in self._stops:
@@ -250,6 +258,7 @@ class ExtensionPool:
         for timer in self._stops.values():
             timer.cancel()
         self._watches.close()
+        self.client_servers.close()
         for view in {key: view for layer in self.layers for key, view in layer.views.items()}.values():
             view.subscriptions.end()
         async with asyncio.TaskGroup() as tasks:
@@ -300,6 +309,14 @@ class ExtensionPool:
         layer = ExtensionScope(self._host_config, surroundings, partial(discovery.of_session, self.places, explicit))
         self._own[session.id] = layer
         self._spawn(f"start extensions of {session.id}", self._open_followed(layer, None, explicit))
+        return layer
+
+    def _begin_brought(self, session: Session, discover: Callable[[], Discovered]) -> ExtensionScope:
+        """Begin a host with what clients have brought, which does not outlive the daemon."""
+        surroundings = self._surroundings(session, f"clients of {session.id}")
+        surroundings = replace(surroundings, is_explicit=True, handover_store=None)
+        layer = ExtensionScope(self._host_config, surroundings, discover)
+        self._spawn(f"start MCP servers of clients of {session.id}", layer.start())
         return layer
 
     async def _open(self, layer: ExtensionScope) -> None:

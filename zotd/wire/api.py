@@ -637,6 +637,23 @@ class Attach(OfSession, frozen=True, kw_only=True):
     env: dict[str, str] | None = None
 
 
+class McpServers(OfSession, frozen=True, kw_only=True):
+    """MCP servers that a client brings along, by name. They replace those that it has brought before; none end those.
+
+    They run for this session as long as the connection lasts, and 60 s longer.
+    """
+
+    servers: dict[str, dict[str, object]]
+    """As in `mcp.json`."""
+
+
+class McpServersTaken(Frozen, frozen=True):
+    """What became of them; one that is used but cannot be started is told like that of any other extension."""
+
+    refused: list[str]
+    """A sentence about each one that is not used."""
+
+
 class ToolUse(Frozen, frozen=True):
     """A tool call that the model is still writing."""
 
@@ -1121,6 +1138,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.redo", Redo, FilesRestored, "makes the changes again that the last undo has taken back"),
         ("session.export", Export, Exported, "returns the transcript as text, page by page"),
         ("session.close", Mutation, None, "unloads a session; deletes an ephemeral one"),
+        ("session.mcp_servers", McpServers, McpServersTaken, "runs MCP servers of the client while it is connected"),
         ("prompt", Prompt, Started, "sends a prompt"),
         ("abort", Mutation, None, "cancels the current run"),
         ("retry", Mutation, None, "retries a failed model call now instead of after the pause"),

@@ -67,7 +67,23 @@ def read_servers(data: bytes) -> dict[str, McpServer | ServerError]:
         raise ServerError(str(error)) from error
     if not isinstance(entries, dict):
         raise ServerError("it has no `mcpServers` object")
+    return checked_servers(entries)
+
+
+def checked_servers(entries: Mapping[str, object]) -> dict[str, McpServer | ServerError]:
+    """Return the servers of a `mcpServers` object by name, in its order, and an error for each invalid entry."""
     return {name: _read(name, entry) for name, entry in entries.items()}
+
+
+def written(servers: Mapping[str, McpServer]) -> bytes:
+    """Return a file with these servers."""
+    return msgspec.json.encode({"mcpServers": servers})
+
+
+def literal(text: str) -> str:
+    """Return how to write a value so that no `${NAME}` in it is replaced."""
+    # What replaces a variable is not looked at again.
+    return text.replace("${", "${ZOT_NO_VARIABLE:-$}{")
 
 
 def variables(server: McpServer) -> tuple[str, ...]:

@@ -86,6 +86,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.redo": history.redo,
         "session.close": sessions.close,
         "session.delete": sessions.delete,
+        "session.mcp_servers": sessions.mcp_servers,
         "attach": sessions.attach,
         "detach": sessions.detach,
         "auth.list": credentials.listing,

@@ -35,11 +35,15 @@ from zotd.wire.base import encode
 from zotd.wire.content import Message, ToolResult
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import SERVER_LIMIT
+from zotd.wire.mcp import McpServer, checked_servers
 from zotd.workspace.environment import Environment
 
 MAX_PAGE = 500
 
 """Maximum number of sessions or messages in one response."""
+
+MAX_SERVERS = 64
+"""Most MCP servers that a client may bring into a session; each is a process."""
 
 SETTLE_S = 1.0
 """Longest wait for a commit in `attach`. On a disk that takes longer, the client gets a snapshot."""
@@ -136,6 +140,25 @@ async def attach(call: Invocation, params: api.Attach) -> None:
 async def detach(call: Invocation, params: api.OfSession) -> None:
     """Detach from the session."""
     connection_of(call).unfollow(named(params.session))
+
+
+async def mcp_servers(call: Invocation, params: api.McpServers) -> api.McpServersTaken:
+    """Run MCP servers of the client for the session, for as long as the client is connected."""
+    if not may_bring_code(call):
+        sentence = "starting MCP servers from another machine requires the role approve; ask for it in hello"
+        raise CommandError(Code.FORBIDDEN, sentence)
+    if len(params.servers) > MAX_SERVERS:
+        raise CommandError(Code.BAD_REQUEST, f"a client may bring {MAX_SERVERS} MCP servers, not {len(params.servers)}")
+    session, connection, pool = await session_of(call, params.session), connection_of(call), call.manager.extension_pool
+    found = checked_servers(params.servers)
+    servers = {name: one for name, one in found.items() if isinstance(one, McpServer)}
+    was_known = pool.client_servers.knows(session.id, connection.id)
+    await pool.client_servers.bring(session, connection.id, servers)
+    if not was_known:
+        connection.at_end(lambda: pool.client_servers.left(session.id, connection.id))
+    pool.join(session)  # a session that wants no extensions has none before
+    faults = {name: one for name, one in found.items() if not isinstance(one, McpServer)}
+    return api.McpServersTaken([f'the MCP server "{name[:80]}" is not used: {one}' for name, one in faults.items()])
 
 
 async def rename(call: Invocation, params: api.Rename) -> None:
