@@ -178,7 +178,8 @@ async def test_a_slow_client_that_finishes_its_lines_stays_connected(connection,
 CHANGE_NOTHING = {
     *("daemon.compact", "daemon.reload", "ext.tap", "session.export", "token.list", "trust.list"),
     "model.check",
-    "session.mcp_servers",  # replaces what the client has brought before
+    *("session.mcp_servers", "files.offer"),  # replace what the client has brought before
+    "files.answer",  # a request has one answer
     *("auth.check", "auth.login", "auth.logout"),  # their keys must not be in any digest
     *("auth.begin", "auth.wait", "auth.cancel"),  # each `begin` replaces the one before
 }

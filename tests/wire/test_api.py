@@ -29,7 +29,7 @@ ROLES = {
         prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
         panel.key panel.resize panel.close ext.reload ext.tap push.subscribe push.unsubscribe
     """,
-    Role.APPROVE: "approve set_mode shell grant.revoke",
+    Role.APPROVE: "approve set_mode shell files.offer files.answer grant.revoke",
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown

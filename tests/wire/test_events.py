@@ -67,6 +67,7 @@ DAEMON = {
 
 ADDED = {
     "tool_start": "id",
+    "file_request": "id action path content?",
     "ext_log": "extension text",
     "ext_frame": "extension direction frame time latency_s? cut?",
     "rewound": "to",
@@ -75,11 +76,11 @@ ADDED = {
     "attention": "reason text",
     "shell_start": "id command context sender?",
 }
-"""Additional events for the commands `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`, `presence.update` and
-`shell`, and to show that a model is thinking and when a call starts to run."""
+"""Additional events for the commands `files.offer`, `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`,
+`presence.update` and `shell`, and to show that a model is thinking and when a call starts to run."""
 
 WITHOUT_SEQ = {
-    *("ext_log", "ext_frame"),
+    *("file_request", "ext_log", "ext_frame"),
     *("text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"),
     *("ext_notify", "ext_display", "ext_clear_notes", "ext_status", "ext_panel", "ext_panel_closed", "ext_insert"),
     *("presence", "heartbeat", "evicted", "attention", "thinking_delta", "tool_start"),

@@ -11,6 +11,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from zotd.core.budget import Rates
+from zotd.core.editor_files import EditorFiles
 from zotd.core.lineage import RewindPoint, Span
 from zotd.core.model_questions import ModelQuestion, QuestionReply
 from zotd.core.permissions import PermissionRule
@@ -165,6 +166,8 @@ class ToolContext(Struct, frozen=True):
     """Asks a person, which may take any time; None: nobody can be asked."""
     ask_model: Callable[[ModelQuestion], Awaitable[QuestionReply]] | None = None
     """Asks the session's model, and a person first if that is needed; None: it cannot be asked."""
+    editor: EditorFiles | None = None
+    """Where a person may have files open; None: nowhere."""
     reconcile: bool = False
     """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 

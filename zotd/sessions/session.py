@@ -28,6 +28,7 @@ from zotd.runs import recovery
 from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
 from zotd.runs.worker import Activity, Intake, Worker
+from zotd.sessions.client_files import ClientFiles
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
 from zotd.wire.content import Tokens
@@ -107,6 +108,8 @@ class Session:
         """What it does; ask, and change it through the session."""
         self.jail = SessionJail(self._warn)
         """What its calls are confined to in the mode `workspace`; its manager closes it."""
+        self.files = ClientFiles(ledger.label, self._warn)
+        """Files that are open in editors."""
         self.extensions: Extensions | None = None
         """Its extensions while the session is needed; `sessions.extension_pool` attaches them."""
         self.is_quieted = False

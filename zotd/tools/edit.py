@@ -25,9 +25,10 @@ from zotd.tools.shared import (
     ToolError,
     in_thread,
     open_regular,
-    replace_file,
     resolve,
     text_outcome,
+    unsaved,
+    write_through,
 )
 from zotd.wire.base import convert
 
@@ -64,7 +65,10 @@ class Change:
 
 async def _edit(args: EditArgs, context: ToolContext) -> ToolOutcome:
     path = resolve(args.path, context)
-    return text_outcome(await in_thread(lambda _: _apply(path, args, context.jail)))
+    changed = await unsaved(path, context)
+    data, shown = await in_thread(lambda _: _apply(path, args, context.jail, changed))
+    await write_through(path, data, context)
+    return text_outcome(shown)
 
 
 TOOL = BuiltinTool(
@@ -92,17 +96,18 @@ def diff_of(path: Path, args: Mapping[str, object]) -> str:
     return unified_diff(data, _changes(data, wanted), wanted.path)
 
 
-def _apply(path: Path, args: EditArgs, jail: CallJail | None) -> str:
-    data = _content(path, args, jail)
+def _apply(path: Path, args: EditArgs, jail: CallJail | None, changed: bytes | None) -> tuple[bytes, str]:
+    """Return the new content of the file, and what the model is told. `changed`: what the editor has, if not the same."""
+    data = _content(path, args, jail) if changed is None else changed
     changes = _changes(data, args)
     pieces: list[bytes] = []
     position = 0
     for change in changes:
         pieces += [data[position : change.start], change.new]
         position = change.end
-    replace_file(path, b"".join([*pieces, data[position:]]), jail)
     count = "1 replacement" if len(changes) == 1 else f"{len(changes)} replacements"
-    return f"Edited {args.path}: {count}\n\n{unified_diff(data, changes, args.path)}"
+    shown = f"Edited {args.path}: {count}\n\n{unified_diff(data, changes, args.path)}"
+    return b"".join([*pieces, data[position:]]), shown
 
 
 def _content(path: Path, args: EditArgs, jail: CallJail | None = None) -> bytes:

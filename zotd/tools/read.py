@@ -4,6 +4,7 @@ import base64
 import codecs
 import os
 import threading
+from io import BytesIO
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -14,12 +15,14 @@ from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.tools.shared import (
     TEXT_BYTES,
     TEXT_LINES,
+    UNSAVED,
     BuiltinTool,
     ToolError,
     in_thread,
     open_regular,
     resolve,
     text_outcome,
+    unsaved,
 )
 from zotd.wire.content import Image, Text
 
@@ -43,6 +46,8 @@ class ReadArgs(msgspec.Struct, frozen=True):
 
 async def _read(args: ReadArgs, context: ToolContext) -> ToolOutcome:
     path = resolve(args.path, context)
+    if (data := await unsaved(path, context)) is not None:
+        return text_outcome(f"{_text(BytesIO(data), args)}\n[{args.path} {UNSAVED}]")
     return await in_thread(lambda abandoned: _outcome(path, args, abandoned, context))
 
 
@@ -95,7 +100,8 @@ def _image(file: BinaryIO, kind: str, path: str) -> ToolOutcome:
     return ToolOutcome([Text(f"{path}: {kind}, {len(data):,} bytes"), Image(kind, len(data), encoded)])
 
 
-def _text(file: BinaryIO, args: ReadArgs, abandoned: threading.Event) -> str:
+def _text(file: BinaryIO, args: ReadArgs, abandoned: threading.Event | None = None) -> str:
+    abandoned = abandoned or threading.Event()
     before = _skip_lines(file, args.offset - 1, abandoned)
     begin = file.tell()
     data = file.read(TEXT_BYTES + 1)  # the extra byte shows whether there is more
@@ -164,4 +170,4 @@ def _long_line(file: BinaryIO, number: int, abandoned: threading.Event) -> str:
 
 
 def _size(file: BinaryIO) -> int:
-    return os.fstat(file.fileno()).st_size
+    return len(file.getbuffer()) if isinstance(file, BytesIO) else os.fstat(file.fileno()).st_size

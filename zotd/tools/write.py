@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
-from zotd.tools.shared import BuiltinTool, in_thread, replace_file, resolve, text_outcome
+from zotd.tools.shared import BuiltinTool, resolve, text_outcome, write_through
 
 
 class WriteArgs(msgspec.Struct, frozen=True):
@@ -19,7 +19,7 @@ class WriteArgs(msgspec.Struct, frozen=True):
 async def _write(args: WriteArgs, context: ToolContext) -> ToolOutcome:
     path = resolve(args.path, context)
     data = args.content.encode()
-    existed = await in_thread(lambda _: replace_file(path, data, context.jail))
+    existed = await write_through(path, data, context)
     return text_outcome(f"{'Replaced' if existed else 'Created'} {args.path} ({len(data):,} bytes)")
 
 

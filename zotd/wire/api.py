@@ -654,6 +654,27 @@ class McpServersTaken(Frozen, frozen=True):
     """A sentence about each one that is not used."""
 
 
+class FilesOffer(OfSession, frozen=True, kw_only=True):
+    """The client is an editor: files of the session are read and written through it as long as its connection lasts.
+
+    It gets `file_request`. Of several clients the last one counts. Neither `read` nor `write` takes the offer back.
+    """
+
+    read: bool = False
+    write: bool = False
+
+
+class FileAnswer(OfSession, frozen=True, kw_only=True):
+    """What became of a `file_request`."""
+
+    request: str
+    """Its `id`."""
+    content: str | None = None
+    """What was read."""
+    error: str | None = None
+    """Why it was neither read nor written; the daemon then uses the file on the disk."""
+
+
 class ToolUse(Frozen, frozen=True):
     """A tool call that the model is still writing."""
 
@@ -1161,6 +1182,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
         Role.APPROVE,
         ("approve", Approve, None, "decides an approval request"),
         ("shell", Shell, Started, "runs a command of the user"),
+        ("files.offer", FilesOffer, None, "has files read and written through an editor"),
+        ("files.answer", FileAnswer, None, "answers a request about a file"),
         ("set_mode", SetMode, None, "sets the approval mode"),
         (
             "grant.revoke",

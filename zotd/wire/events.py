@@ -373,6 +373,21 @@ class ExtInsert(Event, tag="ext_insert", frozen=True):
     text: str
 
 
+class FileRequest(Event, tag="file_request", frozen=True):
+    """A built-in tool reads or writes a file that may be open in an editor; `files.answer` answers.
+
+    Only for the client that has offered the files of its editor.
+    """
+
+    id: str
+    action: str
+    """`read` or `write`."""
+    path: str
+    """Absolute, without links."""
+    content: str | None = None
+    """What is to be written."""
+
+
 class ExtLog(Event, tag="ext_log", frozen=True):
     """New lines of an extension's log; only for clients that follow it."""
 
@@ -494,6 +509,7 @@ LIVE = (
     ExtPanel,
     ExtPanelClosed,
     ExtInsert,
+    FileRequest,
     ExtLog,
     ExtFrame,
     Presence,
@@ -548,6 +564,7 @@ AnyEvent = (
     | ExtPanel
     | ExtPanelClosed
     | ExtInsert
+    | FileRequest
     | ExtLog
     | ExtFrame
     | Presence

@@ -51,6 +51,7 @@ FIELDS = {
     "code": "1",
     "sender": "s",
     "servers": {},
+    "request": "f_1",
     "probe": "stream",
     "endpoint": "https://fcm.googleapis.com/x",
     "public": "p",
@@ -67,7 +68,7 @@ ABOUT_A_SESSION = """
     session.undo session.redo session.changes session.close session.delete presence presence.update get_state get_messages complete workspace.info approval.list
     queue.list queue.withdraw queue.move ext.list ext.doctor ext.reload auth.list prompt abort compact run_command clear
     retry set_model set_reasoning set_mode panel.key panel.resize panel.close approve shell
-    grant.list grant.revoke session.mcp_servers
+    grant.list grant.revoke session.mcp_servers files.offer files.answer
 """
 """Commands that a limited token may use for its own session; a new command is refused until it is added here."""
 

@@ -8,6 +8,7 @@ from zotd.tools.shared.builtin import (
     in_thread,
     text_outcome,
 )
+from zotd.tools.shared.editor import UNSAVED, unsaved, write_through
 from zotd.tools.shared.files import (
     check_root,
     is_hidden,
@@ -24,6 +25,7 @@ from zotd.tools.shared.tree import DirectoryWalk, repository_of
 __all__ = [
     "TEXT_BYTES",
     "TEXT_LINES",
+    "UNSAVED",
     "BadGlobError",
     "BuiltinTool",
     "DirectoryWalk",
@@ -40,4 +42,6 @@ __all__ = [
     "resolve",
     "shown_path",
     "text_outcome",
+    "unsaved",
+    "write_through",
 ]

@@ -109,6 +109,22 @@ def _place_of(fd: int) -> Path:
     return Path(f"/proc/self/fd/{fd}").readlink()
 
 
+def replaceable(path: Path, limit: int, jail: CallJail | None = None) -> bytes | None:
+    """Return the content of a file that may be replaced; None if there is none, or if it is longer than `limit`.
+
+    Raises what `replace_file` would raise.
+    """
+    target = Path(os.path.realpath(path))
+    if not target.exists():
+        return None
+    _check_target(target, jail)
+    with open_regular(target) as file:
+        if not os.access(target, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        data = file.read(limit + 1)
+    return data if len(data) <= limit else None
+
+
 def replace_file(path: Path, data: bytes, jail: CallJail | None = None) -> bool:
     """Replace the content of `path` atomically; return True if the file existed.
 
