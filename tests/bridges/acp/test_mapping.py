@@ -93,6 +93,10 @@ TABLE = [
     (events.Notice(level="info", text="so"), [Remark("info", "so")]),
     (events.ExtNotify(extension="e", level="warn", message="so"), [Remark("warning", "e: so")]),
     (events.Retry(attempt=1, of=3, delay_s=0.25, reason="busy."), [Remark("info", "busy; trying again in 0.2 s")]),
+    (
+        events.ModelSwitched(provider="p", model="m", before="p/n", reason="It is overloaded."),
+        [Remark("warning", "It is overloaded; going on with p/m")],
+    ),
     (events.TurnStart(step=1), []),
     (events.Heartbeat(), []),
     (events.Done(), []),
@@ -174,6 +178,21 @@ def test_a_question_about_what_a_command_wants_leaves_its_call_as_it_is(decision
     assert (question["title"], question["kind"]) == (title, kind)
     [update] = plain(told.of(events.ApprovalResolved(approval="a", decision=decision, scope="once", by="ann")))
     assert (update["toolCallId"], update["status"]) == ("a", status)
+
+
+def test_a_long_wait_for_the_model_is_told_to_every_editor_once():
+    told = updates()
+
+    def severity(reason, delay_s):
+        [remark] = told.of(events.Retry(attempt=1, of=0, delay_s=delay_s, reason=reason))
+        return remark.severity
+
+    assert [severity("overloaded", delay_s) for delay_s in (0.5, 4, 9, 17, 30)] == ["info"] * 2 + ["warning"] + [
+        "info"
+    ] * 2
+    assert severity("no connection", 30) == "warning"
+    list(told.of(events.AssistantMessage(content=[Text("Here")], time="")))
+    assert severity("no connection", 30) == "warning"
 
 
 def test_history_is_told_message_by_message():
@@ -321,5 +340,5 @@ async def test_a_prompt_that_a_failed_run_leaves_in_the_queue_is_answered_with_t
     waiting = events.QueueItem("i", "go on", "ann", "queue")
     turn.on(events.QueueChanged(items=[waiting], held=False))
     turn.on(events.QueueChanged(items=[waiting], held=True))
-    with pytest.raises(RpcError, match="held in the session's queue; `zotctl continue`"):
+    with pytest.raises(RpcError, match="waits in the session's queue; `/continue`"):
         await turn.outcome

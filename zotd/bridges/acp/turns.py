@@ -15,6 +15,12 @@ from zotd.wire import events
 _STEP_LIMIT = "the step limit of "
 """Beginning of the error of a run that reached its step limit; events have no code for it."""
 
+HELD = (
+    "the previous run failed or was stopped, so this prompt waits in the session's queue; "
+    "`/continue` or another prompt starts it"
+)
+"""Like `zotd.client.runs.HELD`, with the way out that an editor has."""
+
 _DECLINED = " declined to answer; "
 """Part of the error of a run whose model refused."""
 
@@ -54,11 +60,11 @@ class PromptTurn:
             return
         try:
             mine = select(self.run, [event])
-        except RunFailedError as error:
+        except RunFailedError:
             if (
                 self.run.held
             ):  # the prompt stays queued; without an answer the editor would wait until the person cancels
-                self.fail(RpcError(RpcErrorCode.INTERNAL, str(error)))
+                self.fail(RpcError(RpcErrorCode.INTERNAL, HELD))
             else:
                 self.end("cancelled")
             return

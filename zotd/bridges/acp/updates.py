@@ -42,6 +42,10 @@ CUT = "the reply was cut off here; it starts again when the run continues"
 """Replaces the text of the event, which repeats the partial reply that the editor already has."""
 
 
+LONG_PAUSE_S = 5.0
+"""Shortest pause before another attempt at the model that every editor is told of; a shorter one looks like a slow reply."""
+
+
 @dataclass(slots=True)
 class _Known:
     """State of a call that was sent to the editor."""
@@ -63,6 +67,8 @@ class Updates:
     """Calls with an open question, by approval."""
     _calls: dict[str, _Known] = field(default_factory=dict)
     """Calls without a result, by id."""
+    _retried: str = ""
+    """Why the model is asked again and again, as every editor was told; empty: it is not."""
 
     def of(self, event: events.AnyEvent) -> Iterable[Update | Remark]:
         """Return the updates for an event; empty if an editor cannot show it."""
@@ -73,6 +79,7 @@ class Updates:
             case events.ThinkingDelta(delta=delta):
                 return [AgentThoughtChunk(TextBlock(delta))] if delta else []
             case events.AssistantMessage(content=content):
+                self._retried = ""
                 return self._rest(content)
             case events.TurnStart():
                 self._streamed, self._is_writing = "", True
@@ -81,7 +88,7 @@ class Updates:
             case events.UserMessage(content=content, seq=seq):
                 return asked(content, seq)
             case events.Done():
-                self._streamed, self._is_writing = "", False
+                self._streamed, self._is_writing, self._retried = "", False, ""
                 self._calls.clear()
             case _:
                 return self._of_call(event)
@@ -147,6 +154,14 @@ class Updates:
         rest = partial[len(shown) :] if partial.startswith(shown) else ""
         return [*([_message(rest)] if rest else []), Remark("warning", CUT)]
 
+    def _retry(self, event: events.Retry) -> Remark:
+        """Return a remark about a retry: a warning for the first long pause, because a run may wait for hours."""
+        reason = event.reason.rstrip(".")
+        is_new = event.delay_s >= LONG_PAUSE_S and reason != self._retried
+        if is_new:
+            self._retried = reason
+        return Remark("warning" if is_new else "info", f"{reason}; trying again in {event.delay_s:.1f} s")
+
     # --- calls ------------------------------------------------------------------------------------------------------
 
     def _of_call(self, event: events.AnyEvent) -> Iterable[Update | Remark]:
@@ -161,14 +176,18 @@ class Updates:
             case events.ToolResultEvent(id=call, content=content, is_error=is_error):
                 return [self._result(call, content, is_error=is_error)]
             case events.ApprovalResolved(approval=approval, decision=decision):
-                call = self._questions.pop(approval, "")
-                if call == approval:
-                    self._calls.pop(call, None)
-                    status = "completed" if decision == "allow" else "failed"
-                    return [ToolCallUpdate(tool_call_id=call, status=status)]
-                return [ToolCallUpdate(tool_call_id=call, status="in_progress")] if call and decision == "allow" else []
+                return self._resolved(approval, is_allowed=decision == "allow")
+            case events.Retry():
+                return [self._retry(event)]
             case _:
                 return remarks(event)
+
+    def _resolved(self, approval: str, *, is_allowed: bool) -> Iterable[Update]:
+        call = self._questions.pop(approval, "")
+        if call == approval:
+            self._calls.pop(call, None)
+            return [ToolCallUpdate(tool_call_id=call, status="completed" if is_allowed else "failed")]
+        return [ToolCallUpdate(tool_call_id=call, status="in_progress")] if call and is_allowed else []
 
     def _call(self, call: str, name: str, args: Mapping[str, object]) -> Update:
         diffs = calls.diffs_of(name, args, self.place)
@@ -253,14 +272,12 @@ def _notes(event: events.AnyEvent) -> Iterator[tuple[str, str]]:
     match event:
         case events.Notice(level=level, text=text):
             yield _severity(level), text
-        case events.Retry(reason=reason, delay_s=delay_s):
-            yield "info", f"{reason.rstrip('.')}; trying again in {delay_s:.1f} s"
         case events.ModelSwitched(provider=provider, model=model, own=own, reason=reason):
-            yield "info", model_switch.sentence(f"{provider}/{model}", own=own, reason=reason)
+            yield "warning" if reason else "info", model_switch.sentence(f"{provider}/{model}", own=own, reason=reason)
         case events.ExtNotify(extension=extension, level=level, message=text):
             yield _severity(level), f"{extension}: {text}"
         case events.ExtPanel(extension=extension, title=title):
-            yield "info", f'{extension} shows the panel "{title}", which an editor cannot; zot --session does'
+            yield "warning", f'{extension} shows the panel "{title}", which an editor cannot; zot --session does'
         case events.Rewound():
             yield "warning", "the conversation continues from an earlier message; load the session again to see it"
         case _:
