@@ -80,11 +80,13 @@ await editor.connectWith(stream, async (agent) => {
   updates.length = 0;
   await agent.request(methods.session.load, { sessionId, cwd, mcpServers: [] });
   facts.loaded = updates.map((one) => one.sessionUpdate).filter((kind) => !kind.startsWith("available"));
-  await agent.request(methods.session.resume, { sessionId, cwd, mcpServers: [{ name: "x", command: "/bin/x", args: [], env: [] }] });
+  await agent.request(methods.session.resume, { sessionId, cwd, mcpServers: [{ name: "x", type: "http", url: "", headers: [] }] });
   facts.usage = seen("usage_update").length > 0;
   await until(() => seen("available_commands_update").length > 0 && seen("notice").length > 0);
   facts.notice = seen("notice").at(-1).severity;
   facts.closed = await agent.request(methods.session.close, { sessionId });
+  facts.deleted = await agent.request(methods.session.delete, { sessionId });
+  facts.left = (await agent.request(methods.session.list, { cwd })).sessions.length;
   facts.unknown = await agent.request("session/teleport", {}).then(
     () => 0,
     (error) => error.code,

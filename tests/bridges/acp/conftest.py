@@ -4,8 +4,10 @@ import json
 from collections import defaultdict
 from contextlib import AsyncExitStack
 
+import acp
 import jsonschema
 import pytest
+from pydantic import TypeAdapter
 
 from tests.bridges.acp.editor import Editor
 from tests.npm.packages import installed
@@ -20,11 +22,17 @@ def sdk(request):
     return installed(request.config) / "@agentclientprotocol" / "sdk"
 
 
+NEWER = {"notice"}
+"""Updates of the published schema that the Python SDK does not have yet."""
+
+
 class Judge:
     """Knows the schema of each method, and judges every frame by it."""
 
-    def __init__(self, schema):
+    def __init__(self, schema, beyond=None):
+        """`beyond`: judges frames of methods that are in the unstable schema only; None: there is no other schema."""
         self.schema = schema
+        self.beyond = beyond
         self.kinds: dict[str, dict[str, str]] = defaultdict(dict)
         for name, definition in schema["$defs"].items():
             if "x-method" in definition:
@@ -35,28 +43,49 @@ class Judge:
 
     def judge(self, frames):
         """`frames`: of one connection, as `(sender, message)`. What is wrong with one of them, with the frame."""
-        asked = {}
+        asked: dict[tuple[str, object], str | None] = {}
         for sender, message in frames:
-            self.whole.validate(message)
+            other = "agent" if sender == "client" else "client"
+            method = message["method"] if "method" in message else asked.get((other, message.get("id")))
+            judge = self.of(method)
+            judge.whole.validate(message)
             if "method" in message:
-                asked[sender, message.get("id")] = message["method"]
-                if sender == "agent" or message["method"] in self.kinds:  # else it is refused
-                    self.part(message["method"], "params", message["params"])
+                asked[sender, message.get("id")] = method
+                if sender == "agent" or method in judge.kinds:  # else it is refused
+                    judge.part(sender, method, "params", message["params"])
             elif "result" in message:
-                other = "agent" if sender == "client" else "client"
-                self.part(asked[other, message["id"]], "result", message["result"])
+                judge.part(sender, method, "result", message["result"])
 
-    def part(self, method, side, value):
+    def of(self, method):
+        """The judge of a method."""
+        is_unstable = method not in self.kinds and self.beyond is not None and method in self.beyond.kinds
+        return self.beyond if is_unstable else self
+
+    def part(self, sender, method, side, value):
         name = self.kinds[method][side]
         if name not in self.parts:
             schema = {"$ref": f"#/$defs/{name}", "$defs": self.schema["$defs"]}
             self.parts[name] = jsonschema.Draft202012Validator(schema)
         self.parts[name].validate(value)
+        if sender == "agent":
+            understood(name, value)
+
+
+def understood(name, value):
+    """Check that the models of the Python SDK, which forgive much, understand all of what was said."""
+    model = getattr(acp.schema, name, None)
+    if model is None or value.get("update", {}).get("sessionUpdate") in NEWER:
+        return
+    adapter = TypeAdapter(model)
+    assert adapter.dump_python(adapter.validate_python(value), mode="json", by_alias=True, exclude_unset=True) == value
 
 
 @pytest.fixture(scope="session")
 def judge(sdk):
-    return Judge(json.loads((sdk / "schema" / "v1" / "schema.json").read_text())).judge
+    stable, unstable = (
+        json.loads((sdk / "schema" / "v1" / f"schema{kind}.json").read_text()) for kind in ("", ".unstable")
+    )
+    return Judge(stable, Judge(unstable)).judge
 
 
 class World:

@@ -2,9 +2,21 @@
 
 import asyncio
 from contextlib import AsyncExitStack
+from pathlib import Path
 
 import acp
-from acp.schema import AllowedOutcome, DeniedOutcome, RequestPermissionResponse
+from acp.schema import (
+    AcceptElicitationResponse,
+    AllowedOutcome,
+    ClientCapabilities,
+    DeniedOutcome,
+    ElicitationCapabilities,
+    ElicitationFormCapabilities,
+    FileSystemCapabilities,
+    ReadTextFileResponse,
+    RequestPermissionResponse,
+    WriteTextFileResponse,
+)
 
 WAIT_S = 30.0
 """Longest wait for anything; a loaded machine takes one second for what takes a millisecond."""
@@ -15,9 +27,19 @@ LINE_BYTES = 32 * 1024 * 1024
 class Editor:
     """One `zot acp` process and the SDK's connection to it. `async with` starts and ends it."""
 
-    def __init__(self, command, env, cwd, *, answer="reject_once"):
-        """`answer`: the option that the person chooses of each permission request; None: nothing, ever."""
+    def __init__(self, command, env, cwd, *, answer="reject_once", buffers=None, forms=None):
+        """`answer`: the option that the person chooses of each permission request; None: nothing, ever.
+
+        `buffers`: files that are open, by path; None: the editor has no files for agents. `forms`: what the person fills in
+        in each form; None: the editor cannot show forms.
+        """
+        self.forms = forms
+        self.messages = []
+        """Of forms."""
         self.answer = answer
+        self.buffers = buffers
+        self.saves = True
+        """What is written to a buffer is saved."""
         self.frames = []
         """Everything on the wire, as `(sender, message)`."""
         self.updates = []
@@ -33,7 +55,7 @@ class Editor:
     async def __aenter__(self):
         self.agent, self.process = await self._stack.enter_async_context(
             acp.spawn_agent_process(
-                self,  # type: ignore[arg-type]  # it offers no files and no terminals, so it is not asked for them
+                self,  # type: ignore[arg-type]  # it offers no terminals, so it is not asked for them
                 *self._command,
                 env=self._env,
                 cwd=self._cwd,
@@ -42,7 +64,12 @@ class Editor:
                 use_unstable_protocol=True,
             )
         )
-        self.introduced = await self.agent.initialize(acp.PROTOCOL_VERSION)
+        has = self.buffers is not None
+        fs = FileSystemCapabilities(read_text_file=has, write_text_file=has)
+        able = ClientCapabilities(fs=fs)
+        if self.forms is not None:
+            able.elicitation = ElicitationCapabilities(form=ElicitationFormCapabilities())
+        self.introduced = await self.agent.initialize(acp.PROTOCOL_VERSION, able)
         return self
 
     async def __aexit__(self, *exception):
@@ -50,15 +77,19 @@ class Editor:
 
     # --- what a person does -----------------------------------------------------------------------------------------
 
-    async def open(self, cwd):
-        """A new session; its id."""
-        return (await self.agent.new_session(str(cwd), mcp_servers=[])).session_id
+    async def open(self, cwd, *servers):
+        """A new session with these MCP servers; its id."""
+        return (await self.agent.new_session(str(cwd), mcp_servers=[*servers])).session_id
 
     async def say(self, session, *words):
         """A prompt of texts and other blocks; its stop reason."""
         blocks = [acp.text_block(one) if isinstance(one, str) else one for one in words]
         async with asyncio.timeout(WAIT_S):
             return (await self.agent.prompt(session_id=session, prompt=blocks)).stop_reason
+
+    async def delete(self, session):
+        """Delete a session; this SDK has no method for it."""
+        return await self.agent._conn.send_request("session/delete", {"sessionId": session})
 
     async def refused(self, request):
         """The code and the sentence with which a request is refused."""
@@ -97,6 +128,23 @@ class Editor:
         if self.answer == "cancelled":
             return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
         return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=self.answer))
+
+    async def create_elicitation(self, *, message, **_):
+        self.messages.append(message)
+        return AcceptElicitationResponse(action="accept", content=self.forms)
+
+    async def read_text_file(self, *, path, **_):
+        if path not in self.buffers:
+            raise acp.RequestError.resource_not_found(path)
+        if self.buffers[path] is None:
+            await asyncio.Event().wait()
+        return ReadTextFileResponse(content=self.buffers[path])
+
+    async def write_text_file(self, *, path, content, **_):
+        self.buffers[path] = content
+        if self.saves:
+            await asyncio.to_thread(Path(path).write_text, content)
+        return WriteTextFileResponse()
 
     async def _observe(self, event):
         message = event.message

@@ -226,15 +226,20 @@ async def test_model_and_reasoning_are_options(world):
     editor = await here.editor()
     made = await editor.agent.new_session(str(here.cwd), mcp_servers=[])
     session = made.session_id
-    assert [one.id for one in made.config_options] == ["model", "reasoning"]
+    assert [one.id for one in made.config_options] == ["mode", "model", "reasoning"]
+    changed = await editor.agent.set_config_option(session_id=session, config_id="mode", value="ask")
+    assert changed.config_options[0].current_value == "ask"
+    await editor.until(lambda: editor.seen("current_mode_update"))
+    assert editor.seen("current_mode_update")[-1]["currentModeId"] == "ask"
     changed = await editor.agent.set_config_option(session_id=session, config_id="model", value="openai/gpt-4o-mini")
-    assert changed.config_options[0].current_value == "openai/gpt-4o-mini"
+    assert changed.config_options[1].current_value == "openai/gpt-4o-mini"
     changed = await editor.agent.set_config_option(session_id=session, config_id="reasoning", value="low")
-    assert changed.config_options[1].current_value == "low"
+    assert changed.config_options[2].current_value == "low"
     await editor.say(session, "hi")
     assert here.server.requests[0].body["model"] == "gpt-4o-mini"
-    wrong = editor.agent.set_config_option(session_id=session, config_id="reasoning", value="very")
-    assert (await editor.refused(wrong))[0] == -32602
+    for option, value in (("reasoning", "very"), ("mode", "wild")):
+        wrong = editor.agent.set_config_option(session_id=session, config_id=option, value=value)
+        assert (await editor.refused(wrong))[0] == -32602
 
 
 async def test_files_and_images_go_to_the_model(world):
@@ -320,7 +325,9 @@ async def test_the_error_names_the_fault_of_the_request(world):
     session = await editor.open(here.cwd)
     elsewhere = editor.agent.load_session(cwd=str(here.place.folder), session_id=session)
     assert (await editor.refused(elsewhere))[0] == -32602
-    assert (await editor.refused(editor.agent.fork_session(cwd=str(here.cwd), session_id=session)))[0] == -32601
+    astray = editor.agent.fork_session(cwd=str(here.place.folder), session_id=session)
+    assert (await editor.refused(astray))[0] == -32602
+    assert (await editor.refused(editor.agent.fork_session(cwd=str(here.cwd), session_id="s_none")))[0] == -32002
     assert (await editor.refused(editor.agent.set_session_mode(session_id=session, mode_id="wild")))[0] == -32602
     assert (await editor.refused(editor.say(session, " ")))[0] == -32602
 

@@ -34,9 +34,10 @@ async def test_a_visit(world, sdk):
     assert facts.pop("introduced")["agentCapabilities"] == {
         "loadSession": True,
         "promptCapabilities": {"image": True, "embeddedContext": True},
-        "sessionCapabilities": {"list": {}, "resume": {}, "close": {}},
+        "mcpCapabilities": {"http": True, "sse": True},
+        "sessionCapabilities": {"list": {}, "resume": {}, "close": {}, "delete": {}, "fork": {}},
     }
-    assert facts.pop("options")[1] == "high"
+    assert facts.pop("options")[2] == "high"
     assert facts == {
         "modes": ["yolo", "workspace", "ask", "read-only"],
         "first": ["end_turn", "Hello there."],
@@ -54,6 +55,8 @@ async def test_a_visit(world, sdk):
         "usage": True,
         "notice": "warning",
         "closed": {},
+        "deleted": {},
+        "left": 0,
         "unknown": -32601,
         "exit": 0,
     }

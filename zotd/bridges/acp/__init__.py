@@ -9,5 +9,6 @@ An ordinary client: the daemon owns and stores the sessions, which continue when
     updates   events to `session/update`           options     modes, models, reasoning
     calls     tool calls as editors show them
 
-These modules have no I/O. Neither the ACP SDK nor pydantic is imported, because that would delay each start by a second.
+These modules have no I/O. `servers` and `files` have the daemon use what the editor brings along: MCP servers, open files.
+Neither the ACP SDK nor pydantic is imported, because that would delay each start by a second (decision 102).
 """

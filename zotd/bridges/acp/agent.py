@@ -1,6 +1,5 @@
 """Carries out the methods of ACP by commands of the daemon."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -9,10 +8,11 @@ from typing import TypeVar
 from zotd.bridges.acp import frames, options, prompts
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
+from zotd.bridges.acp.editor_side import EditorSide
 from zotd.bridges.acp.jsonrpc import Notification, RpcError, RpcErrorCode, RpcRequest
 from zotd.bridges.acp.prompting import Prompting
+from zotd.bridges.acp.servers import editor_servers
 from zotd.bridges.acp.session import OpenSession
-from zotd.bridges.acp.updates import Remark
 from zotd.client.errors import CallError, ClientError
 from zotd.client.settings import new_session
 from zotd.wire import api, auth
@@ -22,9 +22,6 @@ from zotd.wire.version import VERSION
 log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Frozen)
-
-OPEN_S = 60.0
-"""Time limit for opening a session with its history. A long history takes a second, a slow editor more."""
 
 PAGE_SESSIONS = 50
 
@@ -53,7 +50,7 @@ class AcpAgent:
         self._editor = editor
         self._daemon = daemon
         self._spawn = spawn
-        self._shows_notices = False
+        self._able = frames.ClientCapabilities()
         self._sessions: dict[str, _Open] = {}
         editor.start(serve=self.serve, hear=self.hear)
 
@@ -87,8 +84,7 @@ class AcpAgent:
 
     async def initialize(self, params: frames.Initialize, respond: Respond) -> None:
         """Answer with our protocol version and capabilities; the editor decides whether it can use them."""
-        session = params.client_capabilities.session if params.client_capabilities else None
-        self._shows_notices = session is not None and session.notices is not None
+        self._able = params.client_capabilities or self._able
         if params.client_info is not None:
             self._daemon.introduce((params.client_info.title or params.client_info.name)[:NAME_CHARS])
         respond(_INITIALIZED)
@@ -107,11 +103,7 @@ class AcpAgent:
         """Create a session of the daemon with this program's environment."""
         wanted = new_session(self._daemon.place, self._directory(params.cwd), None)
         created = await self._daemon.ask(wanted, api.Created)
-        session = await self._open(created.session)
-        # Answered before the first update: an editor does not know the session's id before.
-        respond(frames.NewSessionResult(created.session.id, options.modes(session.info), session.config_options))
-        self._begin(session, api.Cursor(created.epoch, created.seq))
-        await self._leave_out(params.mcp_servers, session)
+        await self._begin_new(created, params, respond)
 
     async def load(self, params: frames.OldSession, respond: Respond) -> None:
         """Open an existing session and replay its messages."""
@@ -120,6 +112,23 @@ class AcpAgent:
     async def resume(self, params: frames.OldSession, respond: Respond) -> None:
         """Open an existing session without replaying messages that the editor already has."""
         await self._reopen(params, respond, replays=False)
+
+    async def fork(self, params: frames.OldSession, respond: Respond) -> None:
+        """Create a session with the conversation of an existing one, which the editor already has."""
+        origin = await self._info(params.session_id)
+        self._check_directory(origin, params.cwd)
+        created = await self._daemon.ask(api.Fork(session=origin.id), api.Created)
+        await self._begin_new(created, params, respond)
+
+    async def delete(self, params: frames.SessionParams, respond: Respond) -> None:
+        """Delete a session and its records, for all clients. One that does not exist counts as deleted."""
+        opened = self._sessions.get(params.session_id)
+        if opened is not None and opened.session.turns:
+            await opened.prompting.cancel()
+        await self._daemon.delete(params.session_id)
+        if opened is not None:
+            self._forget(opened, "it was deleted")
+        respond(frames.Empty())
 
     async def listing(self, params: frames.ListSessions, respond: Respond) -> None:
         """List sessions, the newest first."""
@@ -143,12 +152,12 @@ class AcpAgent:
         respond(frames.Empty())
 
     async def set_config_option(self, params: frames.SetConfigOption, respond: Respond) -> None:
-        """Change the model or the amount of reasoning."""
+        """Change the approval mode, the model or the amount of reasoning."""
         session = self._of(params.session_id).session
         change = options.change_of(session.info.id, params.config_id, params.value)
         await self._daemon.ask(change, Frozen)
         # Read again, because the answer has to contain all options with their current values.
-        session.refresh(await self._info(session.info.id))
+        await session.refresh(await self._info(session.info.id))
         respond(frames.ConfigOptions(session.config_options))
 
     async def prompt(self, params: frames.PromptRequest, respond: Respond) -> None:
@@ -162,26 +171,43 @@ class AcpAgent:
 
     async def _reopen(self, params: frames.OldSession, respond: Respond, *, replays: bool) -> None:
         info = await self._info(params.session_id)
-        cwd = self._directory(params.cwd)
+        self._check_directory(info, params.cwd)
+        session = await self._open(info, params)
+        opened = self._begin(session, None, replays=replays)
+        try:
+            await session.until_open()
+        except RpcError:
+            self._forget(opened, "it did not open")
+            raise
+        respond(frames.LoadSessionResult(options.modes(session.info), session.config_options))
+
+    async def _begin_new(
+        self, created: api.Created, params: frames.NewSession | frames.OldSession, respond: Respond
+    ) -> None:
+        session = await self._open(created.session, params)
+        # Answered before the first update: an editor does not know the session's id before.
+        respond(frames.NewSessionResult(created.session.id, options.modes(session.info), session.config_options))
+        self._begin(session, api.Cursor(created.epoch, created.seq))
+
+    def _check_directory(self, info: api.SessionInfo, path: str) -> None:
+        cwd = self._directory(path)
         # The editor would resolve paths of the session in the wrong directory.
         if info.cwd != cwd:
             raise RpcError(RpcErrorCode.PARAMS, f"the session {info.id} works in {info.cwd}, not in {cwd}")
-        session = await self._open(info)
-        opened = self._begin(session, None, replays=replays)
-        try:
-            async with asyncio.timeout(OPEN_S):
-                # Shielded: a timeout must not cancel the future, which `OpenSession.leave` completes.
-                await asyncio.shield(session.opened)
-        except TimeoutError as error:
-            self._forget(opened, "it did not open in time")
-            raise RpcError(RpcErrorCode.INTERNAL, f"the session {info.id} did not open within {OPEN_S:g} s") from error
-        respond(frames.LoadSessionResult(options.modes(session.info), session.config_options))
-        await self._leave_out(params.mcp_servers, session)
 
     async def _info(self, session_id: str) -> api.SessionInfo:
         return await self._daemon.ask(api.OfSession(session_id), api.SessionInfo, command="session.get")
 
-    async def _open(self, info: api.SessionInfo) -> OpenSession:
+    async def _open(self, info: api.SessionInfo, params: frames.NewSession | frames.OldSession) -> OpenSession:
+        able = self._able
+        side = EditorSide(
+            params.cwd,
+            editor_servers(params.mcp_servers),
+            # The files of a daemon on another machine are not those of the editor.
+            frames.FileSystem() if self._daemon.place.is_remote or able.fs is None else able.fs,
+            shows_notices=able.session is not None and able.session.notices is not None,
+            has_forms=able.elicitation is not None and able.elicitation.form is not None,
+        )
         models = await self._daemon.ask(api.GetModels(session=info.id, all=True), api.Models)
         return OpenSession(
             info,
@@ -189,7 +215,7 @@ class AcpAgent:
             daemon=self._daemon,
             editor=self._editor,
             spawn=self._spawn,
-            shows_notices=self._shows_notices,
+            side=side,
         )
 
     def _begin(self, session: OpenSession, after: api.Cursor | None, *, replays: bool = False) -> _Open:
@@ -220,19 +246,6 @@ class AcpAgent:
             raise RpcError(RpcErrorCode.PARAMS, f'the working directory must be absolute, "{path}" is not')
         return self._daemon.place.real_path(path)
 
-    async def _leave_out(self, servers: list[dict[str, object]] | None, session: OpenSession) -> None:
-        """Tell the editor that its MCP servers are not used.
-
-        A session must also work without the editor, so it has the daemon's own servers.
-        """
-        if not servers:
-            return
-        text = f"the {len(servers)} MCP servers of the editor are not used; zot reads its own from mcp.json"
-        if self._shows_notices:
-            await session.show(Remark("warning", text))
-        else:  # not as a message, which would begin every conversation
-            log.warning("%s", text)
-
 
 def _code_of(error: CallError) -> RpcErrorCode:
     if (
@@ -249,7 +262,8 @@ _INITIALIZED = frames.Initialized(
     frames.AgentCapabilities(
         load_session=True,
         prompt_capabilities=frames.PromptCapabilities(image=True, embedded_context=True),
-        session_capabilities=frames.SessionCapabilities(frames.Empty(), frames.Empty(), frames.Empty()),
+        mcp_capabilities=frames.McpCapabilities(http=True, sse=True),
+        session_capabilities=frames.SessionCapabilities(*(frames.Empty() for _ in range(5))),
     ),
     [frames.AuthMethod(LOGIN, "Give zot a key", "Run in a terminal: zotctl login PROVIDER")],
     frames.Implementation("zot", VERSION, "zot"),
@@ -271,6 +285,8 @@ _METHODS: dict[str, Method] = {
     "session/resume": _method(frames.OldSession, AcpAgent.resume),
     "session/list": _method(frames.ListSessions, AcpAgent.listing),
     "session/close": _method(frames.SessionParams, AcpAgent.close),
+    "session/delete": _method(frames.SessionParams, AcpAgent.delete),
+    "session/fork": _method(frames.OldSession, AcpAgent.fork),
     "session/set_mode": _method(frames.SetModeRequest, AcpAgent.set_mode),
     "session/set_config_option": _method(frames.SetConfigOption, AcpAgent.set_config_option),
     "session/prompt": _method(frames.PromptRequest, AcpAgent.prompt),

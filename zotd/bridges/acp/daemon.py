@@ -14,7 +14,7 @@ from zotd import ids
 from zotd.client import place
 from zotd.client.client import Client
 from zotd.client.connection import CALL_S, open_connection
-from zotd.client.errors import ClientError, ConnectionLostError
+from zotd.client.errors import CallError, ClientError, ConnectionLostError
 from zotd.wire import api
 from zotd.wire.base import Frozen
 
@@ -56,6 +56,16 @@ class DaemonLink:
         # The prompt may have arrived. The daemon recognises its `request_id`, so this cannot start a second run.
         except ConnectionLostError:
             return await self.ask(params, api.Started)
+
+    async def delete(self, session: str) -> None:
+        """Delete a session, unless there is none with this id. Raises ClientError."""
+        # A connection of its own: no other command of an editor needs this role.
+        async with Client.connect(env=self.env, name=self.name, role="admin") as client:
+            try:
+                await client.ask(api.Mutation(session=session), api.Nothing, command="session.delete")
+            except CallError as error:
+                if error.code != "not_found":
+                    raise
 
     async def revive(self) -> None:
         """Start the daemon again if it was killed. One that was stopped has removed its socket and stays stopped."""

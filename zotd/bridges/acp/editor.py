@@ -113,7 +113,8 @@ class Editor:
             del self._asked[request]
         if given.result is None:
             raise BadFrameError(given.error)
-        return decode(given.result, result)
+        # Some libraries send null for a result without fields.
+        return decode(b"{}" if given.result == b"null" else given.result, result)
 
     def paused(self) -> None:
         """Note that the output pipe is full."""

@@ -78,9 +78,24 @@ class ClientSession(Acp, frozen=True):
     notices: Empty | None = None
 
 
+class FileSystem(Acp, frozen=True):
+    """What the editor does with files."""
+
+    read_text_file: bool = False
+    write_text_file: bool = False
+
+
+class ElicitationCapability(Acp, frozen=True):
+    """How the editor asks a person (unstable)."""
+
+    form: Empty | None = None
+
+
 class ClientCapabilities(Acp, frozen=True):
     """Capabilities of the editor, as far as they are used."""
 
+    elicitation: ElicitationCapability | None = None
+    fs: FileSystem | None = None
     session: ClientSession | None = None
 
 
@@ -99,12 +114,21 @@ class PromptCapabilities(Acp, frozen=True):
     embedded_context: bool = False
 
 
+class McpCapabilities(Acp, frozen=True):
+    """Supported transports of MCP servers besides stdio."""
+
+    http: bool = False
+    sse: bool = False
+
+
 class SessionCapabilities(Acp, frozen=True):
     """Supported optional methods."""
 
     list: Empty | None = None
     resume: Empty | None = None
     close: Empty | None = None
+    delete: Empty | None = None
+    fork: Empty | None = None
 
 
 class AgentCapabilities(Acp, frozen=True):
@@ -112,6 +136,7 @@ class AgentCapabilities(Acp, frozen=True):
 
     load_session: bool
     prompt_capabilities: PromptCapabilities
+    mcp_capabilities: McpCapabilities
     session_capabilities: SessionCapabilities
 
 
@@ -141,6 +166,25 @@ class Authenticate(Acp, frozen=True):
 # --- sessions -------------------------------------------------------------------------------------------------------
 
 
+class NamedValue(Acp, frozen=True):
+    """A variable of a server's environment, or a header of requests to it."""
+
+    name: str
+    value: str
+
+
+class EditorServer(Acp, frozen=True):
+    """An MCP server of the editor. One without `type` is started; the others are reached by `url`."""
+
+    name: str
+    type: str = "stdio"
+    command: str = ""
+    args: list[str] = []  # noqa: RUF012  (msgspec copies an empty default)
+    env: list[NamedValue] = []  # noqa: RUF012
+    url: str = ""
+    headers: list[NamedValue] = []  # noqa: RUF012
+
+
 class NewSession(Acp, frozen=True):
     """Parameters of `session/new`; `cwd` is absolute."""
 
@@ -149,7 +193,7 @@ class NewSession(Acp, frozen=True):
 
 
 class OldSession(Acp, frozen=True):
-    """Parameters of `session/load` and `session/resume`."""
+    """Parameters of `session/load`, `session/resume` and `session/fork`."""
 
     session_id: str
     cwd: str
@@ -157,7 +201,7 @@ class OldSession(Acp, frozen=True):
 
 
 class SessionParams(Acp, frozen=True):
-    """Parameters of `session/close` and `session/cancel`."""
+    """Parameters of `session/close`, `session/delete` and `session/cancel`."""
 
     session_id: str
 
@@ -203,7 +247,7 @@ class LoadSessionResult(Acp, frozen=True):
 
 
 class NewSessionResult(Acp, frozen=True):
-    """The result of `session/new`."""
+    """The result of `session/new` and `session/fork`."""
 
     session_id: str
     modes: Modes
@@ -360,7 +404,7 @@ class ModeUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="current_mode_
 
 
 class ConfigUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="config_option_update"):
-    """The model or its reasoning has changed."""
+    """The mode, the model or its reasoning has changed."""
 
     config_options: list[ConfigOption]
 
@@ -445,6 +489,65 @@ class Permission(Acp, frozen=True):
     """Result of `session/request_permission`."""
 
     outcome: PermissionOutcome
+
+
+# --- elicitation/create (unstable) ----------------------------------------------------------------------------------
+
+
+class FormField(Acp, frozen=True):
+    """A field of a form, a `string`, `number` or `boolean`."""
+
+    type: str
+    title: str
+    default: str | float | bool
+
+
+class Form(Acp, frozen=True):
+    """A JSON Schema of the type `object`."""
+
+    type: str
+    properties: dict[str, FormField]
+
+
+class CreateElicitation(Acp, frozen=True):
+    """Parameters of `elicitation/create`; the mode is `form`."""
+
+    session_id: str
+    tool_call_id: str
+    mode: str
+    message: str
+    requested_schema: Form
+
+
+class Elicited(Acp, frozen=True):
+    """Result of `elicitation/create`: `accept` with the fields, `decline`, or `cancel`, which decides nothing."""
+
+    action: str
+    content: dict[str, object] | None = None
+
+
+# --- fs/… -----------------------------------------------------------------------------------------------------------
+
+
+class ReadTextFile(Acp, frozen=True):
+    """Parameters of `fs/read_text_file`."""
+
+    session_id: str
+    path: str
+
+
+class ReadFile(Acp, frozen=True):
+    """Result of `fs/read_text_file`."""
+
+    content: str
+
+
+class WriteTextFile(Acp, frozen=True):
+    """Parameters of `fs/write_text_file`."""
+
+    session_id: str
+    path: str
+    content: str
 
 
 class CancelRequest(Acp, frozen=True):

@@ -7,6 +7,7 @@ from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
 from zotd.wire import api
 from zotd.wire.base import Frozen
 
+MODE = "mode"
 MODEL = "model"
 REASONING = "reasoning"
 
@@ -27,24 +28,31 @@ def modes(session: api.SessionInfo) -> Modes:
 
 
 def config_options(session: api.SessionInfo, models: Sequence[api.ModelInfo]) -> list[ConfigOption]:
-    """Return the models that have a key, as `provider/model`, and the levels of reasoning."""
+    """Return the approval modes, the models that have a key, as `provider/model`, and the levels of reasoning.
+
+    Modes are options too, because an editor that knows options does not look at `modes`.
+    """
     current = f"{session.provider}/{session.model}"
     names = [f"{one.provider}/{one.id}" for one in models if one.ready]
     # The current value must be among the choices, even if its model has no key.
     choices = [OptionValue(name, name) for name in ([] if current in names else [current]) + names]
     levels = [OptionValue(level, level) for level in _LEVELS]
+    offered = [OptionValue(mode.id, mode.name, mode.description) for mode in _MODES]
     return [
+        ConfigOption(MODE, "Mode", "mode", session.mode, offered),
         ConfigOption(MODEL, "Model", "model", current, choices),
         ConfigOption(REASONING, "Reasoning", "thought_level", session.reasoning, levels),
     ]
 
 
 def change_of(session_id: str, option: str, value: str) -> Frozen:
-    """Return the command that sets an option: `api.SetModel` or `api.SetReasoning`.
+    """Return the command that sets an option: `api.SetMode`, `api.SetModel` or `api.SetReasoning`.
 
     Raises:
         RpcError: the option or the value does not exist.
     """
+    if option == MODE:
+        return api.SetMode(session=session_id, mode=value)
     if option == MODEL:
         provider, slash, model = value.partition("/")  # the name of a model may contain slashes
         if not slash:
@@ -54,7 +62,7 @@ def change_of(session_id: str, option: str, value: str) -> Frozen:
         if value not in _LEVELS:
             raise RpcError(RpcErrorCode.PARAMS, f'unknown reasoning "{value}"; there are {" ".join(_LEVELS)}')
         return api.SetReasoning(session=session_id, reasoning=value)
-    raise RpcError(RpcErrorCode.PARAMS, f'there is no option "{option}"; there are {MODEL} and {REASONING}')
+    raise RpcError(RpcErrorCode.PARAMS, f'there is no option "{option}"; there are {MODE}, {MODEL} and {REASONING}')
 
 
 def window_of(session: api.SessionInfo, models: Sequence[api.ModelInfo]) -> int:

@@ -27,12 +27,13 @@ class Prompting:
     async def prompt(self, entered: Entered) -> str:
         """Submit a prompt; return the stop reason at the end of its run.
 
-        Raises RpcError, or ClientError if the prompt was not accepted.
+        Raises RpcError, or ClientError if the prompt was not accepted or the session not opened.
         """
         turn = PromptTurn()
         # Before it is accepted, so that a cancellation in between finds it.
         self._session.turns.append(turn)
         try:
+            await self._session.until_equipped()
             # No event is handled while this is held, so the id of the run is known before its first event.
             async with self._session.order:
                 await self._submit(turn, entered)

@@ -1,8 +1,9 @@
-"""Forwards approvals of the daemon to the editor as permission requests. The first decision of any client counts.
+"""Forwards approvals of the daemon to the editor as permission requests, and questions with fields as forms.
 
-An editor that is closed, or answers `cancelled`, decides nothing: the question stays open for other clients.
+The first decision of any client counts. An editor that is closed, or answers `cancelled`, decides nothing: the question stays open for other clients.
 """
 
+import json
 import logging
 from collections.abc import Callable
 
@@ -10,8 +11,17 @@ from msgspec.structs import asdict
 
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
-from zotd.bridges.acp.frames import CallFields, Permission, PermissionOption, RequestPermission
-from zotd.client.asking import SAME, Lasting, lasting
+from zotd.bridges.acp.frames import (
+    CallFields,
+    CreateElicitation,
+    Elicited,
+    Form,
+    FormField,
+    Permission,
+    PermissionOption,
+    RequestPermission,
+)
+from zotd.client.asking import QUESTION, SAME, Lasting, lasting
 from zotd.client.errors import CallError, ClientError
 from zotd.wire import api
 from zotd.wire.base import BadFrameError
@@ -26,8 +36,11 @@ _ONCE = {"allow_once": "allow", "reject_once": "deny"}
 class PermissionRequests:
     """The permission requests of one session that are open in the editor."""
 
-    def __init__(self, session: str, editor: Editor, daemon: DaemonLink, spawn: Spawn) -> None:
-        """Begin without open requests."""
+    def __init__(
+        self, session: str, editor: Editor, daemon: DaemonLink, spawn: Spawn, *, has_forms: bool = False
+    ) -> None:
+        """Begin without open requests. `has_forms`: the editor can show forms."""
+        self._has_forms = has_forms
         self._session = session
         self._editor = editor
         self._daemon = daemon
@@ -38,7 +51,9 @@ class PermissionRequests:
     def ask(self, question: ApprovalRequested, call: CallFields) -> None:
         """Ask the person, unless the question is already open."""
         if question.approval not in self._open:
-            self._open[question.approval] = self._spawn(f"the question {question.approval}", self._ask(question, call))
+            is_form = self._has_forms and question.tool == QUESTION and bool(question.args)
+            work = self._ask_form(question) if is_form else self._ask(question, call)
+            self._open[question.approval] = self._spawn(f"the question {question.approval}", work)
 
     def close(self, approval: str) -> None:
         """Withdraw a request that was decided elsewhere or is no longer needed."""
@@ -67,7 +82,29 @@ class PermissionRequests:
         if answer.outcome.outcome == "selected" and any(chosen == one.option_id for one in offered):
             await self._decide(question, _ONCE.get(chosen, "allow"), wider.get(chosen))
 
-    async def _decide(self, question: ApprovalRequested, decision: str, wider: Lasting | None) -> None:
+    async def _ask_form(self, question: ApprovalRequested) -> None:
+        form = Form("object", {name: _field(name, value) for name, value in question.args.items()})
+        message = question.preview or "Please answer"
+        wanted = CreateElicitation(self._session, question.approval, "form", message, form)
+        try:
+            answer = await self._editor.ask("elicitation/create", wanted, Elicited)
+        except BadFrameError as error:
+            log.info("the editor did not answer %s: %s", question.approval, error)
+            return
+        finally:  # as above
+            self._open.pop(question.approval, None)
+        if answer.action == "accept":
+            await self._decide(question, "allow", None, {**question.args, **(answer.content or {})})
+        elif answer.action == "decline":
+            await self._decide(question, "deny", None)
+
+    async def _decide(
+        self,
+        question: ApprovalRequested,
+        decision: str,
+        wider: Lasting | None,
+        answers: dict[str, object] | None = None,
+    ) -> None:
         params = api.Approve(
             session=self._session,
             approval=question.approval,
@@ -75,6 +112,7 @@ class PermissionRequests:
             decision=decision,
             scope=wider.scope if wider else "once",
             choice=wider.choice if wider else None,
+            args=answers,
         )
         try:
             await self._daemon.ask(params, api.Nothing)
@@ -82,6 +120,15 @@ class PermissionRequests:
             log.info("the decision about %s was refused: %s", question.approval, error.sentence)
         except ClientError as error:
             log.warning("the decision about %s did not arrive: %s", question.approval, error)
+
+
+def _field(name: str, value: object) -> FormField:
+    """Return a field with the value to begin with; what the server wants of it is part of the message."""
+    if isinstance(value, bool):
+        return FormField("boolean", name, value)
+    if isinstance(value, int | float):
+        return FormField("number", name, value)
+    return FormField("string", name, value if isinstance(value, str) else json.dumps(value))
 
 
 def options(question: ApprovalRequested) -> list[PermissionOption]:

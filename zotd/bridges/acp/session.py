@@ -19,6 +19,8 @@ from zotd.bridges.acp import options
 from zotd.bridges.acp.calls import PathResolver
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
+from zotd.bridges.acp.editor_side import EditorSide
+from zotd.bridges.acp.files import FileRequests
 from zotd.bridges.acp.frames import (
     AgentMessageChunk,
     AvailableCommand,
@@ -46,6 +48,12 @@ from zotd.wire.content import Tokens
 
 log = logging.getLogger(__name__)
 
+OPEN_S = 60.0
+"""Time limit for opening a session with its history. A long history takes a second, a slow editor more."""
+
+REJOIN_S = 5.0
+"""How long a prompt waits for the MCP servers and files of the editor to be known to a daemon that was restarted."""
+
 PATIENCE = 4
 """Failed attempts to connect before the person is told. A daemon that restarts is back earlier, within about a second."""
 
@@ -63,14 +71,12 @@ class OpenSession:
         daemon: DaemonLink,
         editor: Editor,
         spawn: Spawn,
-        shows_notices: bool = False,
+        side: EditorSide,
     ) -> None:
-        """Prepare a session; `models` are those to choose from. Events are followed once `follow` runs.
-
-        `shows_notices`: whether the editor can show notices.
-        """
+        """Prepare a session; `models` are those to choose from. Events are followed once `follow` runs."""
         self.info = info
-        self._shows_notices = shows_notices
+        self._side = side
+        self._files = FileRequests(info.id, editor, side.fs, (info.cwd, side.cwd))
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         """Done when the editor has the history; fails with ClientError or RpcError."""
         self.over: RpcError | None = None
@@ -86,19 +92,24 @@ class OpenSession:
         self._daemon = daemon
         self._editor = editor
         self._spawn = spawn
+        self._told_servers: Sequence[str] = ()
         # HOME of this machine has no meaning on a remote one.
         home = "" if daemon.place.is_remote else daemon.env.get("HOME", "")
         self._updates = Updates(PathResolver(info.cwd, home))
-        self._questions = PermissionRequests(info.id, editor, daemon, spawn)
+        self._questions = PermissionRequests(info.id, editor, daemon, spawn, has_forms=side.has_forms)
         self._follower: Follower | None = None
         self._commands: list[AvailableCommand] = []
         self._partial = ""
         """The part of a reply in progress that came with the snapshot."""
         self._failures = 0
+        self._equipped = asyncio.Event()
+        """The session is followed, and the daemon knows what the editor brings along."""
 
-    def refresh(self, info: api.SessionInfo) -> None:
-        """Take new settings of the session."""
-        self.info = info
+    async def refresh(self, info: api.SessionInfo) -> None:
+        """Take new settings of the session; the event about them may come before or after."""
+        before, self.info = self.info, info
+        if info.mode != before.mode:
+            await self.show(ModeUpdate(info.mode))
 
     def displayed_by_command(self, text: str | None) -> None:
         """Remember what the answer to a command has shown, so that the event that repeats it is not shown; None: nothing."""
@@ -119,6 +130,30 @@ class OpenSession:
                     await self._apply(item, replays=replays)
         except ClientError as error:
             self._end(error)
+
+    async def until_open(self) -> None:
+        """Wait until the editor has the history, and the daemon what the editor brings along. Raises like `opened`."""
+        try:
+            async with asyncio.timeout(OPEN_S):
+                # Shielded: a timeout must not cancel the future, which `leave` completes.
+                await asyncio.shield(self.opened)
+        except TimeoutError as error:
+            sentence = f"the session {self.info.id} did not open within {OPEN_S:g} s"
+            raise RpcError(RpcErrorCode.INTERNAL, sentence) from error
+
+    async def until_equipped(self) -> None:
+        """Wait until the session is open, and after a lost connection, at most `REJOIN_S` until it is followed again.
+
+        Starts the daemon if necessary. Raises like `opened`.
+        """
+        await self.until_open()
+        if self._equipped.is_set() or self._follower is None:
+            return
+        await self._daemon.ask(api.Nothing(), api.Pong, command="ping")
+        self._follower.hurry()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(REJOIN_S):
+                await self._equipped.wait()
 
     async def show(self, update: Update | Remark) -> None:
         """Send an update once the editor has room."""
@@ -177,13 +212,29 @@ class OpenSession:
                 await self._replay(snapshot)
             else:  # `session/resume`: the editor already has the messages
                 list(self._updates.caught_up(self._partial))
+                await self._tell_usage(snapshot.context, snapshot.usage)
             for question in snapshot.approvals:
                 await self._ask(question)
+        assert self._follower is not None
+        client = self._follower.client
+        if client is not None:
+            if is_first:
+                await self._bring(client)
+            else:  # events that were missed follow, and must not wait for an answer
+                self._spawn(f"what the editor brings to {self.info.id}", self._bring(client))
+            self._spawn(f"commands of {self.info.id}", self._watch_commands(client))
         if is_first:
             self.opened.set_result(None)
-        assert self._follower is not None
-        if self._follower.client is not None:
-            self._spawn(f"commands of {self.info.id}", self._watch_commands(self._follower.client))
+
+    async def _bring(self, client: Client) -> None:
+        """Bring the editor's MCP servers and files along, over each new connection, because they end with it."""
+        await self._files.offer(client)
+        told = await self._side.servers.bring(self.info.id, client)
+        self._equipped.set()
+        if told != self._told_servers:
+            self._told_servers = told
+            for sentence in told:
+                await self._remark(Remark("warning", sentence))
 
     async def _replay(self, snapshot: api.Attached) -> None:
         pages, is_cut = await older(self._daemon, snapshot)
@@ -209,6 +260,7 @@ class OpenSession:
 
     async def _disconnected(self, lost: Disconnected) -> None:
         self._failures += 1
+        self._equipped.clear()
         # Equal, not greater: one warning for each outage is enough.
         if self._failures == PATIENCE:
             reason = lost.reason.rstrip(".")
@@ -234,6 +286,8 @@ class OpenSession:
                 self._questions.close(approval)
             case events.Interrupted(what="run"):  # the daemon was killed, so no `approval_resolved` was sent
                 self._questions.keep(set())
+            case events.FileRequest() if self._follower is not None and self._follower.client is not None:
+                self._spawn(f"the file {event.path}", self._files.serve(event, self._follower.client))
             case events.SessionChanged():
                 await self._changed(event)
             case events.UserMessage() if not self.info.name:
@@ -285,8 +339,12 @@ class OpenSession:
         if after.mode != before.mode:
             await self.show(ModeUpdate(after.mode))
         # Editors replace all options at once, so they are sent only if one of them has changed.
-        if (after.provider, after.model, after.reasoning) != (before.provider, before.model, before.reasoning):
+        if self._options_of(after) != self._options_of(before):
             await self.show(ConfigUpdate(self.config_options))
+
+    @staticmethod
+    def _options_of(info: api.SessionInfo) -> tuple[str, ...]:
+        return info.mode, info.provider, info.model, info.reasoning
 
     async def _learn_name(self) -> None:
         """Fetch the name of a session after its first prompt, which names it without an event."""
@@ -302,7 +360,7 @@ class OpenSession:
             await self.show(UsageUpdate(used, size, Cost(total.cost_usd, "USD")))
 
     async def _remark(self, remark: Remark) -> None:
-        if self._shows_notices:
+        if self._side.shows_notices:
             await self.show(NoticeUpdate(remark.severity, remark.text))
         elif remark.severity != "info":
             await self.show(AgentMessageChunk(TextBlock(f"\n\n[{remark.severity}: {remark.text}]\n\n")))
