@@ -180,6 +180,8 @@ CHANGE_NOTHING = {
     "model.check",
     *("session.mcp_servers", "files.offer"),  # replace what the client has brought before
     "files.answer",  # a request has one answer
+    *("push.list", "push.remove"),
+    *("push.subscribe", "push.unsubscribe"),  # by the endpoint of the browser
     *("auth.check", "auth.login", "auth.logout"),  # their keys must not be in any digest
     *("auth.begin", "auth.wait", "auth.cancel"),  # each `begin` replaces the one before
 }

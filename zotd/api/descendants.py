@@ -28,8 +28,9 @@ log = logging.getLogger(__name__)
 ROLE = Role.SUBMIT
 """The highest role of a descendant."""
 
-FOR_PEOPLE = frozenset({"presence.update"})
-"""Commands that need a low role but are refused: a program that reports a present user would suppress notifications."""
+FOR_PEOPLE = frozenset({"presence.update", "push.subscribe", "push.unsubscribe"})
+"""Commands that need a low role but are refused: a program that reports a present user would suppress notifications, and so would one
+that ends the subscription of a browser; one that subscribes would be told of all sessions."""
 
 OWN_EXTENSIONS = frozenset({"ext.reload", "ext.tap"})
 """Commands that an agent needs to develop an extension; the extensions run anyway."""
