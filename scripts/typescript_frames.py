@@ -1,7 +1,7 @@
 """The frames of `zotd.wire.ext` as TypeScript: `sdk/typescript/src/wire.ts`."""
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import NoneType, UnionType
 from typing import Union, get_args, get_origin
 
@@ -35,8 +35,8 @@ def frames() -> str:
         *comment("The longest line in either direction, in bytes without its line feed."),
         f"export const MAX_LINE_BYTES = {framing.SERVER_LIMIT};",
     ]
-    shapes = (ext.Panel, ext.ChannelChoice, *get_args(ext.FromExtension), *get_args(ext.ToExtension))
-    lines = [*constants, *(line for kind in shapes for line in interface(kind))]
+    frames = (*get_args(ext.FromExtension), *get_args(ext.ToExtension))
+    lines = [*constants, *(line for kind in (*parts(frames), *frames) for line in interface(kind))]
     for name, about in (
         ("FromExtension", "A frame that an extension sends."),
         ("ToExtension", "A frame that it gets."),
@@ -45,6 +45,24 @@ def frames() -> str:
         lines += [f"  | {kind.__name__}" for kind in get_args(getattr(ext, name))]
         lines[-1] += ";"
     return HEAD + "\n" + "\n".join(lines) + "\n"
+
+
+def parts(frames: Iterable[Struct]) -> list[Struct]:
+    """The shapes that fields of the frames have, and theirs."""
+    found: dict[Struct, None] = {}
+
+    def look(kind: object) -> None:
+        for argument in get_args(kind):
+            look(argument)
+        if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and kind not in found:
+            for field in msgspec.structs.fields(kind):
+                look(field.type)
+            found[kind] = None
+
+    for frame in frames:
+        for field in msgspec.structs.fields(frame):
+            look(field.type)
+    return list(found)
 
 
 def interface(kind: Struct) -> Iterator[str]:

@@ -13,12 +13,28 @@ export const PROTOCOL_VERSION = 1;
 /** The longest line in either direction, in bytes without its line feed. */
 export const MAX_LINE_BYTES = 4194304;
 
+/** Something that a prompt can mention. */
+export interface Mention {
+  /** One word, as it stands behind the `@`. */
+  text: string;
+  /** What it is, for people. */
+  detail?: string;
+}
+
 /** Initial content of a panel. */
 export interface Panel {
   id: string;
   title?: string;
   lines?: readonly string[];
   footer?: string;
+}
+
+/** A message of a prompt for the model. */
+export interface PromptMessage {
+  /** `user` or `assistant`. */
+  role: string;
+  /** Blocks, as in `tool_result`. */
+  content?: readonly unknown[];
 }
 
 /** A button: its label, and the text that pressing it sends as the user's message. */
