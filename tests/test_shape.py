@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -165,6 +166,25 @@ def test_a_class_name_means_one_thing():
                 if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                     places.setdefault(node.name, []).append(name(path))
     assert {found for found, modules in places.items() if len(modules) > 1} == set(SHARED_NAMES)
+
+
+DATACLASSES = 24
+"""Most that a daemon may load at its start; each takes 0.6 ms, a struct a twentieth (docs/decisions/0107)."""
+
+COUNT_DATACLASSES = """
+import dataclasses
+make, made = dataclasses._process_class, []
+dataclasses._process_class = lambda cls, *options: made.append(cls.__qualname__) or make(cls, *options)
+import zotd.app
+print(*made)
+"""
+
+
+def test_a_daemon_makes_few_dataclasses_at_its_start():
+    ended = subprocess.run(
+        [sys.executable, "-c", COUNT_DATACLASSES], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert 0 < len(ended.stdout.split()) <= DATACLASSES, ended.stdout
 
 
 def test_a_function_fits_on_a_screen():

@@ -7,9 +7,10 @@ import signal
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd import config, paths
 from zotd.api import websocket
@@ -62,8 +63,7 @@ CONFIG_FILE = "config.toml"
 CHANNELS_FILE = "channels.json"
 
 
-@dataclass(frozen=True, slots=True)
-class DaemonSetup:
+class DaemonSetup(Struct, frozen=True):
     """Settings with which the daemon is started."""
 
     env: Mapping[str, str]

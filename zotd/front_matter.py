@@ -10,7 +10,8 @@ The text.
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 _FENCED = re.compile(r"---[ \t]*\n(.*?\n)??---[ \t]*(?:\n|\Z)", re.DOTALL)
 """Lazy, so that the first closing line ends the fields; the text may contain such lines too."""
@@ -19,8 +20,7 @@ _FIELD = re.compile(r"([\w-]+):(?:[ \t]+(.*))?$")
 _IGNORED = re.compile(r"\s*(?:#|$)")
 
 
-@dataclass(frozen=True, slots=True)
-class FrontMatter:
+class FrontMatter(Struct, frozen=True):
     """The fields of a file, and the text behind them."""
 
     values: Mapping[str, str]

@@ -12,8 +12,9 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 MAX_ENTRIES = 20_000
 """Files and directories that are looked at. One extension with a large `node_modules` has half of that; looking at
@@ -35,8 +36,7 @@ class TreeTooLargeError(Exception):
     """There is more than `MAX_ENTRIES` or `MAX_BYTES`; the message is one sentence."""
 
 
-@dataclass(frozen=True, slots=True)
-class TreeDigest:
+class TreeDigest(Struct, frozen=True):
     """What a directory held."""
 
     digest: str
@@ -47,8 +47,7 @@ class TreeDigest:
     """The same paths with the whole digest of each: of a file over whether it may be executed and its bytes, of a link over its target."""
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """Paths, each list in order."""
 
     added: Sequence[str]

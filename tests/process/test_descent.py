@@ -2,11 +2,11 @@
 
 import os
 import subprocess
-from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.process.conftest import AWAY, ENV, Told, who
 from zotd.process import descent, orphans_adopted, spawn

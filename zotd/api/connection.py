@@ -9,8 +9,9 @@ import logging
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
 from weakref import WeakSet
+
+from msgspec import Struct
 
 from zotd import ids
 from zotd.api.confinement import Confinement
@@ -42,8 +43,7 @@ TOPICS = {
 """Topics of `subscribe`, and the types of their events."""
 
 
-@dataclass(frozen=True, slots=True)
-class UsedToken:
+class UsedToken(Struct, frozen=True):
     """The access token with which a client was admitted."""
 
     name: str

@@ -8,10 +8,10 @@ disconnected (`docs/protocol.md`). On stdio no client is disconnected, because i
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from io import StringIO
 
 import msgspec
+from msgspec import Struct
 
 from zotd.wire import events
 from zotd.wire.base import ENCODER
@@ -92,8 +92,7 @@ class LiveBatch:
         return text
 
 
-@dataclass(slots=True)
-class _Piece:
+class _Piece(Struct):
     """A queued write and what it counts towards the limits."""
 
     data: bytes | LiveBatch

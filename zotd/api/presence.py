@@ -9,9 +9,9 @@ focused last is notified of important events (`zotd.api.attention`).
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from zotd.api.attention import AttentionWatcher
 from zotd.sessions.session import Session
@@ -21,8 +21,7 @@ from zotd.wire.events import ClientInfo
 Write = Callable[[events.Event], None]
 
 
-@dataclass(slots=True)
-class _Seat:
+class _Seat(Struct):
     """An attached client."""
 
     info: ClientInfo

@@ -7,10 +7,10 @@ is refused. Kept in memory for the newest `MAX_KEPT` requests of all sessions: i
 
 import asyncio
 import hashlib
-from dataclasses import dataclass
 from functools import partial
 
 import msgspec
+from msgspec import Struct
 
 from zotd.wire.base import Frozen, encode
 from zotd.wire.errors import Code, CommandError
@@ -29,8 +29,7 @@ Key = tuple[str, str, str]
 """Command, session and `request_id`."""
 
 
-@dataclass(frozen=True, slots=True)
-class First:
+class First(Struct, frozen=True):
     """The first request with an id."""
 
     digest: str

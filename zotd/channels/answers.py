@@ -1,7 +1,8 @@
 """Derives the answers for people on channels from a session's events. Pure."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.wire import events
 from zotd.wire.content import Text
@@ -17,8 +18,7 @@ WORDLESS = "Done, without a reply."
 COMPACTED = "The conversation so far was summarised."
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelReply:
+class ChannelReply(Struct, frozen=True):
     """The answer to an input or, without one, to a compaction."""
 
     run: str | None

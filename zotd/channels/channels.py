@@ -9,8 +9,10 @@ import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from zotd import ids
 from zotd.channels.conversations import Conversations, Incoming
@@ -57,8 +59,7 @@ WELCOME = "You are paired. Write something, or /help."
 DECIDES = "You will be asked here about calls that need an approval."
 
 
-@dataclass(frozen=True, slots=True)
-class Registered:
+class Registered(Struct, frozen=True):
     """A channel that a process has announced."""
 
     extension: str

@@ -1,6 +1,6 @@
 """Commands in messages that begin with a slash. Other such messages, for example paths, are prompts."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from zotd.sessions.session import Session
 
@@ -22,8 +22,7 @@ STOPPING = "Stopping."
 REST = "Waiting messages continue with your next message."
 
 
-@dataclass(frozen=True, slots=True)
-class ChatCommand:
+class ChatCommand(Struct, frozen=True):
     """A command in a message."""
 
     name: str

@@ -11,10 +11,9 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from zotd import ids
 from zotd.channels import commands
@@ -46,8 +45,7 @@ UNREADABLE = "Only text and pictures can be read here."
 HELD = "zot was restarted before it handled your last message; write again, and it continues with that one."
 
 
-@dataclass(frozen=True, slots=True)
-class Incoming:
+class Incoming(Struct, frozen=True):
     """A message from a channel."""
 
     address: Address

@@ -9,9 +9,8 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
-from msgspec import structs
+from msgspec import Struct, field, structs
 
 from zotd import ids
 from zotd.channels.pairing import Address
@@ -41,8 +40,7 @@ Send = Callable[[str, ext.ToExtension], bool]
 """Sends a frame to an extension; returns False if it does not serve."""
 
 
-@dataclass(slots=True)
-class ChannelLink:
+class ChannelLink(Struct):
     """The connection to one channel's process."""
 
     extension: str
@@ -50,8 +48,7 @@ class ChannelLink:
     is_up: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-@dataclass(slots=True)
-class _Sent:
+class _Sent(Struct):
     channel: str
     answer: asyncio.Future[str]
     """Set to the error; empty if the message was sent."""

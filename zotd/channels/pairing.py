@@ -4,7 +4,6 @@ Pure: time and randomness are arguments. Codes are kept in memory only; after a 
 """
 
 import hmac
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -36,8 +35,7 @@ class Address(Struct, frozen=True):
     sender: str
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Struct, frozen=True):
     """A code that a stranger has received."""
 
     address: Address

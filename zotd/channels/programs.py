@@ -7,8 +7,9 @@ They run `zotd.sdk.modules` under the daemon's supervision. Each process works i
 import logging
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 import zotd
 from zotd import logs
@@ -36,8 +37,7 @@ TOKEN, URL = "TELEGRAM_BOT_TOKEN", "TELEGRAM_API_URL"
 """Variables that only the process of the built-in channel gets."""
 
 
-@dataclass(frozen=True, slots=True)
-class Programs:
+class Programs(Struct, frozen=True):
     """Finds channels and defines how they are started."""
 
     home: Path

@@ -8,10 +8,10 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from itertools import pairwise, takewhile
 
 import msgspec
+from msgspec.structs import replace
 
 from zotd import paths
 from zotd.checkpoints import eligibility, history, journal, left_out, locking, packing

@@ -4,11 +4,11 @@ Loads nothing that records or restores: a daemon needs that only when a step cha
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from zotd.checkpoints.checkpoint import Checkpoint
 from zotd.checkpoints.undo import RecordedRun
@@ -31,8 +31,7 @@ class WhenChanged(StrEnum):
     OVERWRITE = "overwrite"
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A path that a restore leaves alone although it differs; `detail` is the system's error, if there is one."""
 
     path: str
@@ -66,8 +65,7 @@ class LineCount(NamedTuple):
     removed: int
 
 
-@dataclass(frozen=True, slots=True)
-class RunChanges:
+class RunChanges(Struct, frozen=True):
     """What a run has changed.
 
     Attributes:

@@ -6,13 +6,13 @@ a new run: what was undone cannot be redone any more
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 from zotd.checkpoints.checkpoint import Checkpoint
 
 
-@dataclass(frozen=True, slots=True)
-class RecordedRun:
+class RecordedRun(Struct, frozen=True):
     """A run between two checkpoints."""
 
     run: str
@@ -30,8 +30,7 @@ class RecordedRun:
         return self.after is not None and self.before.tree == self.after.tree
 
 
-@dataclass(frozen=True, slots=True)
-class UndoStack:
+class UndoStack(Struct, frozen=True):
     """The runs of a session that changed something, oldest first."""
 
     done: Sequence[RecordedRun]
@@ -40,8 +39,7 @@ class UndoStack:
     """Redone next: the last one."""
 
 
-@dataclass(slots=True)
-class _Fold:
+class _Fold(Struct):
     done: list[str] = field(default_factory=list)
     undone: list[str] = field(default_factory=list)
     before: dict[str, Checkpoint] = field(default_factory=dict)

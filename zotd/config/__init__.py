@@ -11,7 +11,6 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from itertools import pairwise
@@ -20,7 +19,7 @@ from typing import Literal, get_args, get_origin
 
 import msgspec
 from msgspec import Meta, Struct
-from msgspec.structs import FieldInfo
+from msgspec.structs import FieldInfo, replace
 
 from zotd.config.kinds import Command, Names
 from zotd.config.sections import (
@@ -82,8 +81,7 @@ class SettingSource(StrEnum):
     DEFAULT = "default"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Struct, frozen=True):
     """One setting."""
 
     name: str
@@ -108,8 +106,7 @@ class Setting:
         return None if _ANY in self.name or self.kind in _TABLES else "ZOT_" + self.name.replace(".", "_").upper()
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedConfig:
+class LoadedConfig(Struct, frozen=True):
     """A configuration and where its values come from."""
 
     config: Config

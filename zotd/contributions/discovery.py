@@ -5,10 +5,10 @@ import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from msgspec import UNSET
+from msgspec import UNSET, Struct
+from msgspec.structs import replace
 
 from zotd.contributions.trust import WorkspaceTrust
 from zotd.exthost import data, hooks, saved
@@ -38,8 +38,7 @@ MAX_PROGRAMS = 200
 """Programs of a workspace that are part of what is trusted; what names more than this is not looked at further."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionSources:
+class ExtensionSources(Struct, frozen=True):
     """Where extensions are looked for."""
 
     home: Path

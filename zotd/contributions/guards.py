@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from zotd.clock import rfc3339
 from zotd.contributions.events import result_of, say
@@ -30,8 +32,7 @@ class CallGuard(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Hooks:
+class Hooks(Struct, frozen=True):
     """The guards of one session. Waits are bounded by the guards' time limit, and safe to cancel."""
 
     guards: Guards

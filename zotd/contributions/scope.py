@@ -4,7 +4,9 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from msgspec import Struct
 
 from zotd.contributions.trust import WorkspaceTrust
 from zotd.contributions.view import Extensions
@@ -31,8 +33,7 @@ FAULT_CHARS = 4_000
 """Longest path of a module in a report, and longest error."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostConfig:
+class HostConfig(Struct, frozen=True):
     """What the hosts of this process have in common."""
 
     tell: Tell

@@ -12,7 +12,8 @@ An entry that is not understood allows nothing. The list narrows what a session 
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.core import shell
 from zotd.core.permissions import EVERYTHING, SHELL, Action, PermissionQuery, PermissionRule, covers, literally
@@ -28,8 +29,7 @@ _OURS = {theirs: ours for ours, theirs in CLAUDE_NAMES.items()} | {"MultiEdit": 
 SIMPLE = "write one simple command, or several joined with && ; or |, without redirections, variables and line breaks"
 
 
-@dataclass(frozen=True, slots=True)
-class _Entries:
+class _Entries(Struct, frozen=True):
     """What a list allows."""
 
     tools: frozenset[str] = frozenset()

@@ -6,7 +6,8 @@ No clock and no I/O: `zotd.permissions.approvals` records the outcomes and wakes
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 KEPT = 512
 """Number of resolved approvals kept to answer late decisions. A client lags by seconds, not by hundreds of
@@ -16,8 +17,7 @@ ALLOW, DENY, CANCELLED = "allow", "deny", "cancelled"
 """Ways to resolve an approval; `CANCELLED` if the answer is no longer needed."""
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalResolution:
+class ApprovalResolution(Struct, frozen=True):
     """How an approval was resolved, by whom and for how long."""
 
     decision: str
@@ -35,33 +35,28 @@ class ApprovalResolution:
         return f"{self.by} has {done} it already" if self.by else f"it is no longer pending: {self.reason}"
 
 
-@dataclass(frozen=True, slots=True)
-class Won:
+class Won(Struct, frozen=True):
     """The decision was the first one and counts."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(Struct, frozen=True):
     """The decision came too late: `first` had already resolved the approval."""
 
     first: ApprovalResolution
 
 
-@dataclass(frozen=True, slots=True)
-class Stale:
+class Stale(Struct, frozen=True):
     """The decision is for other arguments than those that would run; the approval stays pending."""
 
 
-@dataclass(frozen=True, slots=True)
-class UnknownQuestion:
+class UnknownQuestion(Struct, frozen=True):
     """No approval has this id, or it was resolved so long ago that it is forgotten."""
 
 
 Outcome = Won | Lost | Stale | UnknownQuestion
 
 
-@dataclass(frozen=True, slots=True)
-class _Pending:
+class _Pending(Struct, frozen=True):
     digest: str
     expires: float | None
 

@@ -8,7 +8,6 @@ one request at most. Concurrent requests see each other's reservations, so they 
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 
 from msgspec import Struct
@@ -85,8 +84,7 @@ class BudgetLimits(Struct, frozen=True):
     tokens: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Shortage:
+class Shortage(Struct, frozen=True):
     """How far one limit of a budget is used up."""
 
     unit: str

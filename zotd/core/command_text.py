@@ -7,7 +7,8 @@ Changes: !`git diff $1`           a shell command, to be run before the model re
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 _PLACE = re.compile(r"\$(?:ARGUMENTS\b|([1-9])(?!\d))")
 SHELL_RUN = re.compile(r"(?:^|(?<=[\s(]))!`([^`\n]+)`", re.MULTILINE)
@@ -24,8 +25,7 @@ class CommandTextError(Exception):
     """The command cannot be used with these arguments; the message continues its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExpandedCommand:
+class ExpandedCommand(Struct, frozen=True):
     """A prompt, and the shell commands whose output it refers to."""
 
     prompt: str

@@ -6,8 +6,9 @@ answer. An answer to a request that is not pending (late, repeated, invented) is
 
 import heapq
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 REMEMBERED = 256
 """Number of closed requests remembered, to tell late answers from invented ones; no extension answers more of them
@@ -16,8 +17,7 @@ late at once."""
 T = TypeVar("T")
 
 
-@dataclass(slots=True)
-class Dropped:
+class Dropped(Struct):
     """Number of answers for which no request was pending."""
 
     late: int = 0

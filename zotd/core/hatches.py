@@ -6,14 +6,14 @@ be complete, which is why `docs/security.md` lists it among the known holes.
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.core.shell import SHELLS, WRAPPERS
 from zotd.core.shell_words import Word
 
 
-@dataclass(frozen=True, slots=True)
-class _Hatches:
+class _Hatches(Struct, frozen=True):
     """Arguments with which one program runs other commands or writes files."""
 
     words: frozenset[str] = frozenset()

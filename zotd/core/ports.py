@@ -4,7 +4,6 @@ Models (`zotd.providers`), tools (`zotd.tools` and extensions), the journal (`zo
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
@@ -24,8 +23,7 @@ from zotd.wire.content import Message, Text, Tokens, ToolContent
 # --- models ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSpec:
+class ToolSpec(Struct, frozen=True):
     """A tool as the model sees it; `schema` is a JSON Schema object."""
 
     name: str
@@ -93,8 +91,7 @@ class Replay(StrEnum):
     RECONCILE = "reconcile"
 
 
-@dataclass(frozen=True, slots=True)
-class Ancestor:
+class Ancestor(Struct, frozen=True):
     """A tool call that caused another one."""
 
     tool: str
@@ -278,8 +275,7 @@ class JournalEntry(Struct, frozen=True):
     """How many of the events are messages (`user_message`, `assistant_message`, `tool_result`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
+class Stored(Struct, frozen=True):
     """A record as read from the journal."""
 
     number: int

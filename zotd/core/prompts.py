@@ -7,7 +7,6 @@ prompt cache keeps hitting. The date is that of the session's start for the same
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from msgspec import Struct
 
@@ -44,8 +43,7 @@ class SkillLine(Struct, frozen=True):
     description: str
 
 
-@dataclass(frozen=True, slots=True)
-class PromptParts:
+class PromptParts(Struct, frozen=True):
     """Contents of a system prompt."""
 
     cwd: str

@@ -8,8 +8,9 @@ Source: `docs/extensions.md`.
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Generic, TypeVar
+
+from msgspec import Struct
 
 from zotd.core.depth import MAX_DEPTH, is_too_deep
 from zotd.core.ports import Replay
@@ -45,8 +46,7 @@ _COMMAND_NAME = re.compile(r"[^\s/]\S{0,63}")
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class NameClaim(Generic[T]):
+class NameClaim(Struct, Generic[T], frozen=True):
     """A name registered by an extension."""
 
     owner: str
@@ -54,8 +54,7 @@ class NameClaim(Generic[T]):
     value: T
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(Struct, frozen=True):
     """A name that was registered twice."""
 
     name: str
@@ -64,8 +63,7 @@ class Conflict:
     loser: str
 
 
-@dataclass(frozen=True, slots=True)
-class Names(Generic[T]):
+class Names(Struct, Generic[T], frozen=True):
     """Result of resolving names that several owners claim."""
 
     winners: Mapping[str, NameClaim[T]]

@@ -9,8 +9,9 @@ values at run time is not *understood*, and needs an approval. Pure; the parser 
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+
+from msgspec import Struct
 
 from zotd.core.shell_words import SyntaxNode, UnknownError, Word, is_simple, tree, words_of
 
@@ -34,8 +35,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*\+?=")
 _COMMANDS = frozenset({"command", "declaration_command", "unset_command", "test_command"})
 
 
-@dataclass(frozen=True, slots=True)
-class CommandLine:
+class CommandLine(Struct, frozen=True):
     """Result of parsing a line."""
 
     commands: Sequence[str]
@@ -46,8 +46,7 @@ class CommandLine:
     """Its words if it is one simple command without assignment, redirection and substitution, else None."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrapper:
+class _Wrapper(Struct, frozen=True):
     """Syntax of the arguments that a program takes before the command it runs."""
 
     flags: str = ""

@@ -14,7 +14,7 @@ from forgotten processes, early ticks and repeated frames are ignored.
 Source: `docs/extensions.md`.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from zotd.core import life
 from zotd.core.life import ENDING, ExtensionState, Phase
@@ -63,8 +63,7 @@ STABLE_S = 10.0
 """A process that ran for this time resets the crash count."""
 
 
-@dataclass(slots=True)
-class _Process:
+class _Process(Struct):
     started: float
     deadline: float | None
     phase: Phase = Phase.GREETING

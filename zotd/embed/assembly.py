@@ -2,11 +2,10 @@
 
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from zotd import paths
 from zotd.config import Config
@@ -48,8 +47,7 @@ MODELS_FILE = "models.json"
 CREDENTIALS_FILE = "auth.json"
 
 
-@dataclass(frozen=True, slots=True)
-class Instruments:
+class Instruments(Struct, frozen=True):
     """What the caller has of its own: a program its tools, a test the rest."""
 
     probe: Probe | None = None
@@ -65,8 +63,7 @@ class Instruments:
 REAL = Instruments()
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddedParts:
+class EmbeddedParts(Struct, frozen=True):
     """The assembled parts; release them with `close`."""
 
     config: CurrentConfig

@@ -11,7 +11,8 @@ import asyncio
 import logging
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from zotd.config import Config, ConfigError, LoadedConfig
 from zotd.core.ports import StorageError

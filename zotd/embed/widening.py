@@ -7,8 +7,9 @@ the next start.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import cast
+
+from msgspec.structs import replace
 
 from zotd.config import LoadedConfig, RuleEntry, changed_back
 from zotd.core.permissions import narrowest

@@ -7,8 +7,9 @@ Directories are accessed in threads, because one may be on a network mount that 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from zotd import inotify
 from zotd.exthost.directory_events import DirectoryEvents
@@ -27,8 +28,7 @@ Spawn = Callable[[str, Coroutine[object, object, None]], None]
 """Starts a named task; the callee owns it and logs its failure."""
 
 
-@dataclass(slots=True, eq=False)
-class _Wanted:
+class _Wanted(Struct, eq=False):
     directories: Sequence[Path]
     there: frozenset[Path] = frozenset()
     """Directories that existed at the last comparison."""

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.core.correlation import Correlation, Dropped
 from zotd.core.ports import Ancestor
@@ -31,8 +32,7 @@ class CallTimeoutError(ExtensionCallError):
     """The extension did not answer in time."""
 
 
-@dataclass(slots=True)
-class PendingCall:
+class PendingCall(Struct):
     """A pending call to the process."""
 
     kind: type[Answer]

@@ -8,8 +8,9 @@ import asyncio
 import errno
 import os
 from collections.abc import Callable, Collection, Coroutine, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from zotd import inotify
 from zotd.exthost.directory_events import DirectoryEvents
@@ -43,8 +44,7 @@ Places = Mapping[Path, Collection[str] | None]
 """Directories, each with the names in it that are watched; None: all names."""
 
 
-@dataclass(slots=True, eq=False)
-class _Watcher:
+class _Watcher(Struct, eq=False):
     places: Callable[[], Places]
     changed: Callable[[], Coroutine[object, object, None]]
     names: dict[int, Collection[str] | None] = field(default_factory=dict)

@@ -14,9 +14,10 @@ import os
 import signal
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
+
+from msgspec import Struct
 
 from zotd.exthost.installed import InstallError
 from zotd.exthost.source import SCHEMES, Repository
@@ -83,8 +84,7 @@ _FIXED = {
 _KINDS = {"100644": EntryKind.FILE, "100664": EntryKind.FILE, "100755": EntryKind.PROGRAM, "120000": EntryKind.LINK}
 
 
-@dataclass(frozen=True, slots=True)
-class RepositoryTree:
+class RepositoryTree(Struct, frozen=True):
     """The contents of a commit, as git lists them."""
 
     entries: Sequence[TreeEntry]

@@ -5,8 +5,9 @@ form the `Contributions`. A crash removes a process's registrations; a reload re
 """
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
 from itertools import islice
+
+from msgspec import Struct, field
 
 from zotd.core.registry import INTERCEPTS, NameClaim, Names, command_fault, resolve, tool_fault
 from zotd.sanitize import blanked, harmless
@@ -42,8 +43,7 @@ EVENT_CHARS = 64
 """Longest name of an event. Longer names match no event, so they are not stored."""
 
 
-@dataclass(slots=True)
-class Registrations:
+class Registrations(Struct):
     """The registrations of one process."""
 
     # Dicts, because a name that is registered again replaces the earlier frame but keeps its place in the order.

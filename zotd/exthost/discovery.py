@@ -8,8 +8,9 @@ is named by an explicit path is always started.
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from zotd.exthost import installed
 from zotd.exthost.installed import InstallError
@@ -17,16 +18,14 @@ from zotd.exthost.manifest import FILE, Manifest, ManifestError, read_manifest
 from zotd.exthost.scripts import RESERVED, is_script, script_manifest
 
 
-@dataclass(frozen=True, slots=True)
-class Shadowed:
+class Shadowed(Struct, frozen=True):
     """An extension that is not used because an earlier one has the same name."""
 
     manifest: Manifest
     by: Path
 
 
-@dataclass(slots=True)
-class Discovered:
+class Discovered(Struct):
     """Extensions of all locations, and the reasons why others cannot be used."""
 
     manifests: list[Manifest] = field(default_factory=list)

@@ -10,8 +10,9 @@ import shlex
 import stat
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from zotd.exthost.manifest import Manifest
 from zotd.wire.hooks import MAX_S, CommandHook, HookFile, HookFileError, fingerprint, read_hooks
@@ -37,8 +38,7 @@ LIMIT_S = MAX_S + 5
 BRIDGE = (sys.executable, "-E", "-P", "-m", "zotd.bridges.hooks")
 
 
-@dataclass(slots=True)
-class FoundHooks:
+class FoundHooks(Struct):
     """The hooks of some files, in the order of the files."""
 
     files: list[Path] = field(default_factory=list)

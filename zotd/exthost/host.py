@@ -11,8 +11,9 @@ A failing extension never delays or aborts another. Only `wait_ready`, `stop` an
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from zotd.core.life import ExtensionState
 from zotd.exthost import report
@@ -81,8 +82,7 @@ class HostListener(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionTimeouts:
+class ExtensionTimeouts(Struct, frozen=True):
     """Time limits of calls to extensions, in seconds."""
 
     tool_s: float = 60.0
@@ -90,8 +90,7 @@ class ExtensionTimeouts:
     intercept_s: float = 5.0
 
 
-@dataclass(slots=True)
-class ReloadReport:
+class ReloadReport(Struct):
     """Result of a reload: the names of the extensions concerned."""
 
     stopped: list[str] = field(default_factory=list)

@@ -11,9 +11,9 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace as with_changes
 
 from zotd import tree_digest
@@ -31,8 +31,7 @@ OUR_PREFIXES = (mcp.PREFIX, modules.PREFIX)
 """Prefixes of extensions that zot creates itself; an installed one with such a name could replace one of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Installation:
+class Installation(Struct, frozen=True):
     """Result of an installation."""
 
     manifest: Manifest
@@ -76,8 +75,7 @@ async def install(
         raise InstallError(f"{escaped(source.location)} was not installed: {_reason(error)}") from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Order:
+class _Order(Struct, frozen=True):
     home: Path
     source: Source
     replace: bool

@@ -4,11 +4,10 @@ import os
 import re
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Struct, UnsetType
 
 from zotd.core.registry import INTERCEPTS
 from zotd.exthost import sandbox_check
@@ -76,8 +75,7 @@ class _File(Frozen, frozen=True):
     sandbox: SandboxRequest | UnsetType = UNSET
 
 
-@dataclass(frozen=True, slots=True)
-class Manifest:
+class Manifest(Struct, frozen=True):
     """A validated manifest, or its equivalent for an MCP server or Python modules."""
 
     directory: Path

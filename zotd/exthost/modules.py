@@ -5,8 +5,9 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 import zotd
 from zotd.exthost.discovery import is_directory
@@ -23,8 +24,7 @@ NAME_CHARS = 60
 """Longest part of the directory's name in the extension's name."""
 
 
-@dataclass(frozen=True, slots=True)
-class Guarded:
+class Guarded(Struct, frozen=True):
     """A directory of which the host runs only trusted files."""
 
     directory: Path

@@ -1,7 +1,8 @@
 """The tools and slash commands that a workspace's extensions offer to its sessions."""
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.core.prompts import ExtensionInstructions
 from zotd.exthost.calls import ExtensionCallError
@@ -19,8 +20,7 @@ ALL_INSTRUCTIONS_CHARS = 32_000
 """Longest instructions of all extensions of a session together, a quarter of what small models read."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionCommand:
+class ExtensionCommand(Struct, frozen=True):
     """A slash command of an extension."""
 
     name: str
@@ -29,8 +29,7 @@ class ExtensionCommand:
     extension: str
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionMention:
+class ExtensionMention(Struct, frozen=True):
     """Something that a prompt can mention of an extension."""
 
     text: str

@@ -9,8 +9,9 @@ which does.
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from zotd.core import life
 from zotd.core.ports import Ancestor
@@ -58,8 +59,7 @@ class PeerListener(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class SkippedLines:
+class SkippedLines(Struct):
     """Numbers of skipped lines by kind; shown by `doctor`."""
 
     stray: int = 0

@@ -5,8 +5,9 @@ import os
 import signal
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from zotd.exthost.allowance import Allowance
 from zotd.exthost.jails import ConfinementError
@@ -68,8 +69,7 @@ class ProcessListener(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class _Throttle:
+class _Throttle(Struct):
     """Pauses reading from a pipe when more arrives than allowed."""
 
     allowance: Allowance

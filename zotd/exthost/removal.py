@@ -6,9 +6,9 @@ A directory that zot did not install may be the only copy, so it is never delete
 import os
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec import Struct
 from msgspec.structs import replace as with_changes
 
 from zotd.exthost import installed, staging
@@ -23,8 +23,7 @@ REMOVED = ".removed"
 """Directory below `extensions`, because a rename must not cross file systems."""
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
+class Removal(Struct, frozen=True):
     """Result of a removal."""
 
     name: str

@@ -1,7 +1,8 @@
 """State and problems of a workspace's extensions, for `ext list` and `ext doctor`."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.core.life import ExtensionState
 from zotd.core.supervision import LATE
@@ -14,8 +15,7 @@ DOUBTS = 4
 """Number of parameters without a schema that are listed; the others are only counted."""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtensionStatus:
+class ExtensionStatus(Struct, frozen=True):
     """An extension, as `ext list` shows it."""
 
     manifest: Manifest

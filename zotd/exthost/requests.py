@@ -9,8 +9,9 @@ A request belongs to a call of the host, or else to the process. When that has e
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from zotd.core.depth import TOO_DEEP, is_too_deep
 from zotd.core.ports import Ancestor, ToolOutcome
@@ -28,8 +29,7 @@ ID_CHARS = 200
 """Longest id and name: both are part of the answer, which has to stay below 4 MiB."""
 
 
-@dataclass(slots=True, eq=False)
-class ToolRequest:
+class ToolRequest(Struct, eq=False):
     """A request to run a tool. Its receiver has to answer it; a late answer is dropped."""
 
     extension: str

@@ -8,9 +8,10 @@ import hashlib
 import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from zotd.exthost import changes
 from zotd.exthost.data import CODE, LIBRARIES

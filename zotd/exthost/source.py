@@ -6,10 +6,11 @@ Works on the text only. Text that git would interpret as an option, a program to
 """
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 from urllib.parse import urlsplit
+
+from msgspec import Struct
 
 from zotd.exthost.installed import InstallError
 
@@ -32,8 +33,7 @@ _REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._/+-]*")
 """Narrower than git's own rule: no refspecs (`a:b`, `+a`), no expressions (`a~1`, `a^{}`, `@{-1}`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class Directory:
+class Directory(Struct, frozen=True):
     """A directory on this machine, to be copied."""
 
     path: Path
@@ -45,8 +45,7 @@ class Directory:
         return str(self.path)
 
 
-@dataclass(frozen=True, slots=True)
-class Repository:
+class Repository(Struct, frozen=True):
     """A git repository elsewhere."""
 
     location: str

@@ -9,9 +9,10 @@ import os
 import stat
 import unicodedata
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import Enum, auto
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd.exthost.installed import InstallError
 from zotd.tree_digest import MAX_BYTES, MAX_ENTRIES
@@ -36,8 +37,7 @@ class EntryKind(Enum):
     LINK = auto()
 
 
-@dataclass(frozen=True, slots=True)
-class TreeEntry:
+class TreeEntry(Struct, frozen=True):
     """One file or link, before it is written."""
 
     path: str

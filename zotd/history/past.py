@@ -3,7 +3,7 @@
 Every record up to the one that shows that message is folded, a page at a time.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from zotd.core import records
 from zotd.core.fold import Fold, outlined
@@ -18,8 +18,7 @@ PAGE_BYTES = 128 * 1024
 """Size of the records that are read and folded at a time: about 1 ms of the event loop."""
 
 
-@dataclass(frozen=True, slots=True)
-class Past:
+class Past(Struct, frozen=True):
     """A session as it was at a message."""
 
     fold: Fold

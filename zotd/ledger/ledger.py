@@ -8,11 +8,11 @@ commit, because a restart would record the same bytes: `begin_reply`.
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from operator import attrgetter
 
 import msgspec
+from msgspec import Struct, field
 
 from zotd.core import model_questions, records
 from zotd.core.budget import counted
@@ -50,8 +50,7 @@ class Shown(msgspec.Struct, frozen=True):
     shows: Sequence[events.Event] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Staged:
+class _Staged(Struct, frozen=True):
     """Numbered records with their events."""
 
     items: Sequence[Shown]
@@ -62,8 +61,7 @@ class _Staged:
     last_seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class _ShownEarly:
+class _ShownEarly(Struct, frozen=True):
     """A record whose event subscribers have got before its commit."""
 
     item: Shown

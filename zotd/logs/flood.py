@@ -1,7 +1,8 @@
 """Limits the rate of log records for each place in the source, and counts the records that are dropped."""
 
 import logging
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 BURST = 60
 """Burst of records from one place that is written without a limit; enough for a start or a stop of the daemon."""
@@ -10,8 +11,7 @@ PER_S = 2.0
 """Sustained rate of records from one place: 25 MB a day, of the 50 MB that are kept."""
 
 
-@dataclass(slots=True)
-class _Place:
+class _Place(Struct):
     """Remaining budget of one place in the source."""
 
     allowance: float

@@ -11,10 +11,11 @@ a decision is kept until `ask` comes for it, and deadlines are watched here.
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from zotd import ids
 from zotd.clock import rfc3339
@@ -60,8 +61,7 @@ SETTLED = "the call does not wait for it any more"
 """The same for one whose call runs without a decision, or has its result."""
 
 
-@dataclass(slots=True, eq=False)
-class _Request:
+class _Request(Struct, eq=False):
     row: records.ApprovalRow
     stored: asyncio.Future[None]
     """Done when it is on disk."""

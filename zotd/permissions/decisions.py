@@ -1,6 +1,6 @@
 """A person's decision as it came, checked against the question that it is about."""
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from zotd.clock import rfc3339
 from zotd.core import records
@@ -14,8 +14,7 @@ from zotd.wire.errors import Code, CommandError
 SCOPES = ("once", "session", "always")
 
 
-@dataclass(frozen=True, slots=True)
-class ApprovalAnswer:
+class ApprovalAnswer(Struct, frozen=True):
     """What came of a question."""
 
     allowed: bool

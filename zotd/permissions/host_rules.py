@@ -8,10 +8,11 @@ none; if it is no host, for all hosts.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from zotd.config.sections import SandboxSection
 from zotd.core.choices import ALWAYS, SAME, SESSION, Choice

@@ -8,9 +8,10 @@ import json
 import os
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd.core.permissions import SHELL
 from zotd.tools import edit
@@ -39,8 +40,7 @@ _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Categories of characters that show nothing, or change how others are shown."""
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(Struct, frozen=True):
     """What a call leads to; see `permissions.PermissionQuery`."""
 
     spellings: Sequence[str] = ()

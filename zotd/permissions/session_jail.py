@@ -6,8 +6,9 @@ SessionJail ──at(site)──> Jail ──for one call──> JailedCall ─�
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from zotd.core.permissions import SHELL
 from zotd.jail import Jail, JailError, JailPolicy, Mechanism, Network, NetworkOutlet
@@ -43,8 +44,7 @@ class FoundJail(NamedTuple):
     """Why there is no jail."""
 
 
-@dataclass(frozen=True, slots=True)
-class JailedCall:
+class JailedCall(Struct, frozen=True):
     """What one call is confined to; satisfies `core.ports.CallJail`."""
 
     jail: Jail

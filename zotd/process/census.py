@@ -5,9 +5,10 @@ import os
 import sys
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
+
+from msgspec import Struct
 
 MARK = "ZOT_CHILD_TOKEN"
 """The environment variable that a service passes on to all its descendants.
@@ -25,8 +26,7 @@ EXEC_S = 0.01
 """Pause before an empty environment is read again, in seconds: a process has none while `exec` loads its program."""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(Struct, frozen=True):
     """Identifies one process, uniquely until the next boot."""
 
     pid: int
@@ -35,8 +35,7 @@ class Identity:
     or order."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessStatus:
+class ProcessStatus(Struct, frozen=True):
     """What the kernel reports about a process."""
 
     started: int
@@ -49,8 +48,7 @@ class ProcessStatus:
     """False for a zombie."""
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessInfo:
+class ProcessInfo(Struct, frozen=True):
     """A living process of this user."""
 
     identity: Identity

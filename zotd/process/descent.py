@@ -9,8 +9,9 @@ recognised.
 
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd.process.census import KERNEL, Identity, Kernel, ProcessStatus
 
@@ -26,8 +27,7 @@ MAX_INHERITED = 64
 """Number of inherited values that the marker variable of a child keeps."""
 
 
-@dataclass(frozen=True, slots=True)
-class Descent:
+class Descent(Struct, frozen=True):
     """The result for a process that descends from this one."""
 
     owners: Collection[str]

@@ -16,9 +16,9 @@ import signal
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from zotd.process.census import Identity, identify, is_alive, world
 from zotd.process.fdstore import DescriptorStore
@@ -73,8 +73,7 @@ class Head(msgspec.Struct, frozen=True):
         return Identity(self.pid, self.started)
 
 
-@dataclass(slots=True)
-class Survivor:
+class Survivor(Struct):
     """A process that an earlier daemon left running, with all that is needed to adopt it. Owns its descriptors."""
 
     head: Head

@@ -1,14 +1,14 @@
 """Measures descriptors, memory and children of this process, for `daemon.metrics`."""
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd.process.census import HIDDEN
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceUsage:
+class ResourceUsage(Struct, frozen=True):
     """Resource usage of this process; None for values that the system does not report."""
 
     descriptors: int | None

@@ -14,10 +14,10 @@ import secrets
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from zotd.decodable import decodable
 from zotd.paths import make_private_dir
@@ -43,8 +43,7 @@ class _Note(msgspec.Struct, frozen=True):
     """The next daemon may adopt it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Abandoned:
+class Abandoned(Struct, frozen=True):
     """A child whose host has ended; it may have ended too."""
 
     path: Path

@@ -11,8 +11,9 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from zotd.process import descriptors
 from zotd.process.child import PipeReader
@@ -23,8 +24,7 @@ from zotd.process.input import PipeWriter, input_pair
 from zotd.process.orphan_reaper import ServiceClaim
 
 
-@dataclass(frozen=True, slots=True)
-class ForkedProcess:
+class ForkedProcess(Struct, frozen=True):
     """A child that leads its own session and runs nothing yet; the one who takes it owns its pipes."""
 
     pid: int

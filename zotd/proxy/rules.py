@@ -5,9 +5,10 @@ and others, `zotd.proxy.addresses`), it asks for the address as well.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Protocol
+
+from msgspec import Struct
 
 from zotd.proxy.addresses import special_kind
 from zotd.proxy.errors import HostError
@@ -20,8 +21,7 @@ WEB_PORTS = frozenset({80, 443})
 """The ports of a rule without one."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostQuestion:
+class HostQuestion(Struct, frozen=True):
     """May commands connect there?"""
 
     remote: HostPort
@@ -29,8 +29,7 @@ class HostQuestion:
     """The name that leads to `remote`, when that is a special address and has been allowed by its name."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostDecision:
+class HostDecision(Struct, frozen=True):
     """The answer."""
 
     allowed: bool
@@ -49,8 +48,7 @@ class HostDecider(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class HostRule:
+class HostRule(Struct, frozen=True):
     """One line of an allow list."""
 
     host: str

@@ -14,11 +14,11 @@ import os
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Protocol
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec import Struct
 
 from zotd import ids
 from zotd.config import PushSection
@@ -64,8 +64,7 @@ class Poster(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PushMessage:
+class PushMessage(Struct, frozen=True):
     """What a person is told."""
 
     reason: str

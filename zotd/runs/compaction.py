@@ -7,7 +7,8 @@ The compaction of a run that has come to its mark (`runs.run_summaries`) shares 
 import asyncio
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.clock import rfc3339
 from zotd.core import compaction, records
@@ -24,8 +25,7 @@ from zotd.wire.api import Partial, RunInfo
 from zotd.wire.content import Message
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
+class Summary(Struct, frozen=True):
     """A summary, and how many of the newest messages stay beside it."""
 
     text: str

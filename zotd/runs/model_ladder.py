@@ -10,7 +10,6 @@ without fallbacks. Each is asked at most twice in an outage: once with little pa
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from msgspec import Struct
@@ -49,8 +48,7 @@ class OnlyModel(Struct, frozen=True):
     begins_with_choice: ClassVar[bool] = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rung:
+class Rung(Struct, frozen=True):
     """A model of a run, opened when it is needed."""
 
     label: str
@@ -60,8 +58,7 @@ class Rung:
     """Raises ModelError when the model cannot be used, for example because there is no key."""
 
 
-@dataclass(frozen=True, slots=True)
-class NextModel:
+class NextModel(Struct, frozen=True):
     """The model of the next requests; `ModelLadder.take` makes it the current one."""
 
     place: int

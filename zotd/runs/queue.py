@@ -7,8 +7,9 @@ import asyncio
 import base64
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
+
+from msgspec import Struct, field
 
 from zotd import ids
 from zotd.clock import rfc3339
@@ -46,8 +47,7 @@ JSON_BYTES = 6
 """Most bytes of a character in JSON, as in `\\u0000`; what is short by this measure need not be encoded."""
 
 
-@dataclass(frozen=True, slots=True)
-class SubmitRequest:
+class SubmitRequest(Struct, frozen=True):
     """What a client says of its request beside the input."""
 
     id: str | None = None
@@ -71,8 +71,7 @@ class SubmitRequest:
         return first
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(Struct, eq=False):
     """Something that waits: an input, or (without one) a compaction, a run that goes on, a command of a person, an errand."""
 
     accepted: Callable[[Started], None]

@@ -1,7 +1,8 @@
 """What guards make of the requests of one run: they may refuse them, change the system prompt, and rewrite replies."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.contributions.guards import Hooks
 from zotd.contributions.toolbox import Toolbox
@@ -11,8 +12,7 @@ from zotd.exthost.guards import GuardRemark, GuardVerdict
 from zotd.runs.context import RunContext
 
 
-@dataclass(frozen=True, slots=True)
-class SentRequest:
+class SentRequest(Struct, frozen=True):
     """How a request was answered; the reply itself is `RequestSender.take()`."""
 
     toolbox: Toolbox

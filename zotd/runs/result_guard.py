@@ -1,8 +1,8 @@
 """What guards have the model read beside the results of tool calls."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from zotd.contributions.guards import Hooks
@@ -11,8 +11,7 @@ from zotd.exthost.guards import GuardedCall, GuardRemark
 from zotd.wire.content import Text
 
 
-@dataclass(frozen=True, slots=True)
-class ResultGuard:
+class ResultGuard(Struct, frozen=True):
     """Asks the guards about the results of one run; made when there is a guard."""
 
     hooks: Hooks

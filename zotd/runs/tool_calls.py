@@ -6,9 +6,9 @@ A run that goes on after a crash begins with the calls that were left without on
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from zotd.clock import rfc3339
@@ -37,8 +37,7 @@ ABORTED = "aborted by the user before it was done; what it had already done stay
 NOT_STARTED = "not run: the user aborted first"
 
 
-@dataclass(frozen=True, slots=True)
-class Launch:
+class Launch(Struct, frozen=True):
     """These calls may run: the guards, if there are any, have nothing against it."""
 
     calls: Sequence[str]

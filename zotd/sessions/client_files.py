@@ -8,7 +8,8 @@ A client that leaves, or does not answer in time, has no files any more; then th
 import asyncio
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd import ids
 from zotd.wire import events
@@ -26,8 +27,7 @@ MAX_KNOWN = 1_000
 """Files of which is known what the editor and the disk both had; more are not worked on at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Offer:
+class _Offer(Struct, frozen=True):
     """What one client has offered."""
 
     send: Callable[[events.FileRequest], None]

@@ -9,9 +9,11 @@ scope `daemon`              one host for all, from the daemon's start to its end
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd.contributions import discovery
 from zotd.contributions.discovery import ExtensionSources
@@ -47,8 +49,7 @@ FEATURES = ("session_id", "tool_progress", "set_status", "unregister")
 """What `hello_ack` says that this host knows beyond the original."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolConfig:
+class PoolConfig(Struct, frozen=True):
     """What all hosts of this process stand on."""
 
     places: ExtensionSources
@@ -70,8 +71,7 @@ class PoolConfig:
     """Confines programs that ask for it; None: those are not started."""
 
 
-@dataclass(frozen=True, slots=True)
-class PoolListener:
+class PoolListener(Struct, frozen=True):
     """Gets what the extensions of all sessions want. The functions return at once."""
 
     tell: Tell

@@ -4,7 +4,6 @@ file  ->  fields and text  ->  text with the arguments  ->  a prompt, and calls 
 """
 
 import asyncio
-import dataclasses
 import os
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -132,7 +131,7 @@ class FileCommands:
             sender=sender,
             when_busy="queue",
             accepted=told,
-            request=dataclasses.replace(request, allowed_tools=allowed),
+            request=replace(request, allowed_tools=allowed),
             opening=_opening(sent),
         )
 

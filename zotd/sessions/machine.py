@@ -2,8 +2,9 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from zotd.contributions.guards import CallGuard
 from zotd.core.ports import Probe, Tool
@@ -15,8 +16,7 @@ Watch = Callable[[Ledger, Callable[[], Mapping[str, str]]], RunWatch]
 """Follows the runs of a session from now on; the function returns the environment of its client."""
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What a planner knows of the machine."""
 
     home: Path

@@ -10,7 +10,8 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.core.ports import Model, ModelRequest, ToolSpec
 from zotd.core.reply import Assembler, TextChunk
@@ -40,8 +41,7 @@ RED_SIDE = 32
 NOTHING = Tokens()
 
 
-@dataclass(frozen=True, slots=True)
-class _Heard:
+class _Heard(Struct, frozen=True):
     """One reply."""
 
     text: str
@@ -52,8 +52,7 @@ class _Heard:
     tokens: Tokens
 
 
-@dataclass(frozen=True, slots=True)
-class _Verdict:
+class _Verdict(Struct, frozen=True):
     outcome: str
     sentence: str
     tokens: Tokens = NOTHING

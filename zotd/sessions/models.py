@@ -9,10 +9,10 @@ precede the daemon's.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from zotd.config.current import CurrentConfig
 from zotd.core.ports import Model, StorageError
@@ -37,8 +37,7 @@ RECENT = 8
 """How many models that were used last are offered first."""
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Struct, frozen=True):
     """Where keys are looked for besides the session's own environment."""
 
     stored: Callable[[], Mapping[str, str]]

@@ -1,8 +1,9 @@
 """Running a command of a person in a session: when that is possible, and with what."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Protocol
+
+from msgspec import Struct
 
 from zotd import ids
 from zotd.clock import rfc3339
@@ -17,8 +18,7 @@ from zotd.wire.errors import Code, CommandError
 CALLS_WAIT = "calls of a run that was cut wait for their results; /continue first, or run it for yourself only (!!)"
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(Struct, frozen=True):
     """A command of a person."""
 
     command: str

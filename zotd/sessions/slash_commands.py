@@ -6,9 +6,9 @@
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from zotd.contributions.scope import ExtensionScope
@@ -47,8 +47,7 @@ KNOWN_NAMES = 40
 QUIETED = "its submission is not run: the user has aborted the session and sent nothing since"
 
 
-@dataclass(frozen=True, slots=True)
-class Asker:
+class Asker(Struct, frozen=True):
     """The client that sent a slash command, and how to answer it."""
 
     sender: str
@@ -270,8 +269,7 @@ def _accepted(asker: Asker, started: Started) -> None:
     asker.respond(replace(result, position=started.position, started=started.started))
 
 
-@dataclass(frozen=True, slots=True)
-class BuiltinCommand:
+class BuiltinCommand(Struct, frozen=True):
     """A slash command of the daemon."""
 
     description: str

@@ -2,10 +2,10 @@
 
 import sqlite3
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Self
 
 import msgspec
+from msgspec import Struct
 
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.core.records import Attempt, kind_of
@@ -31,8 +31,7 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 _ROW = msgspec.json.Decoder(SessionRow)
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """An encoded commit for the writer's thread; shares no mutable data with the caller."""
 
     row: SessionRow

@@ -1,7 +1,8 @@
 """The branches of a session, which rewinds create, and its forks (see `zotd.store.forks`)."""
 
 import sqlite3
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.store import history, slices
 from zotd.wire import events
@@ -35,8 +36,7 @@ ORDER BY first_seq LIMIT 1
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Branches:
+class Branches(Struct, frozen=True):
     """The data of a `session.tree` response."""
 
     origin: Fork | None

@@ -6,14 +6,14 @@ new origin of the other forks.
 """
 
 import sqlite3
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 OWN = "NOT EXISTS (SELECT 1 FROM forks WHERE forks.session = records.session AND records.number <= forks.shared)"
 """SQL condition on `records`: the record is not a copy from another session."""
 
 
-@dataclass(frozen=True, slots=True)
-class Inheritance:
+class Inheritance(Struct, frozen=True):
     """The records that a fork no longer shares with another session: those after `above`, up to `last`."""
 
     heir: int

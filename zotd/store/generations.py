@@ -14,7 +14,8 @@ alone.
 
 import secrets
 import sqlite3
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.store.epoch import read_epoch
 
@@ -36,8 +37,7 @@ WHERE session = (SELECT key FROM sessions WHERE id = ?) AND number > ? ORDER BY 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Generation:
+class Generation(Struct, frozen=True):
     """One life of the database, from open to close."""
 
     database: str

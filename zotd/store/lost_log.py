@@ -6,8 +6,9 @@ removed, and frames that a power failure removed from both.
 """
 
 import struct
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 _INDEX_BYTES = 100
 """Length of the part of the index that is read. Its numbers are in the byte order of this machine."""
@@ -19,8 +20,7 @@ _MAGIC = 0x377F0682
 """Its last bit selects the byte order of the checksums."""
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedLog:
+class IndexedLog(Struct, frozen=True):
     """State of the log according to its index."""
 
     frames: int

@@ -5,7 +5,8 @@ It holds the records of ephemeral sessions until `delete`. `zot rpc` uses it wit
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.core.lineage import RewindPoint, Span, holds
 from zotd.core.ports import JournalEntry, PartialText, SessionRow, StorageError, Stored
@@ -17,8 +18,7 @@ from zotd.store.queries import MAX_SEQ
 from zotd.wire.base import ENCODER
 
 
-@dataclass(slots=True)
-class _Kept:
+class _Kept(Struct):
     row: SessionRow
     entries: list[JournalEntry]
     partial: PartialText | None = None

@@ -3,9 +3,9 @@
 import sqlite3
 from collections.abc import Generator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from zotd.store.errors import is_damage
 from zotd.store.forks import OWN
@@ -50,8 +50,7 @@ _Found = tuple[int, bytes, str, str, str]
 _INPUT = msgspec.json.Decoder(_Input)
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(Struct, frozen=True):
     """Prompts, newest first, each with the key of its record."""
 
     prompts: Sequence[tuple[int, PastPrompt]]

@@ -8,9 +8,9 @@ writer is idle. A process that dies leaves an incomplete session; the next proce
 
 import sqlite3
 from contextlib import closing
-from dataclasses import dataclass
 
 import msgspec
+from msgspec import Struct
 
 from zotd.core.ports import SessionRow, StorageError
 from zotd.store import forks, generations, search, sums
@@ -39,8 +39,7 @@ VALUES ((SELECT key FROM sessions WHERE id = ?), ?, ?, ?, ?, ?, ?, ?, ?, ?)
 _SESSION = b'"session":'
 
 
-@dataclass(frozen=True, slots=True)
-class Share:
+class Share(Struct, frozen=True):
     """The part of another session that a fork starts with."""
 
     origin: str

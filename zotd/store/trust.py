@@ -13,11 +13,11 @@ import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
 import msgspec
+from msgspec import Struct, field
 
 from zotd import private_file, tree_digest
 from zotd.core.ports import StorageError
@@ -36,8 +36,7 @@ class NotGrantedError(Exception):
     """The workspace was not trusted; the message is one sentence for the user."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkspaceCode:
+class WorkspaceCode(Struct, frozen=True):
     """The code of a workspace that would be used if it were trusted."""
 
     items: Sequence[str]
@@ -67,15 +66,13 @@ class WorkspaceCode:
         return hashlib.sha256(repr(files).encode()).hexdigest()
 
 
-@dataclass(frozen=True, slots=True)
-class Trusted:
+class Trusted(Struct, frozen=True):
     """The code was granted trust and has not changed since."""
 
     code: WorkspaceCode
 
 
-@dataclass(frozen=True, slots=True)
-class Changed:
+class Changed(Struct, frozen=True):
     """The code was trusted and has changed since; the user has to be asked again."""
 
     code: WorkspaceCode
@@ -83,15 +80,13 @@ class Changed:
     """Paths of added, changed and removed files, sorted; empty if the code is too large to scan."""
 
 
-@dataclass(frozen=True, slots=True)
-class UntrustedCode:
+class UntrustedCode(Struct, frozen=True):
     """The code was never trusted; the user has to be asked."""
 
     code: WorkspaceCode
 
 
-@dataclass(frozen=True, slots=True)
-class NothingToTrust:
+class NothingToTrust(Struct, frozen=True):
     """The workspace has no code of its own, so there is nothing to ask."""
 
     code: WorkspaceCode

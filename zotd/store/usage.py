@@ -10,10 +10,10 @@ versions wrote none; for their sessions, the `interrupted` record after an attem
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import datetime
 
 import msgspec
+from msgspec import Struct
 
 from zotd.core import budget, records
 from zotd.core.records import DECODER, AnyRecord
@@ -69,8 +69,7 @@ ORDER BY number DESC LIMIT 1
 """
 
 
-@dataclass(frozen=True, slots=True)
-class RequestUsage:
+class RequestUsage(Struct, frozen=True):
     """Usage of one request."""
 
     model: str
@@ -80,8 +79,7 @@ class RequestUsage:
     """As counted by budgets, which use an estimate if the provider reported nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Attempt:
+class _Attempt(Struct, frozen=True):
     session: str
     name: str
     cwd: str

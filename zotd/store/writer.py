@@ -17,8 +17,10 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from functools import partial
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from zotd.core.ports import Probe, StorageError
 from zotd.store.schema import BUSY_S, transaction
@@ -51,8 +53,7 @@ _FAILED_SYNC = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_F
 log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(Struct, frozen=True):
     """An atomic change of the database."""
 
     apply: Callable[[sqlite3.Connection], object]
@@ -67,8 +68,7 @@ class Write:
     """Run without a transaction and without other writes: VACUUM and checkpoints are not allowed in one."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriterCounts:
+class WriterCounts(Struct, frozen=True):
     """Counters since the writer was opened."""
 
     writes: int = 0

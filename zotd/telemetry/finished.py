@@ -1,8 +1,9 @@
 """A span that is over, and the attributes that the semantic conventions for generative AI define for it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from zotd.telemetry.ids import TraceParent
 from zotd.wire.content import Tokens
@@ -35,8 +36,7 @@ class SpanEvent(NamedTuple):
     attributes: Mapping[str, Value]
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedSpan:
+class FinishedSpan(Struct, frozen=True):
     """A span that is over."""
 
     name: str

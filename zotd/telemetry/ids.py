@@ -5,8 +5,9 @@ after a restart can name the trace of the run that was cut without anything bein
 """
 
 import re
-from dataclasses import dataclass
 from hashlib import blake2b
+
+from msgspec import Struct
 
 VARIABLE = "TRACEPARENT"
 """Name of the environment variable: https://opentelemetry.io/docs/specs/otel/context/env-carriers/."""
@@ -16,8 +17,7 @@ _HEADER = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]
 _SAMPLED = 1
 
 
-@dataclass(frozen=True, slots=True)
-class TraceParent:
+class TraceParent(Struct, frozen=True):
     """A span, as its children in this or another process know it."""
 
     trace_id: int

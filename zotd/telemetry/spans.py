@@ -13,9 +13,10 @@ which ends there.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol
+
+from msgspec import Struct, field
 
 from zotd.core import records
 from zotd.core.model_questions import BESIDE, SAMPLING
@@ -38,8 +39,7 @@ NOT_RUN, TOOL_ERROR, INTERRUPTED = "not_run", "tool_error", "interrupted"
 cut."""
 
 
-@dataclass(slots=True)
-class _Request:
+class _Request(Struct):
     """The requests of one step, until one of them is answered or the run gives up."""
 
     attempt: records.Attempt
@@ -58,8 +58,7 @@ class _Request:
         return self.row is not None and not self.row.failure
 
 
-@dataclass(slots=True)
-class _Run:
+class _Run(Struct):
     id: str
     own: TraceParent
     parent: TraceParent | None

@@ -11,12 +11,11 @@ import os
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from zotd.core.ports import CallJail, Replay, ToolContext, ToolOutcome
@@ -54,8 +53,7 @@ class BashArgs(msgspec.Struct, frozen=True):
     ) = UNSET
 
 
-@dataclass(frozen=True, slots=True)
-class CommandFinished:
+class CommandFinished(Struct, frozen=True):
     """The result of a command."""
 
     output: str

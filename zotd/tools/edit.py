@@ -10,13 +10,12 @@ import re
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from zotd.core.ports import CallJail, Replay, ToolContext, ToolOutcome
 from zotd.tools.shared import (
@@ -53,8 +52,7 @@ class EditArgs(msgspec.Struct, frozen=True):
     edits: Annotated[list[Edit], Meta(min_length=1, description="Replacements; they must not overlap")]
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True):
     """Replaces the bytes `start` to `end` of the file by `new`. `number` is the edit's position in the call, from 1."""
 
     start: int
@@ -173,8 +171,7 @@ def _with_line_ends(text: bytes, *, crlf: bool) -> bytes:
 # --- showing ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Region:
+class Region(Struct, frozen=True):
     """Lines that are replaced: bytes `start` to `end` of the file, `line` lines after its beginning."""
 
     start: int

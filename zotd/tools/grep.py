@@ -12,12 +12,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.process import spawn
@@ -67,8 +66,7 @@ class GrepArgs(msgspec.Struct, frozen=True, rename={"ignore_case": "ignoreCase"}
     ignore_case: Annotated[bool, Meta(description="Treat upper and lower case alike")] = False
 
 
-@dataclass(frozen=True, slots=True)
-class SearchRoot:
+class SearchRoot(Struct, frozen=True):
     """Where to search: all of `folder`, or only the file `name` in it."""
 
     folder: Path

@@ -12,13 +12,12 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from zotd import front_matter
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
@@ -30,8 +29,7 @@ FILE_BYTES = 256 * 1024
 """Largest `SKILL.md`; one result shows at most `TEXT_BYTES` of its instructions."""
 
 
-@dataclass(frozen=True, slots=True)
-class Skill:
+class Skill(Struct, frozen=True):
     """A skill that the model may use."""
 
     name: str

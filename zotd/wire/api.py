@@ -4,8 +4,9 @@ A parameter Struct has the fields of a request besides `id` and `type`; a result
 Session commands have a field `session`, except on stdio (`docs/protocol.md`).
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 from zotd.wire import auth, extensions, reports
 from zotd.wire.base import Frozen
@@ -1073,8 +1074,7 @@ class Status(Frozen, frozen=True, omit_defaults=False):
     """The service manager that runs it: `systemd` or `launchd`; null: none."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandSpec:
+class CommandSpec(Struct, frozen=True):
     """A command: a row of the table."""
 
     name: str

@@ -9,8 +9,9 @@ Orders come over the stdin of the process, which is a socket; reports leave over
 
 import json
 import struct
-from dataclasses import dataclass
 from enum import IntEnum
+
+from msgspec import Struct
 
 MESSAGE = struct.Struct("<BI")
 """An `BridgeOrder` and the number of the bridge that it is for."""
@@ -30,8 +31,7 @@ class BridgeOrder(IntEnum):
     KILL = 3
 
 
-@dataclass(frozen=True, slots=True)
-class BridgeRequest:
+class BridgeRequest(Struct, frozen=True):
     """What a bridge would get from the kernel if it were a process of its own."""
 
     arguments: tuple[str, ...]

@@ -6,7 +6,7 @@ and skipped; reading continues with the next one.
     Lines.feed(bytes) -> [line | TooLong, ...]      the result does not depend on how the bytes are divided
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 CLIENT_LIMIT = 16 * 1024 * 1024
 """Longest line accepted from a client, in bytes without its newline (`docs/protocol.md`)."""
@@ -18,8 +18,7 @@ HEAD_BYTES = 4096
 """Length of the kept beginning of a line that is too long, in which the id for the error response is looked up."""
 
 
-@dataclass(frozen=True, slots=True)
-class TooLong:
+class TooLong(Struct, frozen=True):
     """Stands for a line that exceeded the limit and was skipped."""
 
     head: bytes

@@ -8,10 +8,11 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import islice
 from pathlib import Path
+
+from msgspec import Struct, field
 
 from zotd import front_matter
 from zotd.core.allowed_tools import not_understood
@@ -46,8 +47,7 @@ class CommandFileError(Exception):
     """The file is no usable command; the message is one sentence, which names it."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandPlace:
+class CommandPlace(Struct, frozen=True):
     """A directory with commands."""
 
     directory: Path
@@ -57,8 +57,7 @@ class CommandPlace:
     """A project's files are only read if they are in the project; None: they are the user's and may be anywhere."""
 
 
-@dataclass(frozen=True, slots=True)
-class FileCommand:
+class FileCommand(Struct, frozen=True):
     """A command, as its file says now."""
 
     name: str
@@ -78,8 +77,7 @@ class FileCommand:
     """What the file says that has no effect, as sentences for people."""
 
 
-@dataclass(slots=True)
-class FoundCommands:
+class FoundCommands(Struct):
     """The commands of several places."""
 
     commands: dict[str, FileCommand] = field(default_factory=dict)

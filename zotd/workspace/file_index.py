@@ -10,7 +10,8 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from zotd.core.matching import Ranking
 from zotd.workspace.file_listing import FileListing, listed
@@ -42,8 +43,7 @@ KEPT_S = 600.0
 """How long an unused index is kept."""
 
 
-@dataclass(frozen=True, slots=True)
-class PathIndex:
+class PathIndex(Struct, frozen=True):
     """The paths of one directory as `core.matching` wants them, shorter ones first, directories among them."""
 
     paths: Sequence[str]

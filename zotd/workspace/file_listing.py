@@ -12,8 +12,9 @@ import signal
 import subprocess
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd.process import spawn
 from zotd.sanitize import is_harmless
@@ -53,8 +54,7 @@ QUIETLY = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class FileListing:
+class FileListing(Struct, frozen=True):
     """The paths of a directory's files, relative to it, in no order; one with a slash at its end is a directory."""
 
     paths: Sequence[str]

@@ -3,8 +3,9 @@
 import os
 import re
 import stat
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd.workspace.file_listing import is_typed
 
@@ -19,8 +20,7 @@ _BRANCH = re.compile(r"ref: refs/heads/([^\x00-\x20\x7f~^:?*\[\\]+)\n?")
 _COMMIT = re.compile(r"([0-9a-f]{40}|[0-9a-f]{64})\n?")
 
 
-@dataclass(frozen=True, slots=True)
-class Checkout:
+class Checkout(Struct, frozen=True):
     """What is checked out."""
 
     name: str

@@ -9,8 +9,9 @@ import errno
 import socket
 import ssl
 from collections.abc import Sequence
-from dataclasses import dataclass
 from ipaddress import ip_address
+
+from msgspec import Struct
 
 from zotd.config import EXPOSED, ConfigError, WebsocketSection
 
@@ -26,8 +27,7 @@ class ListenError(Exception):
     """The door cannot be opened; the message says why, and if known which process uses the address."""
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
+class Listening(Struct, frozen=True):
     """A door that can be opened."""
 
     settings: WebsocketSection

@@ -10,8 +10,9 @@ middle, does not answer or does not save changes nothing about what a call has d
 import asyncio
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd.core.editor_files import EditorFiles
 from zotd.core.ports import ToolContext
@@ -65,8 +66,7 @@ async def write_through(path: Path, data: bytes, context: ToolContext) -> bool:
     return await in_thread(lambda _: replace_file(path, data, jail))
 
 
-@dataclass(frozen=True, slots=True)
-class DiskFile:
+class DiskFile(Struct, frozen=True):
     """A file as it is on the disk."""
 
     path: str

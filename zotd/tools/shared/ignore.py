@@ -8,8 +8,9 @@ repository could contain patterns that make its expressions run for hours.
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from zotd.tools.shared.globs import Part, matches, parts_of
 
@@ -17,8 +18,7 @@ FILE_BYTES = 256 * 1024
 """Longest part of a `.gitignore` that is read."""
 
 
-@dataclass(frozen=True, slots=True)
-class IgnorePattern:
+class IgnorePattern(Struct, frozen=True):
     """One line of a `.gitignore`."""
 
     is_ignored: bool
@@ -27,8 +27,7 @@ class IgnorePattern:
     parts: Sequence[Part]
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(Struct, frozen=True):
     """One `.gitignore`: its patterns, last one first. Paths are relative to the top of the repository."""
 
     patterns: Sequence[IgnorePattern]
