@@ -270,7 +270,7 @@ class Daemon:
             token = tokens.list().get(one.token)
             return token is not None and token.digest == one.digest and tokens.stands(one.token, token)
 
-        push = PushService(store, spawn=self._spawn, settings=lambda: self._config.push, stands=stands)
+        push = PushService(store, manager.config, spawn=self._spawn, stands=stands)
         PushWatcher(manager, presences, push, lambda: self._config.limits.attention_s)
         return push
 

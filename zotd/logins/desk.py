@@ -100,14 +100,12 @@ class Logins:
         *,
         titles: Callable[[str], str],
         spawn: Callable[[str, Coroutine[object, object, None]], None],
-        clock: Callable[[], float] = time.time,
     ) -> None:
         """`titles`: the name of a vendor in messages; `spawn` runs a named coroutine until it or the program ends."""
         self._store = store
         self._config = config
         self._titles = titles
         self._spawn = spawn
-        self._clock = clock
         self._access: dict[str, tuple[LoginVendor, LoginAccess]] = {}
         self._runs: dict[str, LoginRun] = {}
 
@@ -130,7 +128,7 @@ class Logins:
             return None
         known = self._access.get(name)
         if known is None or known[0] != vendor:  # the configuration was changed
-            renewal = Renewal(vendor, self._store, send=send, clock=self._clock)
+            renewal = Renewal(vendor, self._store, send=send, clock=time.time)
             known = vendor, LoginAccess(vendor, self._titles(name), self._store, renewal)
             self._access[name] = known
         return known[1]
@@ -195,12 +193,12 @@ class Logins:
 
     async def _with_browser(self, vendor: LoginVendor, login_id: str, run: LoginRun) -> None:
         async with AsyncExitStack() as stack:
-            login = await stack.enter_async_context(BrowserLogin(vendor.client, send, clock=self._clock))
+            login = await stack.enter_async_context(BrowserLogin(vendor.client, send, clock=time.time))
             run.prompt.set_result(LoginPrompt(login_id, vendor.name, "browser", login.url, "", "", LOGIN_S))
             await self._keep(vendor, await login.finish())
 
     async def _with_device(self, vendor: LoginVendor, login_id: str, run: LoginRun) -> None:
-        login = DeviceLogin(vendor.client, send, clock=self._clock, dialect=vendor.device)
+        login = DeviceLogin(vendor.client, send, clock=time.time, dialect=vendor.device)
         code = await login.begin()
         prompt = LoginPrompt(login_id, vendor.name, "device", code.url, code.full_url, code.user_code, code.lifetime_s)
         run.prompt.set_result(prompt)
@@ -215,13 +213,13 @@ class Logins:
         login = VendorLogin(
             account=account_of(vendor, tokens),
             account_id=claim(vendor.account_id_claims, tokens)[:ACCOUNT_CHARS],
-            logged_in_at=self._clock(),
+            logged_in_at=time.time(),
             tokens=tokens,
         )
         if vendor.exchange is not None:
             # At once, because it shows whether the account has a subscription.
             try:
-                key, url = exchange_key(vendor.exchange, tokens, send=send, asked_at=self._clock())
+                key, url = exchange_key(vendor.exchange, tokens, send=send, asked_at=time.time())
             except OAuthError as error:
                 raise OAuthError(
                     error.problem, f"{self._titles(vendor.name)} gives this account no access ({error})"

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from zotd import ids
-from zotd.config import PushSection
+from zotd.config.current import CurrentConfig
 from zotd.core.ports import StorageError
 from zotd.push.subscriptions import Subscription, SubscriptionStore
 
@@ -79,22 +79,22 @@ class PushService:
     def __init__(
         self,
         store: SubscriptionStore,
+        config: CurrentConfig,
         *,
         spawn: Callable[[str, Coroutine[object, object, None]], None],
-        settings: Callable[[], PushSection],
         stands: Callable[[Subscription], bool],
     ) -> None:
         """Create the service.
 
         Args:
             store: the subscriptions.
+            config: the configuration that holds now.
             spawn: starts a named task.
-            settings: returns what the configuration says at the moment.
             stands: tells whether a subscription's access token is still valid; blocks for reading a file.
         """
         self._store = store
         self._spawn = spawn
-        self._settings = settings
+        self._config = config
         self._stands = stands
         self._waiting: deque[PushMessage] = deque(maxlen=MAX_WAITING)
         self._is_sending = False
@@ -193,7 +193,7 @@ class PushService:
     def _request(self, to: Subscription, message: PushMessage) -> tuple[dict[str, str], bytes]:
         from zotd.push import encryption  # noqa: PLC0415  (as above)
 
-        settings = self._settings()
+        settings = self._config.value.push
         place = urlsplit(to.endpoint)
         said = {"reason": message.reason, "text": message.text, "session": message.session}
         body = encryption.encrypted(
@@ -227,7 +227,7 @@ class PushService:
         except ValueError as error:
             raise EndpointError("the endpoint is not a URL") from error
         is_known = place.scheme == "https" and place.netloc == host and host.endswith(SUFFIXES)
-        if not (is_known or origin in SERVICES or origin in self._settings().services):
+        if not (is_known or origin in SERVICES or origin in self._config.value.push.services):
             raise EndpointError(f'"{origin[:100]}" is not a known push service; push.services in config.toml adds one')
 
 
