@@ -285,7 +285,7 @@ class Connected:
 async def main(root, python, host):
     env = {"HOME": f"{root}/home", "TMPDIR": f"{root}/tmp", "XDG_RUNTIME_DIR": f"{root}/runtime", "PATH": os.environ["PATH"]}
     stock = NamespaceStock(1, [python, *maker_words()[1:]])
-    async with running_proxy(f"{root}/runtime/outlets", print, namespaces=stock) as proxy:
+    async with running_proxy(f"{root}/runtime/outlets", lambda _: None, namespaces=stock) as proxy:
         print(await proxy.prepare())
         jail = find_jail(JailSite(f"{root}/home/work", env, Network.PROXIED), [Mechanism.BUBBLEWRAP])
         connected = Connected(jail, proxy.outlet("nobody", AllowList([parse_rule(host)])))
