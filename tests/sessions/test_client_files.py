@@ -42,7 +42,7 @@ async def test_the_client_that_offered_last_is_asked(files):
     files.withdraw("k_2")
     assert await files.read("/a") == "old"
     files.withdraw("k_1")
-    assert (await files.read("/a"), await files.write("/a", ""), files.is_offered) == (None, False, False)
+    assert (await files.read("/a"), await files.write("/a", ""), files.offers) == (None, False, {})
 
 
 async def test_a_client_that_only_reads_is_not_asked_to_write(files):

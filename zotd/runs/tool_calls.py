@@ -6,7 +6,7 @@ A run that goes on after a crash begins with the calls that were left without on
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from zotd.clock import rfc3339
 from zotd.contributions.guards import Hooks
 from zotd.core import records
+from zotd.core.model_questions import ModelQuestion, QuestionReply
 from zotd.core.ports import CallJail, Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.transcript import NOT_RUN, Transcript
 from zotd.core.turn_inputs import RequestedCall
@@ -71,7 +72,7 @@ class ToolCalls:
         self._context = partial(call_context, plan, ledger)
         self._absent = plan.absent
         self._authorization = plan.authorization
-        self._sampling = RunSampling(run, plan, ledger)
+        self._new_sampling = partial(RunSampling, run, plan, ledger)
         self._ended = ended
         self._judged = judged
         self._recording = StepRecording(run, plan.checkpoints, last_seq=lambda: ledger.row.seq)
@@ -312,8 +313,15 @@ class ToolCalls:
             jail=self._jails.get(key),
             operation_key=self._operations.get(key),
             ask=partial(ask_person, self._authorization, key),
-            ask_model=partial(self._sampling.answer, key),
+            ask_model=partial(self._ask_model, key),
         )
+
+    @cached_property
+    def _sampling(self) -> RunSampling:
+        return self._new_sampling()  # few runs have a call that asks
+
+    async def _ask_model(self, key: str, question: ModelQuestion) -> QuestionReply:
+        return await self._sampling.answer(key, question)
 
     async def _run(self, call: ToolCall) -> ToolOutcome:
         if call.id in self._dropped:

@@ -27,7 +27,7 @@ MAX_KNOWN = 1_000
 """Files of which is known what the editor and the disk both had; more are not worked on at a time."""
 
 
-class _Offer(Struct, frozen=True):
+class EditorOffer(Struct, frozen=True):
     """What one client has offered."""
 
     send: Callable[[events.FileRequest], None]
@@ -42,27 +42,23 @@ class ClientFiles:
         """`label`: the session in events. `warn` tells the people of the session a sentence."""
         self._label = label
         self._warn = warn
-        self._offers: dict[str, _Offer] = {}
+        self.offers: dict[str, EditorOffer] = {}
+        """By client, the newest last; empty: there is no editor. Read by others, changed here only."""
         self._open: dict[str, tuple[str, asyncio.Future[FileAnswer | None]]] = {}
         """The client that was asked, and its answer, by request."""
         self._known: dict[str, bytes] = {}
         """Digests of texts that the editor and the disk both had, by path, the oldest first."""
 
-    @property
-    def is_offered(self) -> bool:
-        """Whether there is an editor."""
-        return bool(self._offers)
-
     def offer(
         self, client: str, send: Callable[[events.FileRequest], None], *, reads: bool = True, writes: bool = True
     ) -> None:
         """Ask this client from now on. `withdraw` has to be called when it is gone."""
-        self._offers.pop(client, None)
-        self._offers[client] = _Offer(send, reads, writes)
+        self.offers.pop(client, None)
+        self.offers[client] = EditorOffer(send, reads, writes)
 
     def withdraw(self, client: str) -> None:
         """Ask this client no more; what it was asked is answered by the disk."""
-        self._offers.pop(client, None)
+        self.offers.pop(client, None)
         for asked, answer in self._open.values():
             if asked == client and not answer.done():
                 answer.set_result(None)
@@ -78,13 +74,13 @@ class ClientFiles:
 
     async def read(self, path: str) -> str | None:
         """Return the text of a file in the editor; None: it has none, or does not say."""
-        client = next((client for client, one in reversed(self._offers.items()) if one.reads), None)
+        client = next((client for client, one in reversed(self.offers.items()) if one.reads), None)
         answer = None if client is None else await self._ask(client, "read", path, within_s=READ_S)
         return None if answer is None else answer.content
 
     async def write(self, path: str, text: str) -> bool:
         """Have the editor write a file; return whether it says that it has."""
-        client = next((client for client, one in reversed(self._offers.items()) if one.writes), None)
+        client = next((client for client, one in reversed(self.offers.items()) if one.writes), None)
         answer = None if client is None else await self._ask(client, "write", path, content=text, within_s=WRITE_S)
         return answer is not None and answer.error is None
 
@@ -106,11 +102,11 @@ class ClientFiles:
         answer: asyncio.Future[FileAnswer | None] = asyncio.get_running_loop().create_future()
         self._open[request] = client, answer
         try:
-            self._offers[client].send(events.FileRequest(request, action, path, content, session=self._label))
+            self.offers[client].send(events.FileRequest(request, action, path, content, session=self._label))
             async with asyncio.timeout(within_s):
                 return await answer
         except TimeoutError:
-            self._offers.pop(client, None)
+            self.offers.pop(client, None)
             words = f"the editor did not {action} {path} within {within_s:g} s"
             self._warn(f"{words}; files are used as they are on the disk until it opens the session again")
             return None

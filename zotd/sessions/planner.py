@@ -336,7 +336,7 @@ class Planner:
                 skill_dirs=skill_dirs,
                 ledger=ledger,
                 home=os.fspath(self._machine.home),
-                editor=session.files if session.files.is_offered else None,
+                editor=session.files if session.files.offers else None,
             )
 
         return context
