@@ -7,9 +7,6 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 
-LIMITS = {"prompt to provider": (150, 25), "`bash` call with its two requests": (1_200, 45)}
-"""Calls and modules. A busy machine adds up to four modules to a `bash` call: a tick of the kernel's clock, an output in two pieces."""
-
 
 def test_a_prompt_and_a_call_of_bash_pass_few_functions_and_modules():
     command = [sys.executable, "-m", "benchmarks.trace"]
@@ -18,6 +15,9 @@ def test_a_prompt_and_a_call_of_bash_pass_few_functions_and_modules():
         name: (int(calls), int(modules))
         for name, calls, modules in re.findall(r"^(.+): (\d+) calls, (\d+) modules", ended.stdout, re.MULTILINE)
     }
-    for name, (calls, modules) in LIMITS.items():
-        assert found[name][0] <= calls, f"{name}: {found[name]}"
-        assert found[name][1] <= modules, f"{name}: {found[name]}"
+    calls, modules = found["prompt to provider"]
+    assert calls <= 150
+    assert modules <= 25
+    # Not its calls: of each piece in which a reply or an output comes, there are more.
+    _, modules = found["`bash` call with its two requests"]
+    assert modules <= 40
