@@ -17,6 +17,7 @@ from zotd.oauth import protocol
 from zotd.oauth.browser import BrowserLogin
 from zotd.oauth.protocol import OAuthClient, OAuthError, Problem
 from zotd.store.logins import VendorLogin
+from zotd.testing.http_site import listening
 
 
 class Validator(RequestValidator):
@@ -127,9 +128,7 @@ async def foreign():
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", server.answer)
     runner = web.AppRunner(app, access_log=None)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+    server.url = await listening(runner)
     yield server
     await runner.cleanup()
 

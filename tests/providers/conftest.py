@@ -12,6 +12,7 @@ from zotd.core.retry import ModelError
 from zotd.providers.catalog import Catalog
 from zotd.providers.choice import ModelChoice
 from zotd.providers.connect import Providers
+from zotd.testing.http_site import listening
 from zotd.wire.content import Message, Text
 
 READ = ToolSpec("read", "Reads a file.", {"type": "object", "properties": {"path": {"type": "string"}}})
@@ -108,9 +109,7 @@ def raw():
         app = web.Application()
         app.router.add_post("/{path:.*}", server.answer)
         runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        server.url = await listening(runner)
         try:
             yield server
         finally:

@@ -20,6 +20,7 @@ from zotd.providers.catalog.vendors import VENDORS
 from zotd.providers.choice import ModelChoice
 from zotd.providers.connect import Providers
 from zotd.testing import script
+from zotd.testing.http_site import listening
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import CallPart, Refusal, calls
 from zotd.wire.content import Image, Message, Text, ToolCall, ToolResult, visible
@@ -238,8 +239,7 @@ async def google(tmp_path):
     app = web.Application()
     app.router.add_post("/token", token)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = await listening(runner)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     )
@@ -249,7 +249,7 @@ async def google(tmp_path):
         "client_email": "zot@example.org",
         "private_key_id": "1",
         "private_key": key.decode(),
-        "token_uri": f"http://127.0.0.1:{runner.addresses[0][1]}/token",
+        "token_uri": f"{url}/token",
     }
     file.write_text(json.dumps(account))
     yield file, given

@@ -12,6 +12,8 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import (
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
+from zotd.testing.http_site import listening
+
 CLOSE_S = 0.5
 
 
@@ -69,10 +71,7 @@ class Collector:
         app = web.Application(client_max_size=64 * 1024 * 1024)
         app.router.add_post("/v1/traces", self._take)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = await listening(self._runner)
         return self
 
     async def __aexit__(self, *_: object) -> None:

@@ -20,6 +20,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 from aiohttp import web
 
+from zotd.testing.http_site import listening
+
 CLIENT_SECRET = "the secret of the program"  # noqa: S105
 """What a program that registers gets, if it gets one."""
 
@@ -111,10 +113,7 @@ class AuthServer:
         app.router.add_post("/api/accounts/deviceauth/usercode", self._usercode)
         app.router.add_post("/api/accounts/deviceauth/token", self._entered)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=1.0, handler_cancellation=True)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = await listening(self._runner)
         return self
 
     async def __aexit__(

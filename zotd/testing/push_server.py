@@ -28,6 +28,8 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from zotd.testing.http_site import listening
+
 MOST_BYTES = 4096
 """Longest body that push services have to take."""
 
@@ -98,10 +100,7 @@ class PushServer:
         app = web.Application()
         app.router.add_post("/push/{name}", self._push)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = await listening(self._runner)
         return self
 
     async def __aexit__(

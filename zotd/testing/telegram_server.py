@@ -20,6 +20,8 @@ from typing import Self, cast
 
 from aiohttp import web
 
+from zotd.testing.http_site import listening
+
 Json = dict[str, object]
 
 TOKEN = "7000000:scripted-bot-token"  # noqa: S105  (of no bot)
@@ -102,10 +104,7 @@ class TelegramServer:
         app.router.add_post("/bot{token}/{method}", self._serve)
         app.router.add_get("/file/bot{token}/{file_id}", self._serve_file)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=CLOSE_S)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        host, port = self._runner.addresses[0][:2]
-        self.url = f"http://{host}:{port}"
+        self.url = await listening(self._runner)
         return self
 
     async def __aexit__(

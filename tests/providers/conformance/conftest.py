@@ -18,6 +18,7 @@ from tests.providers.conformance.table import ROWS, Credential, vendors
 from tests.testing.shapes import checked_dialects
 from zotd.embed.session_runtime import Runtime
 from zotd.logins.vendors import LOGINS
+from zotd.testing.http_site import listening
 from zotd.testing.live_daemon import place as place_in
 from zotd.testing.model_server import ModelServer
 
@@ -204,14 +205,13 @@ async def google(tmp_path, account_key):
     app = web.Application()
     app.router.add_post("/token", token)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    url = await listening(runner)
     account = {
         "type": "service_account",
         "client_email": "zot@example.org",
         "private_key_id": "1",
         "private_key": account_key,
-        "token_uri": f"http://127.0.0.1:{runner.addresses[0][1]}/token",
+        "token_uri": f"{url}/token",
     }
     file = tmp_path / "account.json"
     file.write_text(json.dumps(account))
