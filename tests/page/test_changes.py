@@ -87,6 +87,39 @@ async def test_what_the_user_has_changed_since_is_overwritten_only_when_asked(wo
     assert file.read_text() == "milk\n"
 
 
+async def test_a_refused_undo_stays_explained_when_an_earlier_answer_comes_late(world, token):
+    held: list[tuple[object, str]] = []
+    is_late = False
+
+    def between(page):
+        daemon = page.connect_to_server()
+        daemon.on_message(
+            lambda frame: held.append((page, frame)) if is_late and '"patch"' in frame else page.send(frame)
+        )
+
+    write(world, "late.txt", "1\n")
+    write(world, "late.txt", "2\n")
+    session = await world.session("Late", mode="yolo")
+    async with world.page(token, session) as page:
+        await page.route_web_socket("**/*", between)
+        await page.reload()
+        await run(page, "one", "written")
+        changes = await open_changes(page)
+        await expect(changes).to_contain_text("late.txt +1 -0")
+        is_late = True
+        await world.run(session, "two")  # at its end the page asks what it has changed
+        await expect(entry(page, "written")).to_have_count(2)
+        await expect(changes.get_by_role("button", name="Undo")).to_be_enabled()  # the page has seen the end
+        (world.daemon.place.cwd / "late.txt").write_text("mine\n")
+        await changes.get_by_role("button", name="Undo").click()
+        await expect(changes.get_by_role("alert")).to_contain_text("late.txt was changed since then")
+        assert held
+        for door, frame in held:
+            door.send(frame)
+        await expect(changes).to_contain_text("+ 2")
+        await expect(changes.get_by_role("alert")).to_contain_text("late.txt was changed since then")
+
+
 async def test_nothing_to_undo_is_told_in_a_sentence(world, token):
     async with world.page(token, await world.session("Blank", mode="yolo")) as page:
         changes = await open_changes(page)

@@ -16,6 +16,7 @@ export class Changes {
   #isIdle = false; // connected, and nothing runs
   #isRestoring = false;
   #newest; // key of the newest entry of the conversation
+  #loads = 0; // an answer to another request than the last one is ignored
   #files = element("div");
   #problem = element("p", { class: "problem", role: "alert" });
   #undo = element("button", { type: "button", onclick: () => this.restore("session.undo") }, "Undo");
@@ -51,6 +52,7 @@ export class Changes {
 
   close() {
     this.#box.hidden = true;
+    this.#loads += 1;
     fill(this.#files);
     this.#policy.value = "refuse";
     say(this.#problem, "");
@@ -88,8 +90,11 @@ export class Changes {
   }
 
   async #load() {
+    const number = (this.#loads += 1);
+    say(this.#problem, ""); // now: when the answer is here, it may be about an undo that was refused meanwhile
     try {
       const { files, total, patch, is_cut: isCut } = await this.#call("session.changes", {});
+      if (number !== this.#loads) return;
       const more = total > LISTED ? element("li", { class: "fact" }, `and ${total - LISTED} more`) : null;
       fill(
         this.#files,
@@ -98,8 +103,8 @@ export class Changes {
         patch ? verbatim(patch, "Changes") : null,
         isCut ? element("p", { class: "fact" }, "The changes go on; zotctl checkpoints diff shows all of them.") : null,
       );
-      say(this.#problem, "");
     } catch (error) {
+      if (number !== this.#loads) return;
       fill(this.#files);
       this.#failed(error);
     }
