@@ -12,11 +12,19 @@ SUBJECT_CHARS = 500
 and live rows are built again for each frame."""
 
 # The argument that describes a call best, by tool.
-_SUBJECTS = {"bash": "command", "read": "path", "write": "path", "edit": "path", "grep": "pattern", "glob": "pattern"}
+_SUBJECTS = {
+    "bash": "command",
+    "read": "path",
+    "write": "path",
+    "edit": "path",
+    "grep": "pattern",
+    "glob": "pattern",
+    "fetch": "url",
+}
 
 
 def subject(name: str, args: Mapping[str, object]) -> str:
-    """Return what a call is about, sanitized and on one line: its command, path or pattern.
+    """Return what a call is about, sanitized and on one line: its command, path, pattern or URL.
 
     For other tools, all short arguments. Empty if there are none. Examines at most `SUBJECT_CHARS` characters.
     """

@@ -16,7 +16,8 @@ from zotd.core.run_watch import Unwatched
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
 from zotd.permissions.approvals import SessionApprovals
-from zotd.permissions.authorization import Authorization, AuthorizationContext
+from zotd.permissions.authorization import Authorization
+from zotd.permissions.authorization_context import AuthorizationContext
 from zotd.runs.context import RunContext
 from zotd.runs.early_summary import EarlyRequest
 from zotd.runs.model_ladder import OnlyModel, OpenedModel

@@ -14,7 +14,8 @@ from zotd.core.permissions import Policy
 from zotd.core.reply import CallArgs, CallEnd, CallStart, RequestAccepted, Stopped
 from zotd.core.retry import Failure, ModelError
 from zotd.core.transcript import Transcript
-from zotd.permissions.authorization import Authorization, AuthorizationContext
+from zotd.permissions.authorization import Authorization
+from zotd.permissions.authorization_context import AuthorizationContext
 from zotd.store.memory import Memory
 from zotd.tasks import contained
 from zotd.testing.script_model import ScriptModel, says

@@ -6,11 +6,11 @@ import pytest
 from zotd.core.ports import Replay
 from zotd.tools import TOOLS
 
-READERS = {"read", "glob", "grep", "skill"}
+READERS = {"read", "fetch", "glob", "grep", "skill"}
 
 
 def test_the_tools_are_these_in_this_order():
-    assert [tool.spec.name for tool in TOOLS] == ["bash", "edit", "glob", "grep", "read", "skill", "write"]
+    assert [tool.spec.name for tool in TOOLS] == ["bash", "edit", "fetch", "glob", "grep", "read", "skill", "write"]
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.spec.name)

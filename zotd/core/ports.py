@@ -17,6 +17,7 @@ from zotd.core.permissions import PermissionRule
 from zotd.core.person_questions import PersonAnswer, PersonQuestion
 from zotd.core.records import AnyRecord, CacheLife, Settings
 from zotd.core.reply import Part
+from zotd.core.web_access import WebAccess
 from zotd.started_process import Started
 from zotd.wire.content import Message, Text, Tokens, ToolContent
 
@@ -163,6 +164,9 @@ class ToolContext(Struct, frozen=True):
     """Asks a person, which may take any time; None: nobody can be asked."""
     ask_model: Callable[[ModelQuestion], Awaitable[QuestionReply]] | None = None
     """Asks the session's model, and a person first if that is needed; None: it cannot be asked."""
+    web: Callable[[str], WebAccess | None] | None = None
+    """Returns the network as the call may use it; the text stands in questions to persons, as the command does in those of
+    `bash`. None, or returns None: the call has no network."""
     editor: EditorFiles | None = None
     """Where a person may have files open; None: nowhere."""
     reconcile: bool = False

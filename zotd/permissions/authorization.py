@@ -8,9 +8,10 @@
 Source: `docs/durability.md`, Approvals.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import NamedTuple
 
 from zotd.contributions.guards import Hooks
 from zotd.core import permissions
@@ -18,18 +19,19 @@ from zotd.core.choices import SESSION, choices_for
 from zotd.core.permissions import FILES, NETWORK, SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
 from zotd.core.ports import CallJail, Replay, StorageError, Tool, ToolOutcome
 from zotd.core.transcript import INTERRUPTED
+from zotd.core.web_access import WebAccess
 from zotd.exthost.guards import GuardedCall, GuardRemark, GuardVerdict
 from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
-from zotd.permissions.approvals import SessionApprovals
-from zotd.permissions.call_hosts import CallHosts, no_outlet
+from zotd.permissions.authorization_context import AuthorizationContext
+from zotd.permissions.call_hosts import CallHosts
 from zotd.permissions.closed_places import allowed_text, place_preview, refused_text, with_text
 from zotd.permissions.decisions import ApprovalAnswer
-from zotd.permissions.file_grants import OnceGrants, judge_places, place_choice
-from zotd.permissions.host_rules import host_choice, judge_host
+from zotd.permissions.file_grants import judge_places, place_choice
+from zotd.permissions.host_rules import host_choice, judge_host, judge_page
 from zotd.permissions.preview import Paths, paths_of, preview_of, visible
-from zotd.permissions.session_jail import JailedCall, border_of, keeps_to_jail, no_jail
-from zotd.proxy import HostDecider, HostDecision, HostQuestion
-from zotd.proxy.rules import DECIDE_S, HostRule
+from zotd.permissions.session_jail import JailedCall, border_of, keeps_to_jail
+from zotd.proxy import HostDecision, HostQuestion
+from zotd.proxy.rules import DECIDE_S
 
 HOST_S = DECIDE_S - 60
 """Longest wait for a decision about a host, in seconds. Before the connections that wait for it give up, so that it ends on
@@ -40,36 +42,6 @@ COMMAND_CHARS = 2_000
 
 TURNS = 5
 """Most rounds in which guards and a person change the arguments in turn, before the call is refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class AuthorizationContext:
-    """Rules, guards and approvals of one session."""
-
-    policy: Callable[[], Policy]
-    """Rules and mode as they are now."""
-    approvals: SessionApprovals
-    cwd: str
-    home: str | None
-    """What `~` stands for where the tools run."""
-    run: Callable[[], str | None]
-    """The run in progress."""
-    recorded: Callable[[str, str], str | None]
-    """The question about a call, with arguments of this digest, that was on record before a restart."""
-    way: str
-    """What becomes of an approval when no client can decide: `park`, `deny` or `rules`."""
-    notify: Callable[[str], None]
-    """Notifies an absent user that an approval is pending."""
-    ttl_s: float | None = None
-    jail: Callable[[str], Awaitable[Jail | None]] = no_jail
-    """The jail of the session for a command, or for an empty text, in the mode `workspace`; None: none is possible, which users
-    have been told."""
-    hosts: Callable[[], Sequence[HostRule]] = tuple
-    """The hosts that commands in a jail may reach by the configuration as it is now."""
-    outlet: Callable[[HostDecider], Awaitable[NetworkOutlet | None]] = no_outlet
-    """An outlet for commands in a jail; None: there can be none, which users have been told."""
-    once: OnceGrants = field(default_factory=OnceGrants)
-    """What commands may change when they are run again; `jail` heeds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +76,14 @@ class Clearance(GuardVerdict[dict[str, object]]):
     def confine(self, question: CallQuestion) -> None:
         """Record what the call is confined to once it is allowed."""
         self.jail = question.confined()
+
+
+class _Shown(NamedTuple):
+    """A call in a question about a host."""
+
+    tool: str
+    text: str
+    """The command, or what stands for it."""
 
 
 class Authorization:
@@ -228,6 +208,14 @@ class Authorization:
             context.once.add(command, places)
         return with_text(outcome, allowed_text(places, answer.scope))
 
+    def web(self, key: str, tool: str, shown: str) -> WebAccess | None:
+        """Return the network for the call `key` of a built-in tool that needs no jail; None: it has none.
+
+        Questions show the text `shown`.
+        """
+        hosts = CallHosts(self._judge_page, partial(self._ask_host, key, _Shown(tool, shown)))
+        return self._context.access(hosts)
+
     def judge(self, key: str, query: PermissionQuery) -> Ruling:
         """Return what rules and mode say about something that the call `key` wants while it runs, unless it is to be asked."""
         ruling = permissions.judge(self._context.policy(), query)
@@ -337,19 +325,23 @@ class Authorization:
         query = replace(query, is_confined=not border, border=border)
         if name != SHELL or jail.policy.network is not Network.PROXIED or jail.mechanism is not Mechanism.BUBBLEWRAP:
             return CallQuestion(query, found, jail)
-        hosts = CallHosts(self._judge_host, partial(self._ask_host, key, _command(args)))
+        hosts = CallHosts(self._judge_host, partial(self._ask_host, key, _Shown(SHELL, _command(args))))
         return CallQuestion(query, found, jail, hosts, await context.outlet(hosts))
 
     def _judge_host(self, question: HostQuestion) -> Ruling:
         return judge_host(self._context.policy(), self._context.hosts(), question)
 
-    async def _ask_host(self, key: str, command: str, question: HostQuestion, ruling: Ruling) -> HostDecision:
-        """Have a person decide whether the command of the call `key` may connect there."""
+    def _judge_page(self, question: HostQuestion) -> Ruling:
+        context = self._context
+        return judge_page(context.policy(), context.hosts(), question, is_open=context.is_open())
+
+    async def _ask_host(self, key: str, call: "_Shown", question: HostQuestion, ruling: Ruling) -> HostDecision:
+        """Have a person decide whether the call `key` may connect there."""
         context, (host, port) = self._context, question.remote
         ruling = self._unless_unattended(key, NETWORK, ruling)
         if ruling.action is Action.DENY:
             return HostDecision(allowed=False, reason=ruling.reason)
-        args: dict[str, object] = {"host": host, "port": port, "command": command[:COMMAND_CHARS]}
+        args: dict[str, object] = {"host": host, "port": port, "command": call.text[:COMMAND_CHARS]}
         self._tell_asked(key, NETWORK, args, ruling)
         try:
             answer = await context.approvals.ask(
@@ -357,7 +349,7 @@ class Authorization:
                 NETWORK,
                 args,
                 run=context.run() or "",
-                preview=visible(f"{SHELL} wants to connect: {ruling.reason}.\n\n$ {command[:COMMAND_CHARS]}"),
+                preview=visible(f"{call.tool} wants to connect: {ruling.reason}.\n\n$ {call.text[:COMMAND_CHARS]}"),
                 ttl_s=HOST_S if context.ttl_s is None else min(context.ttl_s, HOST_S),
                 choices=(host_choice(question),),
                 while_running=True,

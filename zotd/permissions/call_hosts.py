@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from zotd.core.permissions import Action, Ruling
+from zotd.core.web_access import WebAccess
 from zotd.jail import NetworkOutlet
 from zotd.proxy import HostDecider, HostDecision, HostQuestion
 from zotd.proxy.hosts import HostPort
@@ -71,6 +72,12 @@ class CallHosts:
             raise
         answer.set_result(decision)
         return decision
+
+
+def no_access(decider: HostDecider) -> WebAccess | None:
+    """Return None: tools reach no hosts."""
+    del decider
+    return None
 
 
 async def no_outlet(decider: HostDecider) -> NetworkOutlet | None:

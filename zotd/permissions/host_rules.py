@@ -22,6 +22,9 @@ from zotd.proxy.default_hosts import DEFAULT_HOSTS
 from zotd.proxy.hosts import HostPort, address_of
 from zotd.proxy.rules import WEB_PORTS, HostRule, refusal
 
+EVERYWHERE = parse_rule("*:*")
+"""All but special addresses."""
+
 
 class AllowedHosts(NamedTuple):
     """What the configuration allows."""
@@ -51,6 +54,18 @@ def judge_host(policy: Policy, allowed: Sequence[HostRule], question: HostQuesti
     ruling = ruling or Ruling(Action.ASK, "mode", refusal(question))
     if ruling.action is Action.ASK and _first(policy.granted, Action.ALLOW, question.remote):
         return Ruling(Action.ALLOW, "session", f"{question.remote} was allowed for the rest of this session")
+    return ruling
+
+
+def judge_page(policy: Policy, allowed: Sequence[HostRule], question: HostQuestion, *, is_open: bool) -> Ruling:
+    """Return the same for a page that a tool of the daemon fetches, which is in no jail.
+
+    Everything on the Internet is allowed if `is_open`, or in the mode `yolo`, which asks nobody: what is not is denied there.
+    """
+    is_yolo = policy.mode == "yolo"
+    ruling = judge_host(policy, (*allowed, EVERYWHERE) if is_open or is_yolo else allowed, question)
+    if is_yolo and ruling.action is Action.ASK and ruling.source == "mode":
+        return Ruling(Action.DENY, "mode", ruling.reason)
     return ruling
 
 

@@ -50,7 +50,7 @@ async def dial(remote: HostPort, decider: HostDecider, resolve: Resolve) -> Dial
     """
     await ask(HostQuestion(remote), decider)
     failure = UnreachableError(f"{remote.host} has no address")
-    for address in (await _addresses(remote, decider, resolve))[:MAX_ADDRESSES]:
+    for address in (await addresses(remote, decider, resolve))[:MAX_ADDRESSES]:
         try:
             async with asyncio.timeout(CONNECT_S):
                 reader, writer = await asyncio.open_connection(str(address), remote.port, limit=BUFFER_BYTES)
@@ -71,7 +71,11 @@ async def resolve_by_system(name: str) -> Sequence[Address]:
     return [ip_address(str(sockaddr[0]).partition("%")[0]) for *_, sockaddr in found]
 
 
-async def _addresses(remote: HostPort, decider: HostDecider, resolve: Resolve) -> Sequence[Address]:
+async def addresses(remote: HostPort, decider: HostDecider, resolve: Resolve) -> Sequence[Address]:
+    """Return where a host can be reached, which may be reached itself: only special addresses are asked about.
+
+    Raises as `dial` does.
+    """
     literal = address_of(remote.host)
     if literal is not None:
         return [literal]

@@ -314,6 +314,7 @@ class ToolCalls:
             operation_key=self._operations.get(key),
             ask=partial(ask_person, self._authorization, key),
             ask_model=partial(self._ask_model, key),
+            web=partial(self._authorization.web, key, self._calls[key].name),
         )
 
     @cached_property

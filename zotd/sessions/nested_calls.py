@@ -121,7 +121,11 @@ class NestedCalls:
             return ToolOutcome.error(verdict.reason)
         make = await self._planner.tool_context(session)
         context = replace(
-            make(key, request.progress), jail=verdict.jail, lineage=request.lineage, operation_key=operation
+            make(key, request.progress),
+            jail=verdict.jail,
+            web=partial(authorization.web, key, request.name),
+            lineage=request.lineage,
+            operation_key=operation,
         )
         outcome = await _watched(session.watch, tool, verdict.value, context, extension=request.extension)
         return await authorization.beyond(key, verdict.value, outcome) if outcome.closed else outcome

@@ -20,13 +20,16 @@ from zotd.core.permissions import WORKSPACE, Policy
 from zotd.core.ports import Tool, ToolContext
 from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import RunWatch
+from zotd.core.web_access import WebAccess
 from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
-from zotd.permissions.authorization import Authorization, AuthorizationContext
+from zotd.permissions.authorization import Authorization
+from zotd.permissions.authorization_context import AuthorizationContext
 from zotd.permissions.file_grants import malformed_grants
 from zotd.permissions.host_rules import allowed_hosts, malformed
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
+from zotd.proxy import HostDecider
 from zotd.runs.context import RunContext
 from zotd.runs.model_ladder import ModelSource, OnlyModel, OpenedModel
 from zotd.sessions.admission import NOTHING_ADDED, admitted_prompt
@@ -303,9 +306,16 @@ class Planner:
             once=session.jail.once,
             hosts=lambda: allowed_hosts(self._config.value.sandbox).rules,
             outlet=lambda decider: session.jail.outlet(self._machine.proxy.outlet(session.id, decider)),
+            is_open=lambda: self._config.value.sandbox.network == "open",
+            access=lambda decider: self._access(session, policy(), decider),
         )
         hooks = with_own_guard(hooks, self._machine.guard, About(session.id, session.ledger.row.cwd))
         return Authorization(context, hooks, unattended=unattended)
+
+    def _access(self, session: Session, policy: Policy, decider: HostDecider) -> WebAccess | None:
+        if self._config.value.sandbox.network == "off" and policy.mode != "yolo":
+            return None
+        return self._machine.proxy.access(session.id, decider)
 
     def _paths(self, session: Session, is_trusted: bool) -> ContextPaths:
         extensions = session.extensions

@@ -32,6 +32,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
     "read": "Read",
     "write": "Write",
     "edit": "Edit",
+    "fetch": "WebFetch",
     "grep": "Grep",
     "glob": "Glob",
     "skill": "Skill",

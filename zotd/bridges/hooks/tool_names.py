@@ -9,6 +9,7 @@
 | `grep {pattern, path, glob, ignoreCase}` | `Grep {pattern, path, glob, -i}` |
 | `glob {pattern, path}` | `Glob {pattern, path}` |
 | `skill {name}` | `Skill {skill}` |
+| `fetch {url, raw}` | `WebFetch {url}` |
 | `SERVER__TOOL` of an MCP server | `mcp__SERVER__TOOL` |
 
 Every other tool has the same name and the same arguments for both.
@@ -30,6 +31,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "grep": {"pattern": "pattern", "path": "path", "glob": "glob", "ignoreCase": "-i"},
     "glob": {"pattern": "pattern", "path": "path"},
     "skill": {"name": "skill"},
+    "fetch": {"url": "url"},
 }
 """Names of arguments, ours to those of hooks. An argument that is not named here is not told."""
 
