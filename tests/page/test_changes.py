@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from playwright.async_api import expect
+from playwright.async_api import WebSocketRoute, expect
 
 from tests.jail.conftest import files
 from tests.needs import needs
@@ -88,7 +88,7 @@ async def test_what_the_user_has_changed_since_is_overwritten_only_when_asked(wo
 
 
 async def test_a_refused_undo_stays_explained_when_an_earlier_answer_comes_late(world, token):
-    held: list[tuple[object, str]] = []
+    held: list[tuple[WebSocketRoute, str]] = []
     is_late = False
 
     def between(page):
