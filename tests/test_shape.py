@@ -83,6 +83,7 @@ def test_a_module_fits_in_a_head():
 
 
 TESTS_OF_MANY = {
+    "benchmarks": "the tasks that benchmarks give to agents",
     "attacks": "attackers, against all doors",
     "corpus": "frames that other implementations can run, against all doors",
     "e2e": "sessions in a daemon, through all layers",
