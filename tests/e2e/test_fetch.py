@@ -54,11 +54,11 @@ class Reader:
         (self.house.place.home / "config.toml").write_text(config)
         await (await self.house.connect(role="admin")).ask("daemon.reload")
 
-    async def fetch(self, url, *decisions, mode="workspace", **args):
+    async def fetch(self, url, *decisions, mode="workspace", env=None, **args):
         """Have the model fetch a page, and decide so; the result, and what was asked."""
         server = await self.model(calls(CallPart("fetch", {"url": url, **args})), text("done"))
         client = await self.house.connect(client={"name": "ann"}, can_approve=True)
-        talk = await self.house.create("openai", server, client, mode=mode)
+        talk = await self.house.create("openai", server, client, mode=mode, **({"env": env} if env else {}))
         await talk.ask("prompt", message="go")
         events = await talk.until("approval_requested", "done")
         for decision in decisions:
@@ -157,3 +157,17 @@ async def test_a_page_with_an_error_status_is_an_error_that_shows_it(reader):
         shown, _ = await reader.fetch(f"http://{host}/gone")
     assert ": 404, text/plain" in shown
     assert "there is no such page" in shown
+
+
+async def test_an_extension_that_has_a_tool_of_this_name_keeps_it(reader, shop):
+    shop.write(
+        "pages",
+        """
+        @ext.tool
+        def fetch(url: str) -> str:
+            "Fetch a page of the archive."
+            return f"from the archive: {url}"
+        """,
+    )
+    shown, asked = await reader.fetch("http://example.org/", mode="yolo", env=shop.env)
+    assert (shown, asked) == ("from the archive: http://example.org/", [])

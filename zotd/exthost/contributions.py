@@ -14,7 +14,7 @@ from zotd.sanitize import blanked, harmless
 from zotd.wire import ext
 from zotd.wire.base import encode
 
-BUILTIN_TOOLS = ("read", "write", "edit", "bash", "fetch", "glob", "grep", "skill")
+BUILTIN_TOOLS = ("read", "write", "edit", "bash", "glob", "grep", "skill")
 
 Registration = ext.RegisterTool | ext.RegisterCommand | ext.Subscribe | ext.Unregister | ext.Instructions | ext.Mentions
 
