@@ -180,5 +180,39 @@ def version_6(path):
         connection.executescript(VERSION_6)
 
 
-BUILDERS = {1: version_1, 2: version_2, 3: version_3, 4: version_4, 5: version_5, 6: version_6}
+VERSION_7 = """
+CREATE TABLE sums (
+    session INTEGER NOT NULL REFERENCES sessions (key),
+    hour TEXT NOT NULL,
+    model TEXT NOT NULL,
+    input INTEGER NOT NULL,
+    output INTEGER NOT NULL,
+    cache_read INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    cost_usd REAL NOT NULL,
+    attempts INTEGER NOT NULL,
+    unknown INTEGER NOT NULL,
+    estimated_usd REAL NOT NULL,
+    PRIMARY KEY (session, hour, model)
+) WITHOUT ROWID;
+INSERT INTO sums VALUES (1, '2026-11-21T20', 'p/m', 7, 0, 0, 0, 0, 1, 0, 0);
+PRAGMA user_version = 7;
+"""
+
+
+def version_7(path):
+    version_6(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(VERSION_7)
+
+
+BUILDERS = {
+    1: version_1,
+    2: version_2,
+    3: version_3,
+    4: version_4,
+    5: version_5,
+    6: version_6,
+    7: version_7,
+}
 """Builder by schema version."""

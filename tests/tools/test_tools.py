@@ -10,14 +10,15 @@ READERS = {"read", "fetch", "glob", "grep", "skill"}
 
 
 def test_the_tools_are_these_in_this_order():
-    assert [tool.spec.name for tool in TOOLS] == ["bash", "edit", "fetch", "glob", "grep", "read", "skill", "write"]
+    names = ["bash", "edit", "fetch", "glob", "grep", "read", "skill", "task", "write"]
+    assert [tool.spec.name for tool in TOOLS] == names
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.spec.name)
 def test_only_what_changes_nothing_runs_beside_others_and_again_after_a_crash(tool):
-    is_reader = tool.spec.name in READERS
-    assert tool.parallel is is_reader
-    assert tool.replay is (Replay.SAFE if is_reader else Replay.NEVER)
+    is_reader, is_task = tool.spec.name in READERS, tool.spec.name == "task"
+    assert tool.parallel is (is_reader or is_task)
+    assert tool.replay is (Replay.SAFE if is_reader else Replay.IDEMPOTENT if is_task else Replay.NEVER)
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.spec.name)

@@ -17,6 +17,7 @@ from zotd.config.kinds import (
     Directory,
     Flag,
     Level,
+    Levels,
     Listen,
     Money,
     Names,
@@ -235,6 +236,23 @@ class CheckpointsSection(Struct, frozen=True, kw_only=True):
     """Number of checkpoints to keep of each directory. The oldest ones are removed."""
 
 
+class AgentsSection(Struct, frozen=True, kw_only=True):
+    """`[agents]`: subagents, which a session begins with the tool `task`. See subagents.md."""
+
+    depth: Levels = 2
+    """How many levels of subagents there are below a session. 0: none, so the model has no tool `task`."""
+
+    at_once: Count = 4
+    """Number of subagents of one level that work at once in a family, which is a session with all subagents below it. Others
+    wait, in the order in which they were begun."""
+
+    per_run: Count = 32
+    """Number of subagents that one run may begin."""
+
+    max_steps: Count = 100
+    """Largest number of model calls in a run of a subagent. The run then fails, as with `max_steps` of a session."""
+
+
 class GuardSection(Struct, frozen=True, kw_only=True):
     """`[guard]`."""
 
@@ -408,6 +426,7 @@ class Config(Struct, frozen=True, kw_only=True):
     checkpoints: CheckpointsSection = CheckpointsSection()
     ext: ExtensionsSection = ExtensionsSection()
     guard: GuardSection = GuardSection()
+    agents: AgentsSection = AgentsSection()
     terminal: TerminalSection = TerminalSection()
     local: LocalSection = LocalSection()
     channels: ChannelsSection = ChannelsSection()

@@ -10,6 +10,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from zotd.core.budget import Rates
+from zotd.core.call_jail import CallJail
 from zotd.core.editor_files import EditorFiles
 from zotd.core.lineage import RewindPoint, Span
 from zotd.core.model_questions import ModelQuestion, QuestionReply
@@ -17,9 +18,10 @@ from zotd.core.permissions import PermissionRule
 from zotd.core.person_questions import PersonAnswer, PersonQuestion
 from zotd.core.records import AnyRecord, CacheLife, Settings
 from zotd.core.reply import Part
+from zotd.core.subagents import TaskOrder
 from zotd.core.web_access import WebAccess
-from zotd.started_process import Started
 from zotd.wire.content import Message, Text, Tokens, ToolContent
+from zotd.wire.families import SessionParent
 
 # --- models ---------------------------------------------------------------------------------------------------
 
@@ -99,40 +101,6 @@ class Ancestor(Struct, frozen=True):
     call_id: str
 
 
-class CallJail(Protocol):
-    """What a tool call is confined to; paths are real ones, without links in them."""
-
-    def may_read(self, path: str) -> bool:
-        """Return whether the call may read this file."""
-        ...
-
-    def may_write(self, path: str) -> bool:
-        """Return whether the call may make or change this file."""
-        ...
-
-    def start(self, argv: Sequence[str], start: Callable[[Sequence[str]], Started]) -> Started:
-        """Call `start` once, with the command to run in place of `argv`, so that the process is confined. Blocks.
-
-        Raises what the jail raises if the process would not be confined.
-        """
-        ...
-
-    def ended(self) -> Sequence[str]:
-        """Take back what the jail could not keep a command from, which has ended; return it as clauses, as `refused` does.
-
-        Blocks for some system calls.
-        """
-        ...
-
-    def refused(self, output: str) -> Sequence[str]:
-        """Return what the jail has refused a command with this output, as clauses that follow "it may not"."""
-        ...
-
-    def closed_places(self, output: str) -> Sequence[str]:
-        """Return real paths that a person can open, so that the command may change what it was refused. Blocks."""
-        ...
-
-
 class ToolContext(Struct, frozen=True):
     """Environment of a tool call."""
 
@@ -167,6 +135,8 @@ class ToolContext(Struct, frozen=True):
     web: Callable[[str], WebAccess | None] | None = None
     """Returns the network as the call may use it; the text stands in questions to persons, as the command does in those of
     `bash`. None, or returns None: the call has no network."""
+    delegate: "Callable[[TaskOrder, ToolContext], Awaitable[ToolOutcome]] | None" = None
+    """Has a subagent do a task, and returns its last answer; None: there can be no subagents."""
     editor: EditorFiles | None = None
     """Where a person may have files open; None: nowhere."""
     reconcile: bool = False
@@ -263,6 +233,10 @@ class SessionRow(Struct, frozen=True):
     spent: Tokens = Tokens()
     """What budgets count for all requests ever, including estimates for those of unknown cost. `usage` has only known
     figures, since the last `clear`."""
+    parent: SessionParent | None = None
+    """Which session began it; None: it is no subagent."""
+    spent_below: Tokens = Tokens()
+    """What budgets count for its subagents, and theirs."""
 
 
 class JournalEntry(Struct, frozen=True):

@@ -44,6 +44,8 @@ class Transcript:
 
     allowed_tools: records.AllowedTools | None = None
     """What the last run may call that began with an input; None: whatever the session allows."""
+    unattended: str | None = None
+    """`records.Input.unattended` of that input."""
     opening: records.Opening | None = None
     """The calls that this run begins with, until they are on record."""
     sampling: records.Attempt | None = None
@@ -55,10 +57,9 @@ class Transcript:
         """Accepted inputs that have not started, in the order of the queue."""
         self.requests: dict[str, Known] = {}
         """Request ids, to recognise a request that a client repeats after a restart."""
-        self.held = False
         self.run: str | None = None
         """Id of the run of the last records."""
-        self.run_open = False
+        self.held = self.run_open = False
         """The run has begun and has no recorded end: it is running, or a crash cut it."""
         self.in_flight: records.Attempt | None = None
         """The model request that was sent and has neither a recorded reply nor recorded usage."""
@@ -301,7 +302,8 @@ class Transcript:
             started = self.waiting.pop(key, None)
             if started is not None:
                 if key == record.input:
-                    self.allowed_tools, self.opening = started.allowed_tools, started.opening
+                    self.allowed_tools, self.unattended = started.allowed_tools, started.unattended
+                    self.opening = started.opening
                 content = _noted(started.content, record.context if key == record.input else "", date)
                 date = ""
                 self.messages.append(Message("user", content, started.time))
@@ -351,8 +353,7 @@ class Transcript:
             self.messages.append(Message("user", record.content, record.time))
 
     def _end(self) -> None:
-        self.run_open = False
-        self.in_flight = None
+        self.run_open, self.in_flight = False, None
 
     def _compact(self, record: records.Compaction) -> None:
         self._know(record.known)
@@ -369,8 +370,7 @@ class Transcript:
 
     def _clear(self) -> None:
         self.messages, self.allowed_tools = [], None
-        self.told_date = ""
-        self.cache = CacheTrace()
+        self.told_date, self.cache = "", CacheTrace()
         self.early.replaced()
         self._settle()
 

@@ -12,9 +12,10 @@ from zotd.config import Config
 from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources, programs
 from zotd.contributions.guards import CallGuard
-from zotd.core.ports import Probe, Tool
+from zotd.core.ports import Probe, Tool, ToolContext, ToolOutcome
 from zotd.core.retry import ATTENDED_S
 from zotd.core.run_watch import unwatched
+from zotd.core.subagents import TaskOrder
 from zotd.exthost.host import ExtensionTimeouts
 from zotd.exthost.jails import ExtensionJails
 from zotd.ledger.spending import Spending
@@ -32,7 +33,9 @@ from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Keys, ModelChooser
 from zotd.sessions.notifier import Notifier
 from zotd.sessions.planner import Planner
+from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import RESERVED
+from zotd.sessions.task_offer import Delegate
 from zotd.store import credentials, keyring_vault
 from zotd.store.journal import SqliteJournal
 from zotd.store.key_command import KeyCommand
@@ -106,10 +109,7 @@ def assemble(
     addressed: bool,
     instruments: Instruments = REAL,
 ) -> EmbeddedParts:
-    """Create a manager and everything it needs.
-
-    `addressed` is as in `sessions.manager.Manager`.
-    """
+    """Create a manager and everything it needs; `addressed` is as in `sessions.manager.Manager`."""
     current = CurrentConfig(config if addressed else _for_stdio(config))
     catalog = Catalog.load(home / MODELS_FILE, config)
     proxy = ProxyOnDemand(paths.outlet_dir(env), str(home), spawn)
@@ -144,6 +144,7 @@ def assemble(
         environment=env,
         addressed=addressed,
     )
+    planner.connect(_delegate(manager))
     return EmbeddedParts(
         config=current,
         manager=manager,
@@ -156,6 +157,21 @@ def assemble(
         telemetry=telemetry,
         close=providers.close,
     )
+
+
+def _delegate(manager: Manager) -> Delegate:
+    """Return what has subagents do tasks; loaded with the first one."""
+
+    @cache
+    def subagents() -> Delegate:
+        from zotd.sessions.subagents import Subagents  # noqa: PLC0415  (few sessions have any)
+
+        return Subagents(manager).run
+
+    async def delegate(parent: Session, order: TaskOrder, context: ToolContext) -> ToolOutcome:
+        return await subagents()(parent, order, context)
+
+    return delegate
 
 
 def _places(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:

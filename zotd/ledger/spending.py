@@ -7,7 +7,8 @@ in its row of the journal (`core.ports.SessionRow.spent`), which changes in the 
 """
 
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, date, datetime
 
 from zotd.clock import rfc3339
@@ -24,6 +25,10 @@ TODAY = "the budget of today"
 
 OF_SESSION = "the budget of this session"
 
+OF_SUBAGENT = "the budget of this subagent"
+
+OF_PARENT = "the budget of the session that began this subagent"
+
 UNLIMITED = BudgetLimits()
 
 
@@ -35,6 +40,8 @@ class Spending:
         self._now = now
         self._day = self._today()
         self._pot = Pot()
+        self._above: dict[str, Callable[[], SessionRow]] = {}
+        """By the id of a subagent that works now: the row of the session that has begun it."""
         self._counts_days = False
         """False: there is no daily budget, so no step has to find out which day it is (10 us each time)."""
         self._limit(limits or BudgetSection())
@@ -64,32 +71,52 @@ class Spending:
 
     # --- before a request -----------------------------------------------------------------------------------------
 
-    def refusal(self, settings: Settings, spent: Tokens) -> str | None:
-        """Return why a session that has spent these tokens may not send a request, and what to do; None if it may."""
+    def refusal(self, row: SessionRow | None) -> str | None:
+        """Return why this session may not send a request, and what to do; None if it may.
+
+        `row`: None for a session that does not exist yet, for which only the day's budget counts.
+        """
         if self._counts_days:
             pot = self._today_s_pot()
             if (lack := budget.shortage(self._daily, pot.spent, pot.reserved)) is not None:
                 way = f"raise budget.day_{lack.unit} in config.toml and run zotctl reload, or continue tomorrow"
                 return f"{TODAY} is used up: {lack}; {way}"
+        if row is None:
+            return None
+        settings = row.settings
         is_own = settings.budget_usd is not None or settings.budget_tokens is not None
         limits = self._limits(settings) if is_own else self._of_session
-        if limits != UNLIMITED and (lack := budget.shortage(limits, spent)) is not None:
-            return f"{OF_SESSION} is used up: {lack}; raise it with --budget-{lack.unit}, or begin another session"
+        if limits != UNLIMITED and (lack := budget.shortage(limits, row.spent + row.spent_below)) is not None:
+            whose = OF_SESSION if row.parent is None else OF_SUBAGENT
+            return f"{whose} is used up: {lack}; raise it with --budget-{lack.unit}, or begin another session"
+        if row.parent is not None and (above := self._above.get(row.id)) is not None:
+            sentence = self.refusal(above())
+            return None if sentence is None else sentence.replace(OF_SESSION, OF_PARENT)
         return None
 
-    def is_scarce(self, settings: Settings, spent: Tokens, estimate: Tokens) -> bool:
+    def is_scarce(self, row: SessionRow, estimate: Tokens) -> bool:
         """Whether a request that is not needed now would bring a budget above `budget.WARN_FROM` of it."""
         if self._counts_days:
             pot = self._today_s_pot()
             if budget.shortage(budget.nearly(self._daily), pot.spent, pot.reserved + estimate) is not None:
                 return True
-        return budget.shortage(budget.nearly(self._limits(settings)), spent, estimate) is not None
+        spent = row.spent + row.spent_below
+        return budget.shortage(budget.nearly(self._limits(row.settings)), spent, estimate) is not None
 
-    def check(self, settings: Settings, spent: Tokens) -> None:
+    def check(self, row: SessionRow | None) -> None:
         """Raise CommandError (`budget_exceeded`) when there is a `refusal`."""
-        sentence = self.refusal(settings, spent)
+        sentence = self.refusal(row)
         if sentence is not None:
             raise CommandError(Code.BUDGET_EXCEEDED, sentence)
+
+    @contextmanager
+    def below(self, session: str, above: Callable[[], SessionRow]) -> Iterator[None]:
+        """Inside the block, a session may spend only what is left to the one that `above` returns, and to those above."""
+        self._above[session] = above
+        try:
+            yield
+        finally:
+            del self._above[session]
 
     def reserve(self, estimate: Tokens) -> int:
         """Set this aside for a request that is about to be sent; the result is for `settle`."""
@@ -106,14 +133,20 @@ class Spending:
         """The day's budget and those of these sessions, where anything is limited."""
         pot = self._today_s_pot()
         found = [_state("day", self._daily, pot.spent, pot.reserved)]
-        found += [_state("session", self._limits(row.settings), row.spent, Tokens(), row=row) for row in sessions]
+        found += [
+            _state("session", self._limits(row.settings), row.spent + row.spent_below, Tokens(), row=row)
+            for row in sessions
+        ]
         return [state for state in found if state.limit_usd is not None or state.limit_tokens is not None]
 
     def warnings(self, sessions: Iterable[SessionRow]) -> list[str]:
         """A sentence for each of these budgets of which `budget.WARN_FROM` or more is spent."""
         found = [(TODAY, budget.closest(self._daily, self._today_s_pot().spent))]
         found += [
-            (f"the budget of {row.name or row.id}", budget.closest(self._limits(row.settings), row.spent))
+            (
+                f"the budget of {row.name or row.id}",
+                budget.closest(self._limits(row.settings), row.spent + row.spent_below),
+            )
             for row in sessions
         ]
         return [

@@ -45,7 +45,7 @@ class FoundJail(NamedTuple):
 
 
 class JailedCall(Struct, frozen=True):
-    """What one call is confined to; satisfies `core.ports.CallJail`."""
+    """What one call is confined to; satisfies `core.call_jail.CallJail`."""
 
     jail: Jail
     policy: JailPolicy

@@ -65,7 +65,7 @@ class EarlyRequest:
             return
         billing, row = RequestBilling(plan, self._ledger, run), self._ledger.row
         estimate = billing.begin(PURPOSE)
-        if plan.spending.is_scarce(row.settings, row.spent, estimate):
+        if plan.spending.is_scarce(row, estimate):
             return
         covers = len(transcript.messages) - compaction.kept(transcript.messages)
         attempt = records.Attempt(

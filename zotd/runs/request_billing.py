@@ -81,8 +81,7 @@ class RequestBilling:
         Raises:
             ModelError: a budget is used up.
         """
-        row = self._ledger.row
-        sentence = self._plan.spending.refusal(row.settings, row.spent)
+        sentence = self._plan.spending.refusal(self._ledger.row)
         if sentence is not None:
             raise ModelError(Failure.REFUSED, sentence)
         self._reservation = self._plan.spending.reserve(self.estimate)

@@ -40,8 +40,7 @@ class RunSampling:
     async def answer(self, key: str, question: ModelQuestion) -> QuestionReply:
         """Ask the model for the call `key`, if that is allowed. Never raises; safe to cancel."""
         async with self._turn:
-            row = self._ledger.row
-            if (sentence := self._plan.spending.refusal(row.settings, row.spent)) is not None:
+            if (sentence := self._plan.spending.refusal(self._ledger.row)) is not None:
                 return QuestionReply("cancel", reason=sentence)
             if (refusal := await why_not(self._plan.authorization, key, question)) is not None:
                 return refusal

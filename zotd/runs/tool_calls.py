@@ -14,8 +14,9 @@ from msgspec.structs import replace
 from zotd.clock import rfc3339
 from zotd.contributions.guards import Hooks
 from zotd.core import records
+from zotd.core.call_jail import CallJail
 from zotd.core.model_questions import ModelQuestion, QuestionReply
-from zotd.core.ports import CallJail, Replay, Tool, ToolContext, ToolOutcome
+from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.transcript import NOT_RUN, Transcript
 from zotd.core.turn_inputs import RequestedCall
 from zotd.exthost.guards import GuardRemark

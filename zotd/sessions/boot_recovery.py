@@ -40,7 +40,7 @@ async def _sessions(manager: Manager, state: str) -> list[str]:
     found: list[str] = []
     cursor: str | None = None
     while True:
-        page, cursor = await manager.page(cwd=None, state=state, before=cursor, limit=PAGE)
+        page, cursor = await manager.page(cwd=None, state=state, before=cursor, limit=PAGE, subagents=True)
         found += [info.id for info in page]
         if cursor is None:
             return found

@@ -1,5 +1,7 @@
 """The settings of a new session: what its client asks for, else what the configuration says."""
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
 from zotd.config import Config
@@ -60,3 +62,15 @@ def check_steps(max_steps: int | None) -> None:
     """Raise CommandError for a step limit with which no run could begin."""
     if max_steps is not None and max_steps < 1:
         raise CommandError(Code.BAD_REQUEST, f"max_steps must be at least 1, not {max_steps}")
+
+
+def check_directory(path: str) -> None:
+    """Raise CommandError for a working directory that cannot be used. Blocks."""
+    if not path.startswith("/"):
+        raise CommandError(Code.BAD_REQUEST, f'cwd must be an absolute path, not "{path}"')
+    try:
+        exists = Path(path).is_dir()
+    except OSError as error:  # a name that is too long, a directory that may not be entered
+        raise CommandError(Code.BAD_REQUEST, f"the directory cannot be read: {error.strerror}") from error
+    if not exists:
+        raise CommandError(Code.BAD_REQUEST, f"{path} is not a directory; create it, or choose another one with cwd")

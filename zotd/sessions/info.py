@@ -43,4 +43,6 @@ def describe(
         writing=writing,
         waiting=waiting,
         fallback=fallback,
+        parent=row.parent,
+        family_usage=row.spent_below,
     )

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from msgspec import structs
 
@@ -19,8 +18,9 @@ from zotd.core import records
 from zotd.core.ports import Journal, SessionRow, StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
+from zotd.sessions.announcements import added, removed, updated
 from zotd.sessions.closing import STOP_S, Closing
-from zotd.sessions.defaults import new_settings
+from zotd.sessions.defaults import check_directory, new_settings
 from zotd.sessions.extension_pool import LINGER_S, PoolListener
 from zotd.sessions.file_commands import FileCommands
 from zotd.sessions.info import describe
@@ -32,7 +32,9 @@ from zotd.sessions.session import Session
 from zotd.sessions.shared_directory import SharedDirectoryWarning
 from zotd.sessions.slash_commands import Commands
 from zotd.sessions.storage_recovery import StorageRecovery
+from zotd.sessions.usable_skills import usable_skills
 from zotd.store.errors import UnreadableSessionError
+from zotd.store.families import sessions_below
 from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
 from zotd.wire import events
@@ -74,10 +76,8 @@ class Manager:
         """The extensions of all sessions."""
         self.commands = Commands(self.extension_pool, FileCommands(planner, config), spawn)
         """Slash commands."""
-        self.skills = planner.skills
+        self.skills = partial(usable_skills, planner)
         """Those that a session's model may use."""
-        self.check_settings = planner.check
-        """Raises CommandError when a run could not start: no key, or no budget left."""
         self.rules = planner.rules
         """The permission rules of all sessions."""
         self.journal = journal
@@ -90,6 +90,8 @@ class Manager:
         self._environment = environment
         self._addressed = addressed
         self._sessions: dict[str, Session] = {}
+        self.is_loaded = self._sessions.__contains__
+        """Whether the session with this id is in memory."""
         self._closing = Closing(self._sessions.get)
         self.is_stopping = False
         """The process ends, so no session starts anything."""
@@ -112,10 +114,6 @@ class Manager:
     def loaded(self) -> list[Session]:
         """The sessions in memory."""
         return list(self._sessions.values())
-
-    def is_loaded(self, session_id: str) -> bool:
-        """Whether the session with this id is in memory."""
-        return session_id in self._sessions
 
     def listen(self, listener: Callable[[events.Event], None]) -> Callable[[], None]:
         """Tell `listener` of sessions that come, change and go; call the result to stop."""
@@ -150,12 +148,12 @@ class Manager:
         return found
 
     async def page(
-        self, *, cwd: str | None, state: str | None, before: str | None, limit: int
+        self, *, cwd: str | None, state: str | None, before: str | None, limit: int, subagents: bool = False
     ) -> tuple[list[SessionInfo], str | None]:
-        """Sessions, newest first, and what to pass as `before` for the next page."""
+        """Sessions, newest first, and what to pass as `before` for the next page; `subagents`: with them."""
         if self.journal is None:
             return [self.info(session) for session in self.loaded], None
-        rows, cursor = await self.journal.list(cwd=cwd, state=state, before=before, limit=limit)
+        rows, cursor = await self.journal.list(cwd=cwd, state=state, before=before, limit=limit, subagents=subagents)
         infos = [self._row_info(row) for row in rows]
         if before is None:
             infos = [self.info(s) for s in self.loaded if s.ephemeral and cwd in {None, s.ledger.row.cwd}] + infos
@@ -186,34 +184,44 @@ class Manager:
 
     async def create(self, params: SessionCreate) -> Session:
         """A new session; when something about it is wrong, a CommandError comes out and nothing is made."""
-        await asyncio.to_thread(_check_directory, params.cwd)
+        await asyncio.to_thread(check_directory, params.cwd)
         await check_named(params.extensions or ())
         environment = self.environment(params.env, params.secrets.api_key if params.secrets else None)
         settings = new_settings(params, environment, self.models, self.config.value)
         now = rfc3339()
         row = SessionRow(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
-        ephemeral = params.ephemeral or self.journal is None
+        session = await self.begin(row, environment, ephemeral=params.ephemeral, discards=params.discard_unused)
+        await self.recent_models.remember(settings)
+        return session
+
+    async def begin(
+        self, row: SessionRow, environment: Environment, *, ephemeral: bool = False, discards: bool = False
+    ) -> Session:
+        """A new session with this row; `discards`: it is deleted if it was never used.
+
+        Raises StorageError when the journal cannot write; there is no session then.
+        """
+        ephemeral = ephemeral or self.journal is None
         journal = None if ephemeral else self.journal
         session = self._open(row, journal or Memory(keeps=self._addressed), environment, ephemeral=ephemeral)
-        record = records.ConfigRecord(time=now, settings=settings, name=row.name)
+        record = records.ConfigRecord(time=row.created, settings=row.settings, name=row.name)
         try:
             await session.ledger.write([Shown(record)], durable=True)
         except BaseException:
             self._forget(session)
             raise
-        if params.discard_unused:
+        if discards:
             self._discarding.add(session.id)
         self._watch(session)
         self.extension_pool.join(session)
-        self._tell(_added(session))
+        self._tell(added(session))
         self._stay(session)
-        await self.recent_models.remember(settings)
         return session
 
     async def welcome(self, session_id: str) -> Session:
         """A session that was put into the journal whole: everybody hears of it."""
         session = await self.get(session_id)
-        self._tell(_added(session))
+        self._tell(added(session))
         return session
 
     def environment(self, env: Mapping[str, str] | None, api_key: str | None) -> Environment:
@@ -233,7 +241,7 @@ class Manager:
             return
         if session.ephemeral:
             self._forget(session)
-            self._tell(_removed(session))
+            self._tell(removed(session))
         else:
             delay_s = (
                 MIN_STAY_S if self._is_unused(session) else max(self.config.value.limits.session_unload_s, MIN_STAY_S)
@@ -245,15 +253,18 @@ class Manager:
         async with self._closing.alone(session):
             if session.ephemeral or not session.ledger.followers:  # else the followers would hear of nothing any more
                 self._forget(session)
-        self._tell(_removed(session) if session.ephemeral else _updated(session))
+        self._tell(removed(session) if session.ephemeral else updated(session))
 
     async def delete(self, session: Session) -> None:
-        """Remove the session and everything that it recorded."""
+        """Remove the session and everything that it recorded, with its subagents."""
         async with self._closing.alone(session):
+            stored = None if session.ephemeral else self.journal
+            for row in [] if stored is None else await sessions_below(stored, session.id):
+                await self.delete(await self.get(row.id))  # first: without its parent it would be in no list
             self._forget(session)
-            if self.journal is not None and not session.ephemeral:
-                await self.journal.delete(session.id)
-        self._tell(_removed(session))
+            if stored is not None:
+                await stored.delete(session.id)
+        self._tell(removed(session))
 
     async def stop(self) -> None:
         """Abort every run and wait for them to end, at most `STOP_S`; then end every extension, in at most 3.3 s."""
@@ -300,7 +311,7 @@ class Manager:
 
     def _changed(self, session: Session) -> None:
         if self._listeners:
-            self._tell(_updated(session))
+            self._tell(updated(session))
         self.settle(session)
 
     def _is_needed(self, session: Session) -> bool:
@@ -368,28 +379,3 @@ async def _repair(session: Session) -> None:
     except StorageError:
         if session.ledger.failure is None:  # it could not even be read
             raise
-
-
-def _added(session: Session) -> events.Event:
-    row = session.ledger.row
-    return events.SessionAdded(row.name, row.cwd, session.state, session=row.id)
-
-
-def _updated(session: Session) -> events.Event:
-    row = session.ledger.row
-    return events.SessionUpdated(row.name, row.cwd, session.state, row.failed, session=row.id)
-
-
-def _removed(session: Session) -> events.Event:
-    return events.SessionRemoved(session=session.id)
-
-
-def _check_directory(path: str) -> None:
-    if not path.startswith("/"):
-        raise CommandError(Code.BAD_REQUEST, f'cwd must be an absolute path, not "{path}"')
-    try:
-        exists = Path(path).is_dir()
-    except OSError as error:  # a name that is too long, a directory that may not be entered
-        raise CommandError(Code.BAD_REQUEST, f"the directory cannot be read: {error.strerror}") from error
-    if not exists:
-        raise CommandError(Code.BAD_REQUEST, f"{path} is not a directory; create it, or choose another one with cwd")

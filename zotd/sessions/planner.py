@@ -4,7 +4,6 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,7 +16,7 @@ from zotd.contributions.view import Extensions
 from zotd.core import prompts, records
 from zotd.core.allowed_tools import limit_of
 from zotd.core.permissions import WORKSPACE, Policy
-from zotd.core.ports import Tool, ToolContext
+from zotd.core.ports import SessionRow, Tool, ToolContext
 from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import RunWatch
 from zotd.core.web_access import WebAccess
@@ -40,9 +39,9 @@ from zotd.sessions.models import ModelChooser
 from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles, read_files
 from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
+from zotd.sessions.task_offer import Delegate, with_task
 from zotd.sessions.unavailable import NOT_OPENED
-from zotd.tools.skill import Skill, find_skills
-from zotd.wire.content import Tokens
+from zotd.tools.task import TOOL as TASK
 from zotd.workspace.context import ContextPaths, WorkspaceContext
 from zotd.workspace.environment import Environment
 from zotd.workspace.session_checkpoints import CheckpointKeeper
@@ -76,28 +75,34 @@ class Planner:
         self._run_models = RunModels(models, config)
         self.extension_pool = extension_pool
         """The extensions of all sessions."""
-        self._spending = spending
+        self.spending = spending
+        """The budgets of all sessions."""
         self.rules = rules
         """The permission rules of all sessions."""
         self.keeper = CheckpointKeeper(os.fspath(machine.home), config)
         self._config = config
         self._machine = machine
+        self._delegate: Delegate | None = None
         self._last: dict[str, PreparedRun] = {}
         """By the session's id; without it, preparing a run took longer than sending its request."""
         self._said: dict[str, set[str]] = {}
         """By the session's id: what users were told of wishes that its models do not fulfil."""
 
+    def connect(self, delegate: Delegate) -> None:
+        """Have subagents run by `delegate`; without it sessions have none."""
+        self._delegate = delegate
+
     def watch(self, ledger: Ledger, environment: Callable[[], Mapping[str, str]]) -> RunWatch:
         """Return what follows the runs of a session from now on; `environment` returns that of its client."""
         return self._machine.watch(ledger, environment)
 
-    def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
+    def check(self, settings: records.Settings, environment: Environment, row: SessionRow | None) -> None:
         """Raise CommandError when a run could not start for want of a key, or of what a budget has left.
 
-        `spent`: by the session so far (`Row.spent`).
+        `row`: of the session; None: there is none yet.
         """
         self._models.check(settings, environment)
-        self._spending.check(settings, spent)
+        self.spending.check(row)
 
     async def plan(self, session: Session, first: records.Input | None) -> RunContext:
         """What the session's next run works with.
@@ -202,22 +207,13 @@ class Planner:
         """Return where the surroundings of a session are, as its workspace is trusted; `anew`: look at its code now."""
         return self._paths(session, await self.extension_pool.grants(session, anew=anew))
 
-    async def skills(self, session: Session) -> list[Skill]:
-        """Those that its model may use, by name; none when the disk does not answer, or it has no tool to read them."""
-        if "skill" not in choose(session.ledger.row.settings).tools:
-            return []
-        dirs = (await self.paths(session)).skill_dirs()
-        with suppress(TimeoutError):
-            async with asyncio.timeout(READ_S):
-                return await asyncio.to_thread(find_skills, dirs, log.debug)
-        return []
-
     def _prepare(self, session: Session, basis: RunBasis, files: WorkspaceFiles) -> RunContext:
         """Compute what follows from the basis; the model is still to be opened."""
         extensions, settings = basis.extensions, basis.settings
         tools_of_program = self._machine.tools
-        own = joined(choose(settings), tools_of_program)
-        toolbox = partial(_toolbox, extensions, settings, own, tools_of_program)
+        offered = partial(with_task, tool=TASK if self._may_delegate(session) else None)
+        own = offered(joined(choose(settings), tools_of_program))
+        toolbox = partial(_toolbox, extensions, settings, own, of_program=tools_of_program, offered=offered)
         tools = toolbox()
         surroundings = files.context
         parts = prompts.PromptParts(
@@ -252,11 +248,17 @@ class Planner:
             ],
             hooks=hooks,
             authorization=self._authorization(session, hooks, basis.ground, unattended=None),
-            spending=self._spending,
+            spending=self.spending,
             absent=extensions.resolution.absent if extensions else lambda _: "",
             checkpoints=session.checkpoints,
             probe=self._machine.probe,
         )
+
+    def _may_delegate(self, session: Session) -> bool:
+        """Whether the session may have subagents; what is not stored could not find them again after a crash."""
+        parent = session.ledger.row.parent
+        depth = 0 if parent is None else parent.depth
+        return self._delegate is not None and not session.ephemeral and depth < self._config.value.agents.depth
 
     def _unread(self, basis: RunBasis) -> list[str]:
         """What is wrong with the configuration of the jail, as sentences for people."""
@@ -331,6 +333,7 @@ class Planner:
             os.fspath(self._machine.home / "run" / "children"),
         )
         skill_dirs = tuple(paths.skill_dirs())
+        delegate = partial(self._delegate, session) if self._delegate and self._may_delegate(session) else None
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
             env, watch = session.environment.variables, session.watch
@@ -347,6 +350,7 @@ class Planner:
                 ledger=ledger,
                 home=os.fspath(self._machine.home),
                 editor=session.files if session.files.offers else None,
+                delegate=delegate,
             )
 
         return context
@@ -380,12 +384,17 @@ def _known_trust(session: Session) -> bool | None:
 
 
 def _toolbox(
-    extensions: Extensions | None, settings: records.Settings, own: Toolbox, tools_of_program: Sequence[Tool]
+    extensions: Extensions | None,
+    settings: records.Settings,
+    own: Toolbox,
+    *,
+    of_program: Sequence[Tool],
+    offered: Callable[[Toolbox], Toolbox],
 ) -> Toolbox:
     """Return `own`, unless the session has extensions at the moment."""
     if extensions is None or not extensions.resolution.extensions:
         return own
-    return joined(extensions.toolbox(settings), tools_of_program)
+    return offered(joined(extensions.toolbox(settings), of_program))
 
 
 def _hooks(extensions: Extensions | None, *, streams: bool) -> Hooks | None:

@@ -28,6 +28,7 @@ from zotd.runs import recovery
 from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
 from zotd.runs.worker import Activity, Intake, Worker
+from zotd.sessions.children import Children
 from zotd.sessions.client_files import ClientFiles
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
@@ -46,7 +47,7 @@ class RunPlanner(Protocol):
 
     keeper: CheckpointKeeper
 
-    def check(self, settings: records.Settings, environment: Environment, spent: Tokens) -> None:
+    def check(self, settings: records.Settings, environment: Environment, row: SessionRow | None) -> None:
         """Raise CommandError when no run could start, such as for want of a key. Quick."""
         ...
 
@@ -97,6 +98,8 @@ class Session:
         self._changed = changed
         self.approvals = SessionApprovals(ledger, changed=partial(changed, self))
         """Questions to people about its calls."""
+        self.children = Children(partial(changed, self))
+        """Subagents that its calls wait for."""
         self.work = Worker(
             ledger,
             plan=partial(planner.plan, self),
@@ -125,7 +128,7 @@ class Session:
         """`running`, `waiting` (for a person's decision), `held`, `blocked` or `idle`."""
         if self.ledger.failure is not None or (self.ledger.damage is not None and not self.work.is_active):
             return "blocked"
-        if self.approvals.shown:
+        if self.approvals.shown or self.children.asked:
             return "waiting"
         if self.work.is_active:
             return "running"
@@ -136,7 +139,9 @@ class Session:
 
     @property
     def _outlasts(self) -> bool:
-        """A person is asked about a call of the model's, which is there again after a restart."""
+        """A person is asked about a call of the model's, or a subagent can be resumed: both are there after a restart."""
+        if self.children.outlasts:
+            return True
         return any(one.approval in lasting(self.ledger.transcript) for one in self.approvals.pending())
 
     @property
@@ -220,7 +225,7 @@ class Session:
         if request is not None and (first := request.known(self.ledger.transcript)) is not None:
             accepted(Started(started=first.input not in self.ledger.transcript.waiting, input=first.input))
             return
-        self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
+        self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row)
         self.is_quieted = False
         content = content_of(message, images)
         waits = self.work.is_active or len(self.work.queue) > 0
@@ -254,7 +259,7 @@ class Session:
             self.work.is_active and self.work.activity is not Activity.HOLDING
         ):  # else it goes on as soon as that is on disk
             raise CommandError(Code.BUSY, "the session is already running")
-        self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
+        self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row)
         transcript = self.ledger.transcript
         if not transcript.can_resume and not self.work.queue.items():
             raise CommandError(Code.CONFLICT, NOTHING_TO_CONTINUE)
@@ -279,7 +284,7 @@ class Session:
     async def compact(self, instructions: str, *, accepted: Callable[[Started], None]) -> None:
         """Summarise the transcript when it is its turn; `accepted` is called when it starts."""
         self._refuse_when_blocked()
-        self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row.spent)
+        self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row)
         await self.work.enter(Job(accepted, instructions=instructions))
 
     def abort(self, *, for_good: bool = False) -> None:

@@ -29,7 +29,9 @@ class SharedDirectoryWarning:
         ):
             return
         others = (one for one in self._loaded() if one is not self._session and one.ledger.row.cwd == ledger.row.cwd)
-        other = next((one for one in others if one.work.is_active), None)
+        # A subagent and its parent know of each other, and both are one work.
+        is_one_s_own = ledger.row.parent is None
+        other = next((one for one in others if one.work.is_active and is_one_s_own and not one.ledger.row.parent), None)
         if other is not None:
             self._was_told = True
             name = other.ledger.row.name or other.id

@@ -5,6 +5,7 @@
 | a model request, a call or a command runs, an early summary included | waits | no |
 | an extension has calls made, with a run or without | waits | no |
 | a run only waits for people, about its own calls | stops: they are asked again, and the run goes on as they decide | no |
+| a run only waits for subagents, and these for people, or they were drained | stops: all of them go on | no |
 | a question of a command that runs, about a host | waits | no |
 | a question is left from before a restart, with a deadline | stops: the next start ends it, if it is over | no |
 | such a question without a deadline, or nothing, is there | stops | yes |
@@ -40,4 +41,12 @@ def _would_be_cut(session: Session) -> bool:
         return True
     pending, stored = session.approvals.pending(), lasting(session.ledger.transcript)
     is_kept = not session.ephemeral and all(one.approval in stored for one in pending)
-    return session.work.is_active and not (is_kept and session.work.is_parked(len(pending)))
+    if not session.work.is_active or (is_kept and session.work.is_parked(len(pending))):
+        return False
+    return not _only_waits_for_subagents(session)
+
+
+def _only_waits_for_subagents(session: Session) -> bool:
+    """Its run waits for subagents that last; one that would be cut says so itself."""
+    waiting, run = session.children.waiting_calls, session.work.run_info()
+    return session.children.outlasts and run is not None and {call.id for call in run.calls} == waiting

@@ -17,7 +17,8 @@ ROW_BYTES = 1024
 """Estimated size of the index row, and of a record without its JSON."""
 
 _SAVE_ROW = """
-INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, generation) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, generation, parent)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
     updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row
 RETURNING key
@@ -103,8 +104,12 @@ def check_continues(row: SessionRow, entries: Iterable[JournalEntry], *, records
 
 
 def save_row(connection: sqlite3.Connection, row: SessionRow, generation: int = 0) -> int:
-    """Replace or insert the index row; return the session's key. `generation` is stored only with a new row."""
-    (key,) = connection.execute(_SAVE_ROW, (*_values(row), generation)).fetchone()
+    """Replace or insert the index row; return the session's key.
+
+    `generation` and the parent are stored only with a new row.
+    """
+    parent = None if row.parent is None else row.parent.session
+    (key,) = connection.execute(_SAVE_ROW, (*_values(row), generation, parent)).fetchone()
     return int(key)
 
 

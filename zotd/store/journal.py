@@ -131,14 +131,21 @@ class SqliteJournal:
         self._damaged.pop(session, None)
 
     async def list(
-        self, *, cwd: str | None = None, state: str | None = None, before: str | None = None, limit: int = 100
+        self,
+        *,
+        cwd: str | None = None,
+        state: str | None = None,
+        before: str | None = None,
+        limit: int = 100,
+        subagents: bool = True,
     ) -> Page:
         """Return a page of sessions, optionally of one directory or state, newest `updated` first.
 
         `before` is the second result of the call for the previous page. A session that is updated between two calls
         moves to the front, so later pages may lack it.
         """
-        return await self.database.read(partial(salvage.page, cwd=cwd, state=state, before=before, limit=limit))
+        query = queries.PageQuery(cwd=cwd, state=state, before=before, limit=limit, subagents=subagents)
+        return await self.database.read(partial(salvage.page, query=query))
 
     async def close(self) -> None:
         """Finish queued writes, then close the file. Idempotent."""

@@ -160,6 +160,12 @@ def _version_7(connection: sqlite3.Connection) -> None:
     sums.save(connection, found)
 
 
+def _version_8(connection: sqlite3.Connection) -> None:
+    # A column, because the commits of a session must not have to decode its row for an index on what is in it.
+    connection.execute("ALTER TABLE sessions ADD COLUMN parent TEXT")
+    connection.execute("CREATE INDEX sessions_parent ON sessions (parent) WHERE parent IS NOT NULL")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _version_1,
     _version_2,
@@ -168,6 +174,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _version_5,
     _version_6,
     _version_7,
+    _version_8,
 )
 """`MIGRATIONS[n]` upgrades schema n to n + 1. A released migration never changes; `tests/store/older.py` builds a
 database of each schema."""

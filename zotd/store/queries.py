@@ -10,6 +10,7 @@ from contextlib import closing, contextmanager
 from typing import get_args
 
 import msgspec
+from msgspec import Struct
 
 from zotd.core.lineage import Span
 from zotd.core.ports import SessionRow
@@ -62,6 +63,7 @@ ORDER BY updated DESC, id DESC
 _LIST = """
 SELECT id, name, cwd, updated, records, seq, row FROM sessions
 WHERE state <> 'staged' AND (:cwd IS NULL OR cwd = :cwd) AND (:state IS NULL OR state = :state)
+    AND (:subagents OR parent IS NULL)
     AND (:updated IS NULL OR (updated, id) < (:updated, :id))
 ORDER BY updated DESC, id DESC LIMIT :limit
 """
@@ -127,22 +129,40 @@ def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
         return []
     # An exact id takes precedence: a session must not become unreachable because another one is named like its id.
     exact = connection.execute(_EXACT, (text,)).fetchall()
-    return list(map(_row, exact or connection.execute(_FIND, {"text": text}).fetchall()))
+    return list(map(listed_row, exact or connection.execute(_FIND, {"text": text}).fetchall()))
 
 
-def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, before: str | None, limit: int) -> Page:
+class PageQuery(Struct, frozen=True, kw_only=True):
+    """Which sessions a page has."""
+
+    cwd: str | None = None
+    state: str | None = None
+    before: str | None = None
+    limit: int = 100
+    subagents: bool = True
+
+
+def page(connection: sqlite3.Connection, query: PageQuery) -> Page:
     """Return a page of sessions, newest first; see `Journal.list`."""
-    updated, _, key = (before or "").partition(" ")
+    updated, _, key = (query.before or "").partition(" ")
+    limit = query.limit
     # One row more than wanted tells whether there is another page.
-    wanted = {"cwd": cwd, "state": state, "updated": updated or None, "id": key, "limit": limit + 1}
-    rows = list(map(_row, connection.execute(_LIST, wanted).fetchall()))
+    wanted = {
+        "cwd": query.cwd,
+        "state": query.state,
+        "updated": updated or None,
+        "id": key,
+        "limit": limit + 1,
+        "subagents": query.subagents,
+    }
+    rows = list(map(listed_row, connection.execute(_LIST, wanted).fetchall()))
     if len(rows) <= limit:
         return rows, None
     last = rows[limit - 1]
     return rows[:limit], f"{last.updated} {last.id}"
 
 
-def _row(columns: tuple[object, ...]) -> SessionRow:
+def listed_row(columns: tuple[object, ...]) -> SessionRow:
     """Decode a row; for a damaged one use the other columns and the state `blocked`, because a list must not fail.
 
     On a damaged page a column may have a value of another type.

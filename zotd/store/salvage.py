@@ -10,21 +10,26 @@ from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.store import queries
 from zotd.store.errors import is_damage
-from zotd.store.queries import Page
+from zotd.store.queries import Page, PageQuery
 
 _IDS = "SELECT id FROM sessions ORDER BY id"
 """SQLite answers this from the index alone, without touching the damaged table."""
 
 
-def page(connection: sqlite3.Connection, *, cwd: str | None, state: str | None, before: str | None, limit: int) -> Page:
+def page(connection: sqlite3.Connection, query: PageQuery) -> Page:
     """Like `queries.page`, but tolerates damaged rows."""
     try:
-        return queries.page(connection, cwd=cwd, state=state, before=before, limit=limit)
+        return queries.page(connection, query)
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
     # Slow path: the same filter, order and cursor in Python, over rows that were read one by one.
-    wanted = [row for row in _rows(connection) if cwd in {None, row.cwd} and state in {None, row.state}]
+    before, limit = query.before, query.limit
+    wanted = [
+        row
+        for row in _rows(connection)
+        if query.cwd in {None, row.cwd} and query.state in {None, row.state} and (query.subagents or row.parent is None)
+    ]
     wanted.sort(key=_place, reverse=True)
     if before is not None:
         updated, _, session = before.partition(" ")

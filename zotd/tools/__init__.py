@@ -1,7 +1,17 @@
 """The built-in tools, one module each, and the list `TOOLS`."""
 
 from zotd.core.ports import Tool
-from zotd.tools import bash, edit, fetch, glob, grep, read, skill, write
+from zotd.tools import bash, edit, fetch, glob, grep, read, skill, task, write
 
-TOOLS: tuple[Tool, ...] = (bash.TOOL, edit.TOOL, fetch.TOOL, glob.TOOL, grep.TOOL, read.TOOL, skill.TOOL, write.TOOL)
+TOOLS: tuple[Tool, ...] = (
+    bash.TOOL,
+    edit.TOOL,
+    fetch.TOOL,
+    glob.TOOL,
+    grep.TOOL,
+    read.TOOL,
+    skill.TOOL,
+    task.TOOL,
+    write.TOOL,
+)
 """Sorted by name, the order in which models see them. Changing the order would invalidate providers' prompt caches."""

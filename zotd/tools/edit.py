@@ -17,7 +17,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from zotd.core.ports import CallJail, Replay, ToolContext, ToolOutcome
+from zotd.core.call_jail import CallJail
+from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.tools.shared import (
     TEXT_BYTES,
     BuiltinTool,

@@ -13,6 +13,7 @@ from zotd.wire.base import Frozen
 from zotd.wire.channels import ChannelList, ChannelPair, ChannelUnpair, PairedSender
 from zotd.wire.content import Message, ShellRun, Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel, ExtStatus, QueueItem
+from zotd.wire.families import SessionParent
 
 
 class Role(IntEnum):
@@ -440,6 +441,10 @@ class SessionInfo(Frozen, frozen=True):
     jail: str | None = None
     """What confines its calls in the mode `workspace`: `bubblewrap`, `landlock`, or `none: ` and the reason; null: no call
     has needed a jail since the session was loaded."""
+    parent: SessionParent | None = None
+    """Which session began it; null: it is no subagent."""
+    family_usage: Tokens = Tokens()
+    """What budgets count for its subagents, and theirs, beside its own requests."""
 
 
 class Cursor(Frozen, frozen=True):
@@ -464,6 +469,8 @@ class SessionList(Frozen, frozen=True):
     state: str | None = None
     cursor: str | None = None
     limit: int = 100
+    subagents: bool = False
+    """Also sessions that other sessions have begun."""
 
 
 class Sessions(Frozen, frozen=True):
@@ -1118,6 +1125,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("ping", Nothing, Pong, "checks that the daemon responds"),
         ("session.list", SessionList, Sessions, "lists sessions, newest first"),
         ("session.get", OfSession, SessionInfo, "returns one session"),
+        ("session.family", OfSession, Sessions, "returns a session and its subagents, each before those below it"),
         ("session.history", History, HistoryPage, "returns older messages, page by page"),
         ("session.image", ImageOfMessage, PromptImage, "returns an image of a message"),
         ("session.search", Search, reports.SearchPage, "searches all sessions, newest messages first"),

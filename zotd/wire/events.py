@@ -459,6 +459,8 @@ class SessionAdded(Event, tag="session_added", frozen=True):
     name: str
     cwd: str
     state: str
+    parent: str | None = None
+    """The session that began it; absent: it is no subagent."""
 
 
 class SessionUpdated(Event, tag="session_updated", frozen=True):

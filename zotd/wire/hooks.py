@@ -36,6 +36,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
     "grep": "Grep",
     "glob": "Glob",
     "skill": "Skill",
+    "task": "Task",
 }
 """The built-in tools, and what Claude Code calls them."""
 

@@ -76,6 +76,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.create": sessions.create,
         "session.list": sessions.listing,
         "session.get": sessions.get,
+        "session.family": sessions.family,
         "session.history": sessions.history,
         "session.image": history.image,
         "session.rename": sessions.rename,

@@ -11,7 +11,6 @@ from zotd.sessions.credentials import key_info
 from zotd.sessions.model_probes import PROBES, probe
 from zotd.sessions.models import ModelChooser
 from zotd.wire import api
-from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
 
@@ -33,7 +32,7 @@ async def check(call: Invocation, params: api.CheckModel) -> api.ModelProbe:
     models, environment = call.manager.models, _environment(call, params.env)
     provider, model = models.choose(params.provider, params.model or None, environment)
     settings = Settings(provider=provider, model=model)
-    call.manager.check_settings(settings, environment, Tokens())  # a key, and the budget of the day
+    call.manager.planner.check(settings, environment, None)  # a key, and the budget of the day
     return await probe(params.probe, await models.open(settings, environment), models.catalog.assumed(provider, model))
 
 

@@ -30,6 +30,7 @@ from zotd.sessions.defaults import check_mode, check_steps
 from zotd.sessions.run_models import checked_fallback
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError
+from zotd.store.families import sessions_below
 from zotd.wire import api, events
 from zotd.wire.base import encode
 from zotd.wire.content import Message, ToolResult
@@ -73,7 +74,9 @@ async def listing(call: Invocation, params: api.SessionList) -> api.Sessions:
     if params.cursor is not None and _CURSOR.fullmatch(params.cursor) is None:
         raise CommandError(Code.BAD_REQUEST, "the cursor is not one that session.list returned; leave it out to begin")
     limit = max(1, min(params.limit, MAX_PAGE))
-    infos, cursor = await call.manager.page(cwd=params.cwd, state=params.state, before=params.cursor, limit=limit)
+    infos, cursor = await call.manager.page(
+        cwd=params.cwd, state=params.state, before=params.cursor, limit=limit, subagents=params.subagents
+    )
     await wait_for_room(call)
     bounds = call.door.confinement
     return api.Sessions([info for info in infos if bounds is None or bounds.sees(info.id)], cursor)
@@ -88,6 +91,21 @@ async def get(call: Invocation, params: api.OfSession) -> api.SessionInfo:
         names = ", ".join(info.id for info in found[:5])
         raise CommandError(Code.CONFLICT, f'"{params.session}" is not unique; it could be {names}')
     return found[0]
+
+
+async def family(call: Invocation, params: api.OfSession) -> api.Sessions:
+    """Return a session and its subagents, each before those below it; of a large family the first `MAX_PAGE`."""
+    top = await get(call, params)
+    found: list[api.SessionInfo] = []
+    left = [top]
+    while left and len(found) < MAX_PAGE:
+        found.append(left.pop())
+        rows = [] if call.manager.journal is None else await sessions_below(call.manager.journal, found[-1].id)
+        for row in reversed(rows):
+            left += await call.manager.find(row.id)
+    await wait_for_room(call)
+    bounds = call.door.confinement
+    return api.Sessions([info for info in found if bounds is None or bounds.sees(info.id)])
 
 
 async def history(call: Invocation, params: api.History) -> api.HistoryPage:

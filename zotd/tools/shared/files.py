@@ -13,7 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from zotd.core.ports import CallJail, ToolContext
+from zotd.core.call_jail import CallJail
+from zotd.core.ports import ToolContext
 from zotd.tools.shared.builtin import ToolError
 
 
