@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 import pytest
 
 from tests.e2e.conftest import House, kinds, only
+from tests.e2e.family import OPENING, Cast, of, results_of, tasks
 from zotd.testing.live_daemon import STOP_S, DaemonProcess, place, serving
 from zotd.testing.script import CallPart, Gate, Hang, Refusal, ScriptedReply, TextPart, calls, text
 
@@ -66,6 +67,31 @@ async def test_a_run_stops_after_its_calls_and_continues_after_the_restart(drain
         await again.until("done")
         assert "walrus" in str(server.requests[-1].messages)
         assert (await again.texts())[-1] == ("assistant", ["It went on."])
+
+
+async def test_a_subagent_is_drained_and_its_parent_goes_on_with_its_answer_after_the_restart(draining, model):
+    server = await model(Cast(go=[tasks("a"), text("done")], a=[WAITS, text("It went on.")]))
+    async with draining() as house:
+        os.mkfifo(house.cwd / "go")
+        talk = await house.create("ollama", None, **OPENING, base_url=server.openai_url)
+        await talk.ask("prompt", message="go")
+        await server.received(2)
+        _, child = (await talk.client.ask("session.family", session=talk.id))["sessions"]
+        below = await house.follow(child["id"])
+        await begin_draining(talk.client)
+        await asyncio.to_thread((house.cwd / "go").write_text, "walrus")
+        assert kinds(await below.until("done"))[-3:] == ["tool_result", "interrupted", "done"]
+        await talk.client.rest()
+
+    async with draining() as house:
+        again = await house.follow(talk.id)
+        assert [one["state"] for one in (await again.client.ask("session.family", session=talk.id))["sessions"]] == [
+            "held"
+        ] * 2
+        await again.ask("run_command", name="continue")
+        await again.until("done")
+        assert results_of(of(server, "go")[1]) == ["It went on."]
+        assert [len(of(server, name)) for name in ("go", "a")] == [2, 2]
 
 
 async def test_a_run_that_waits_for_a_retry_stops_at_once_and_can_be_continued(draining, model):
