@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from tests.faults import checkpoints, fallback, kills, power, weather
+from tests.faults import checkpoints, fallback, families, kills, power, weather
 from tests.faults.row import Options
 from tests.needs import ABSENT, needs
 
@@ -52,4 +52,11 @@ async def test_files_are_in_one_state_or_the_other_when_a_restore_was_killed():
     needs("git")
     said: list[str] = []
     row = await checkpoints.run(Options(secrets.randbits(32), 0.012, say=said.append))
+    assert row.ok, "\n".join([*said, row.line()])
+
+
+@pytest.mark.timeout(240)  # 25 s on two cores that have nothing else to do
+async def test_families_go_on_after_kills_without_running_anything_twice():
+    said: list[str] = []
+    row = await families.run(Options(secrets.randbits(32), 0.08, say=said.append))
     assert row.ok, "\n".join([*said, row.line()])
