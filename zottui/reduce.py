@@ -362,7 +362,8 @@ def _around(state: ViewState, event: AnyEvent, now: float) -> Next:  # noqa: C90
         case events.SessionChanged():
             return _session_changed(state, event), ()
         case events.ApprovalRequested():
-            return replace(state, approvals=(*state.approvals, event)), ()
+            others = (one for one in state.approvals if one.approval != event.approval)
+            return replace(state, approvals=(*others, event)), ()
         case events.ApprovalResolved():
             return _approval_resolved(state, event)
         case events.QueueChanged(items=items, held=held):

@@ -14,6 +14,8 @@ from zotd.sanitize import escaped
 from zotd.sessions.session import Session
 from zotd.wire import events
 
+NEEDS_YOU = "needs_you"
+
 TEXT_CHARS = 300
 """Maximum length of the text of a notification."""
 
@@ -32,13 +34,25 @@ class AttentionWatcher:
         self._find = find
         self._after_s = after_s
         session.ledger.observers.append(self._committed)
+        session.children.listeners.append(self._asked_below)
 
     def stop(self) -> None:
         """Stop watching the session; no further notification is sent."""
         self._session.ledger.observers.remove(self._committed)
+        self._session.children.listeners.remove(self._asked_below)
+
+    def _asked_below(self, question: events.ApprovalRequested) -> None:
+        self._tell((NEEDS_YOU, f"{self._name}: {question.tool} of a subagent waits for your decision"))
 
     def _committed(self, shown: Sequence[events.Event]) -> None:
-        found = self._what(shown)
+        self._tell(self._what(shown))
+
+    @property
+    def _name(self) -> str:
+        row = self._session.ledger.row
+        return row.name or row.id
+
+    def _tell(self, found: tuple[str, str] | None) -> None:
         if found is None:
             return
         write = self._find()
@@ -49,11 +63,10 @@ class AttentionWatcher:
 
     def _what(self, shown: Sequence[events.Event]) -> tuple[str, str] | None:
         """Return the reason for a notification and its text; None if there is none."""
-        row = self._session.ledger.row
-        name = row.name or row.id
+        name = self._name
         for event in shown:
             if isinstance(event, events.ApprovalRequested):
-                return "needs_you", f"{name}: {event.tool} waits for your decision"
+                return NEEDS_YOU, f"{name}: {event.tool} waits for your decision"
         if not any(isinstance(event, events.Done) for event in shown) or self._session.is_quieted:
             return None
         took_s = asyncio.get_running_loop().time() - self._session.work.began

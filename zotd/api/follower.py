@@ -45,7 +45,7 @@ class OutboxSubscriber:
                 # Not at the end of the iteration: before that, an aborted run closes its request.
                 self._outbox.flush()
         elif any(isinstance(event, _REPLACES_LIVE) for event in shown):
-            self._kept = LiveBatch()
+            self._kept = self._kept.lasting()
 
     def early(self, shown: events.Event, data: bytes, seq: int) -> bool:  # noqa: ARG002  (the bytes are enough)
         """Send the event if live; otherwise it is read from the journal once it is committed."""

@@ -48,6 +48,9 @@ _MERGED: dict[type[events.Event], str] = {
 """Live events that are merged with an adjacent one of the same item, and the field that is concatenated."""
 
 
+_LASTING = (events.ApprovalRequested, events.ApprovalResolved)
+
+
 class LiveBatch:
     """Queued live events in order; adjacent events of one item are merged."""
 
@@ -72,6 +75,12 @@ class LiveBatch:
                 self._events.append(event)
                 self._last = item
                 self.size += len(ENCODER.encode(event)) + 1
+
+    def lasting(self) -> "LiveBatch":
+        """Return those that no committed event replaces: questions of subagents, and their ends."""
+        found = LiveBatch()
+        found.add([event for event in self._events if isinstance(event, _LASTING)])
+        return found
 
     def encode(self) -> bytes:
         """Return the events as NDJSON; empty if there are none."""

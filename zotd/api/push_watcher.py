@@ -34,8 +34,8 @@ class PushWatcher:
         if not isinstance(event, events.SessionUpdated) or event.session is None or not self._push.subscriptions:
             return
         session = next((one for one in self._manager.loaded if one.id == event.session), None)
-        if session is None or session in self._watched:
-            return
+        if session is None or session in self._watched or session.ledger.row.parent is not None:
+            return  # what a subagent asks is told as a question of the session above it
         self._watched.add(session)
         AttentionWatcher(session, lambda: self._found(session.id), self._attention_s())
 

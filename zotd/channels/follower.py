@@ -71,9 +71,12 @@ class ChannelSubscriber:
         return True
 
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
-        """Process live events, which never contain an answer."""
+        """Process live events, which never contain an answer; questions of subagents are among them."""
         del data
         self._follow(shown)
+        for event in shown:
+            if isinstance(event, Question):
+                self._asked(self.session, event)
 
     def _follow(self, shown: Sequence[events.Event]) -> None:
         """Report current activity. Events from before the start of following are not reported."""

@@ -17,6 +17,7 @@ from zotd.core.approvals import ALLOW, DENY
 from zotd.core.model_questions import SAMPLING
 from zotd.core.permissions import FILES, NETWORK
 from zotd.core.person_questions import QUESTION
+from zotd.sessions.info import questions_of
 from zotd.sessions.session import Session
 from zotd.wire import api, events
 from zotd.wire.errors import Code, CommandError
@@ -49,7 +50,7 @@ class OpenQuestions:
         """Ask the senders that wait for this session, or tell those that were asked that the question is over."""
         if isinstance(event, events.ApprovalRequested):
             # While catching up, events may be about questions that were decided long ago.
-            if any(one.approval == event.approval for one in session.approvals.pending()):
+            if any(one.approval == event.approval for one in questions_of(session)):
                 self._ask(session, event)
             return
         for address, delivery in self._asked.pop(event.approval, {}).items():
@@ -73,7 +74,7 @@ class OpenQuestions:
         """
         if not peer.may_approve:
             return NOT_ALLOWED
-        waiting = session.approvals.pending()
+        waiting = questions_of(session)
         found = [one for one in waiting if one.approval == command.argument] if command.argument else waiting
         if not found:
             return OVER if command.argument else NOTHING_WAITS

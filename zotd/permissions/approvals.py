@@ -76,8 +76,10 @@ class _Request(Struct, eq=False):
 class ApprovalFollower(Protocol):
     """A client that follows the session."""
 
-    can_decide: bool
-    """It answers questions about calls, and may."""
+    @property
+    def can_decide(self) -> bool:
+        """It answers questions about calls, and may."""
+        ...
 
 
 class SessionApprovals:

@@ -1,9 +1,19 @@
 """The subagents that calls of one session wait for."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
+from typing import Protocol
 
 from zotd.wire import events
+from zotd.wire.api import Approve
+
+
+class Decide(Protocol):
+    """Takes a person's decision, as `Session.decide` does."""
+
+    def __call__(self, params: Approve, by: str, *, accepted: Callable[[], None]) -> Awaitable[None]:
+        """Take the decision of `by`; `accepted` is called when it is on disk."""
+        ...
 
 
 class Children:
@@ -15,6 +25,9 @@ class Children:
         self._working: dict[str, Callable[[], bool]] = {}
         """By the id of the call that waits for it: whether the next daemon could go on with it as it is."""
         self._asked: dict[str, events.ApprovalRequested] = {}
+        self._deciders: dict[str, Decide] = {}
+        self.listeners: list[Callable[[events.ApprovalRequested], None]] = []
+        """Told of each question of a subagent; they return at once and never raise."""
         self._run: str | None = None
         self._begun: set[str] = set()
         """Calls of that run that have begun a subagent."""
@@ -54,14 +67,22 @@ class Children:
         """What subagents, and theirs, ask people, by the ids of the approvals."""
         return self._asked
 
-    def ask(self, question: events.ApprovalRequested) -> None:
-        """Add a question of a subagent."""
+    def decider_of(self, approval: str) -> Decide | None:
+        """Return what takes a decision about a question of a subagent; None: it is none of these."""
+        return self._deciders.get(approval)
+
+    def ask(self, question: events.ApprovalRequested, decide: Decide) -> None:
+        """Add a question of a subagent, about which `decide` takes the decision."""
         self._asked[question.approval] = question
+        self._deciders[question.approval] = decide
         self._changed()
+        for listener in list(self.listeners):
+            listener(question)
 
     def settle(self, approval: str) -> bool:
         """Remove a question; False if it was none of these."""
         if self._asked.pop(approval, None) is None:
             return False
+        del self._deciders[approval]
         self._changed()
         return True

@@ -3,13 +3,20 @@
 from collections.abc import Sequence
 
 from zotd.core.ports import SessionRow
+from zotd.sessions.session import Session
 from zotd.wire.api import SessionInfo, Waiting
 from zotd.wire.content import Message, visible
+from zotd.wire.events import ApprovalRequested
 
 
 def shown(messages: Sequence[Message]) -> list[Message]:
     """Messages with images as byte counts."""
     return [Message(message.role, visible(message.content), message.time) for message in messages]
+
+
+def questions_of(session: Session) -> list[ApprovalRequested]:
+    """What the session and its subagents ask people, oldest first of each."""
+    return [*session.approvals.pending(), *session.children.asked.values()]
 
 
 def describe(

@@ -312,6 +312,9 @@ class Session:
 
     async def decide(self, params: Approve, by: str, *, accepted: Callable[[], None]) -> None:
         """Take a person's decision about a call. When it was the last one that a cut run waits for, that goes on."""
+        if (decide := self.children.decider_of(params.approval)) is not None:
+            await decide(params, by, accepted=accepted)
+            return
         self._refuse_when_blocked()  # a call that starts while the process ends would be cut at once
         await self.approvals.decide(params, by, accepted)
         waits = bool(self.approvals.pending()) or self.work.is_active

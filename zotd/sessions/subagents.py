@@ -19,11 +19,13 @@ from zotd.core.subagents import TaskOrder, session_of
 from zotd.ledger.ledger import Shown
 from zotd.permissions.pending import lasting
 from zotd.runs.queue import SubmitRequest
+from zotd.sessions.bubbling import bubbling
 from zotd.sessions.closing import STOP_S
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
 from zotd.sessions.task_answers import answer_of, bounded
 from zotd.sessions.task_places import TaskPlaces
+from zotd.sessions.task_progress import TaskProgress
 from zotd.sessions.task_settings import child_settings
 from zotd.store.families import sessions_below
 from zotd.wire.api import Started
@@ -121,9 +123,12 @@ class Subagents:
             stack.enter_context(parent.children.wait_for(context.call_id, partial(_can_last, child)))
             await self._count(parent, child)
             stack.callback(self._uncount, child)
-            watcher = partial(self._committed, child)
-            child.ledger.watchers.append(watcher)
-            stack.callback(child.ledger.watchers.remove, watcher)
+            stack.enter_context(bubbling(child, parent, lambda session: self._above.get(session.id)))
+            progress = TaskProgress(child, context.progress)
+            for watcher in (partial(self._committed, child), progress.committed):
+                child.ledger.watchers.append(watcher)
+                stack.callback(child.ledger.watchers.remove, watcher)
+            progress.begun()
             try:
                 await self._go(parent, child, order, context)
                 await child.work.stopped()

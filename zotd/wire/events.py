@@ -198,6 +198,9 @@ class ApprovalRequested(Event, tag="approval_requested", frozen=True):
     `choice`. Absent: without a `choice`, only `once` is possible."""
     choices: list[ApprovalChoice] = msgspec.field(default_factory=list)
     """All ways to allow more than this call. Empty: only `once` is possible."""
+    subagent: str | None = None
+    """The session that asks, a subagent of `session`, which waits for it. `approve` takes either of the two. Such an event has no
+    `seq`, and the snapshots of both sessions have it."""
 
 
 class ApprovalResolved(Event, tag="approval_resolved", frozen=True):

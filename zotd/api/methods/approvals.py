@@ -12,6 +12,7 @@ from zotd.core.ports import StorageError
 from zotd.permissions import pending
 from zotd.permissions.session_grants import revoke
 from zotd.sessions.defaults import check_mode
+from zotd.sessions.info import questions_of
 from zotd.sessions.session import Session
 from zotd.wire import api, events
 from zotd.wire.base import encode
@@ -28,7 +29,7 @@ async def listing(call: Invocation, params: api.ApprovalScope) -> api.Approvals:
         await _take_stored(call, oldest)
         sessions = await _in_memory(call)
     for session in sessions:
-        for one in session.approvals.pending():
+        for one in questions_of(session) if params.session else session.approvals.pending():
             oldest.take(one)
     await wait_for_room(call)
     return api.Approvals(oldest.questions(), truncated=oldest.is_cut)
@@ -37,6 +38,9 @@ async def listing(call: Invocation, params: api.ApprovalScope) -> api.Approvals:
 async def approve(call: Invocation, params: api.Approve) -> None:
     """Decide about a pending call; the response precedes the events that the decision causes."""
     session = await loaded(call, params.session)
+    below = session.children.asked.get(params.approval)
+    if below is not None and below.subagent is not None:
+        session = await loaded(call, below.subagent)
     connection = connection_of(call)
     # If the decision is invalid, this is empty, and `decide` raises the error.
     rules = session.approvals.rules_of(params) if params.scope == ALWAYS else ()

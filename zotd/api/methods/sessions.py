@@ -27,6 +27,7 @@ from zotd.core.ports import StorageError
 from zotd.core.records import Settings
 from zotd.ledger.spending import check_budget
 from zotd.sessions.defaults import check_mode, check_steps
+from zotd.sessions.info import questions_of
 from zotd.sessions.run_models import checked_fallback
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError
@@ -287,7 +288,7 @@ def _snapshot(call: Invocation, session: Session, seq: int) -> api.Attached:
         epoch=session.ledger.journal.epoch,
         usage=session.ledger.row.usage,
         queue=session.work.queue.items(),
-        approvals=session.approvals.pending(),
+        approvals=questions_of(session),
         panels=ui_state.panels if ui_state else [],
         status=ui_state.segments if ui_state else [],
         notes=list(ui_state.notes) if ui_state else [],
