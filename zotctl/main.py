@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from zotctl import (
+    agents,
     approvals,
     attach,
     auth,
@@ -90,6 +91,7 @@ NOUNS = (
         session_actions,
         search,
         tree,
+        agents,
         fork,
         export,
         import_sessions,

@@ -129,7 +129,7 @@ async def test_a_subagent_has_only_the_tools_that_it_is_given_and_its_parent_has
     )
     await talk.run("go")
     assert tools_of(of(server, "a")[0]) == ["read"]
-    assert "it cannot have the tool bash, which you do not have: read, glob, task" in results_of(of(server, "go")[2])[1]
+    assert "it cannot have the tool bash; there are: read, glob, task" in results_of(of(server, "go")[2])[1]
 
 
 async def test_a_subagent_has_the_mode_of_its_parent(family, house):

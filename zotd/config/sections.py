@@ -249,6 +249,9 @@ class AgentsSection(Struct, frozen=True, kw_only=True):
     per_run: Count = 32
     """Number of subagents that one run may begin."""
 
+    claude: Flag = False
+    """Whether the agent types in `~/.claude/agents` can be used, too."""
+
     max_steps: Count = 100
     """Largest number of model calls in a run of a subagent. The run then fails, as with `max_steps` of a session."""
 

@@ -66,8 +66,8 @@ def watched(places: ExtensionSources, cwd: Path) -> dict[Path, Collection[str] |
     for scripts in (*hooks.SCRIPTS, CLAUDE_COMMANDS):
         found.update(dict.fromkeys(tree(cwd / scripts)))
     if os.path.realpath(dot) != os.path.realpath(places.home):
-        found[dot] = {"commands", "extensions", "skills", "config.toml", "hooks.json", "hooks"}
-        for name in ("commands", "extensions", "skills"):
+        found[dot] = {"agents", "commands", "extensions", "skills", "config.toml", "hooks.json", "hooks"}
+        for name in ("agents", "commands", "extensions", "skills"):
             found.update(dict.fromkeys(tree(dot / name)))
     for program in programs(places.python, cwd):
         path = cwd / program

@@ -45,17 +45,18 @@ class _Entries(Struct, frozen=True):
 def limit_of(allowed: AllowedTools) -> Callable[[PermissionQuery], str]:
     """Return a function that says why a call is not allowed; empty: it is."""
     entries = _parsed(allowed.entries)
+    above = None if allowed.above is None else limit_of(allowed.above)
 
     def refusal(query: PermissionQuery) -> str:
         if entries.allows(query):
-            return ""
+            return "" if above is None else above(query)
         named = ", ".join(allowed.entries) or "none"
         hint = ""
         if query.tool == SHELL and any(rule.tool == SHELL for rule in entries.rules):
             is_simple = bool(shell.parts(str(query.args.get("command", ""))))
             hint = "" if is_simple else f"; {SIMPLE}"
         return (
-            f"{query.tool} is denied: /{allowed.command} allows only these tools: {named}{hint}. "
+            f"{query.tool} is denied: {_whose(allowed)} allows only these tools: {named}{hint}. "
             "Do it with those, or tell the user what is missing"
         )
 
@@ -65,7 +66,25 @@ def limit_of(allowed: AllowedTools) -> Callable[[PermissionQuery], str]:
 def note_of(allowed: AllowedTools) -> str:
     """Return what a model is told beside the prompt of a command, so that it makes no calls in vain."""
     named = ", ".join(allowed.entries) or "none"
-    return f"(Until /{allowed.command} is done, only these tools may be used, with these arguments: {named}.)"
+    until = "" if allowed.is_agent else f"Until /{allowed.command} is done, only"
+    note = f"({until or 'Only'} these tools may be used, with these arguments: {named}.)"
+    return note if allowed.above is None else f"{note}\n{note_of(allowed.above)}"
+
+
+def names_in(entries: Iterable[str]) -> list[str] | None:
+    """Return our names of the tools that the entries allow something; None: not all of them are named one by one."""
+    parsed = _parsed(entries)
+    names = parsed.tools | {rule.tool for rule in parsed.rules}
+    return None if any(name.endswith("*") for name in names) else sorted(names)
+
+
+def has_arguments(entries: Iterable[str]) -> bool:
+    """Return whether an entry allows a tool only with certain arguments."""
+    return bool(_parsed(entries).rules)
+
+
+def _whose(allowed: AllowedTools) -> str:
+    return f"the agent type {allowed.command}" if allowed.is_agent else f"/{allowed.command}"
 
 
 def not_understood(entries: Iterable[str]) -> list[str]:

@@ -70,6 +70,10 @@ class AllowedTools(Frozen, frozen=True):
     """The name of the command, without the slash."""
     entries: list[str]
     """As in the file (`core.allowed_tools`); empty: no call at all."""
+    is_agent: bool = False
+    """`command` is the name of an agent type."""
+    above: "AllowedTools | None" = None
+    """What holds as well: what the run may call that began the subagent."""
 
 
 class Input(Record, tag="input", frozen=True, kw_only=True):

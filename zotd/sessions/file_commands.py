@@ -23,8 +23,9 @@ from zotd.wire.api import Started
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.extensions import Finding
 from zotd.workspace import command_files
-from zotd.workspace.command_files import CommandFileError, CommandPlace, FileCommand
+from zotd.workspace.command_files import FileCommand
 from zotd.workspace.context import ContextPaths
+from zotd.workspace.markdown_files import FilePlace, MarkdownFileError
 
 READ_S = 5.0
 """Longest wait for files of commands; local ones take a millisecond, a dead network mount for ever."""
@@ -90,7 +91,7 @@ class FileCommands:
                 paths = await self._source.paths(session, anew=True)
                 return found if paths.trusted else await self._read_in_time(paths, name)
             return found
-        except CommandFileError as error:
+        except MarkdownFileError as error:
             raise CommandError(Code.BAD_REQUEST, f"/{name} cannot be run: {error}") from error
         except TimeoutError as error:
             raise CommandError(Code.TIMEOUT, f"the files of commands could not be read within {READ_S:g} s") from error
@@ -139,7 +140,7 @@ class FileCommands:
         async with asyncio.timeout(READ_S):
             return await asyncio.to_thread(self._read, paths, name)
 
-    def _places(self, paths: ContextPaths) -> list[CommandPlace]:
+    def _places(self, paths: ContextPaths) -> list[FilePlace]:
         return command_files.places_of(paths, claude=self._config.value.ext.claude_commands)
 
     def _read(self, paths: ContextPaths, name: str) -> FileCommand | None:
@@ -148,7 +149,7 @@ class FileCommands:
             hidden = command_files.path_of(self._places(replace(paths, trusted=True)), name)
             if hidden is not None:
                 cwd = escaped(os.fspath(paths.cwd))
-                raise CommandFileError(
+                raise MarkdownFileError(
                     f"{hidden} is not trusted as it is now; look at it, then: zotctl trust grant {cwd}"
                 )
         return found

@@ -41,7 +41,7 @@ from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
 from zotd.sessions.task_offer import Delegate, with_task
 from zotd.sessions.unavailable import NOT_OPENED
-from zotd.tools.task import TOOL as TASK
+from zotd.tools.task import task_tool
 from zotd.workspace.context import ContextPaths, WorkspaceContext
 from zotd.workspace.environment import Environment
 from zotd.workspace.session_checkpoints import CheckpointKeeper
@@ -198,9 +198,9 @@ class Planner:
 
     def paths_in(self, cwd: str) -> ContextPaths:
         """Return where the surroundings of sessions in a directory are, if it is trusted."""
-        machine = self._machine
+        home, user, claude = self._machine.home, self._machine.user, self._config.value.agents.claude
         return ContextPaths(
-            home=machine.home, user=machine.user, builtin_skills=BUILTIN_SKILLS, cwd=Path(cwd), trusted=True
+            home=home, user=user, builtin_skills=BUILTIN_SKILLS, cwd=Path(cwd), trusted=True, claude_agents=claude
         )
 
     async def paths(self, session: Session, *, anew: bool = False) -> ContextPaths:
@@ -211,7 +211,7 @@ class Planner:
         """Compute what follows from the basis; the model is still to be opened."""
         extensions, settings = basis.extensions, basis.settings
         tools_of_program = self._machine.tools
-        offered = partial(with_task, tool=TASK if self._may_delegate(session) else None)
+        offered = partial(with_task, tool=task_tool(files.agents) if self._may_delegate(session) else None)
         own = offered(joined(choose(settings), tools_of_program))
         toolbox = partial(_toolbox, extensions, settings, own, of_program=tools_of_program, offered=offered)
         tools = toolbox()
@@ -363,7 +363,7 @@ async def _files(paths: ContextPaths) -> WorkspaceFiles:
             return await asyncio.to_thread(read_files, paths)
     except TimeoutError:
         note = f"the instructions around {paths.cwd} could not be read within {READ_S:g} s and are left out"
-        return WorkspaceFiles(WorkspaceContext(None, (), (note,)), [], b"")
+        return WorkspaceFiles(WorkspaceContext(None, (), (note,)), [], b"", [])
 
 
 def _known_trust(session: Session) -> bool | None:

@@ -1,6 +1,7 @@
 """What the runs of a session depend on: a run whose basis is that of the run before takes over what follows from it."""
 
 import hashlib
+import os
 from typing import NamedTuple
 
 from zotd.config import Config
@@ -21,7 +22,9 @@ class WorkspaceFiles(NamedTuple):
     context: WorkspaceContext
     skills: list[prompts.SkillLine]
     digest: bytes
-    """Of the two: sessions keep it, and not the texts, to notice a change."""
+    """Of them all: sessions keep it, and not the texts, to notice a change."""
+    agents: list[tuple[str, str]]
+    """The names and descriptions of agent types."""
 
 
 class RunBasis(NamedTuple):
@@ -47,7 +50,14 @@ class PreparedRun(NamedTuple):
 
 
 def read_files(paths: ContextPaths) -> WorkspaceFiles:
-    """Return the surroundings and the skills. Blocks for as long as the disk does."""
+    """Return the surroundings, the skills and the agent types. Blocks for as long as the disk does."""
     skills = [prompts.SkillLine(skill.name, skill.description) for skill in find_skills(paths.skill_dirs())]
     found = context.read(paths)
-    return WorkspaceFiles(found, skills, hashlib.blake2b(ENCODER.encode([found, skills]), digest_size=16).digest())
+    agents: list[tuple[str, str]] = []
+    if any(map(os.path.isdir, paths.agent_dirs)):
+        from zotd.workspace.agent_files import agent_places, find_agents  # noqa: PLC0415  (few directories have any)
+
+        types = find_agents(agent_places(paths)).types
+        agents = [(name, types[name].description) for name in sorted(types)]
+    digest = hashlib.blake2b(ENCODER.encode([found, skills, agents]), digest_size=16).digest()
+    return WorkspaceFiles(found, skills, digest, agents)

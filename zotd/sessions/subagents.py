@@ -12,6 +12,8 @@ import logging
 from contextlib import ExitStack, suppress
 from functools import partial
 
+from msgspec.structs import replace
+
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.ports import NAME_CHARS, SessionRow, StorageError, ToolContext, ToolOutcome
@@ -19,6 +21,7 @@ from zotd.core.subagents import TaskOrder, session_of
 from zotd.ledger.ledger import Shown
 from zotd.permissions.pending import lasting
 from zotd.runs.queue import SubmitRequest
+from zotd.sessions.agent_types import AgentTypes, limit_by
 from zotd.sessions.bubbling import bubbling
 from zotd.sessions.closing import STOP_S
 from zotd.sessions.manager import Manager
@@ -32,6 +35,7 @@ from zotd.wire.api import Started
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.families import SessionParent
+from zotd.workspace.agent_files import AgentType
 
 SENDER = "task"
 """Who has sent the prompt of a subagent, for people."""
@@ -52,6 +56,7 @@ class Subagents:
     def __init__(self, manager: Manager) -> None:
         self._manager = manager
         self._places = TaskPlaces()
+        self._types = AgentTypes(manager.planner)
         self._above: dict[str, Session] = {}
         """The parents of subagents that work, by the ids of these."""
         self._spent: dict[str, dict[str, Tokens]] = {}
@@ -100,8 +105,8 @@ class Subagents:
 
     async def _begin(self, parent: Session, order: TaskOrder, context: ToolContext, depth: int) -> Session:
         above = parent.ledger.row
-        limits = self._manager.config.value.agents
-        settings = child_settings(above.settings, order, self._manager.models, max_steps=limits.max_steps)
+        limits, kind = self._manager.config.value.agents, await self._type(parent, order)
+        settings = child_settings(above.settings, order, kind, self._manager.models, max_steps=limits.max_steps)
         now = rfc3339()
         row = SessionRow(
             session_of(context.call_id),
@@ -114,6 +119,9 @@ class Subagents:
             parent=SessionParent(above.id, context.call_id, depth, order.agent),
         )
         return await self._manager.begin(row, parent.environment)
+
+    async def _type(self, parent: Session, order: TaskOrder) -> AgentType | None:
+        return await self._types.find(parent, order.agent) if order.agent else None
 
     # --- its work ---------------------------------------------------------------------------------------------
 
@@ -143,13 +151,13 @@ class Subagents:
     async def _go(self, parent: Session, child: Session, order: TaskOrder, context: ToolContext) -> None:
         """Give the subagent its prompt, or have it go on with what was cut."""
         above = parent.ledger.transcript
-        request = SubmitRequest(
-            id=context.call_id, unattended=above.unattended, patience_s=None, allowed_tools=above.allowed_tools
-        )
+        request = SubmitRequest(id=context.call_id, unattended=above.unattended)
         transcript = child.ledger.transcript
         known = request.known(transcript)
         try:
             if known is None:
+                allowed = limit_by(await self._type(parent, order), above.allowed_tools)
+                request = replace(request, allowed_tools=allowed)
                 await child.prompt(
                     order.prompt, (), sender=SENDER, when_busy="queue", accepted=_unheard, request=request
                 )

@@ -25,7 +25,7 @@ from zotd.decodable import decodable
 
 FILE = "trust.json"
 
-CODE = (".zot/commands", ".zot/extensions", ".zot/skills", ".zot/config.toml", ".mcp.json")
+CODE = (".zot/agents", ".zot/commands", ".zot/extensions", ".zot/skills", ".zot/config.toml", ".mcp.json")
 """Where a workspace may have code of its own, relative to its root."""
 
 _MODULES = (".zot/extensions/tools/", ".zot/extensions/channels/")

@@ -13,7 +13,7 @@ from zotd.wire.base import Frozen
 from zotd.wire.channels import ChannelList, ChannelPair, ChannelUnpair, PairedSender
 from zotd.wire.content import Message, ShellRun, Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel, ExtStatus, QueueItem
-from zotd.wire.families import SessionParent
+from zotd.wire.families import Agents, AgentScope, SessionParent
 
 
 class Role(IntEnum):
@@ -1126,6 +1126,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.list", SessionList, Sessions, "lists sessions, newest first"),
         ("session.get", OfSession, SessionInfo, "returns one session"),
         ("session.family", OfSession, Sessions, "returns a session and its subagents, each before those below it"),
+        ("agents.list", AgentScope, Agents, "lists the agent types that sessions in a directory have"),
         ("session.history", History, HistoryPage, "returns older messages, page by page"),
         ("session.image", ImageOfMessage, PromptImage, "returns an image of a message"),
         ("session.search", Search, reports.SearchPage, "searches all sessions, newest messages first"),

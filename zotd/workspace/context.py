@@ -41,8 +41,16 @@ class ContextPaths(Struct, frozen=True, kw_only=True):
     """The workspace's own skills count."""
     extension_skills: Sequence[str] = ()
     """What extensions bring along."""
+    claude_agents: bool = False
+    """The user's agent types of Claude Code count."""
     uid: int = field(default_factory=os.getuid)
     """Whose files count, beside root's."""
+
+    @property
+    def agent_dirs(self) -> list[str]:
+        """Directories of agent types, whether the project is trusted or not."""
+        tops = (self.cwd / ".zot", self.cwd / ".claude", self.home, self.user / ".claude")
+        return [f"{top}/agents" for top in tops]
 
     def skill_dirs(self) -> list[str]:
         """Skill directories, first wins: the project's, where it is trusted, then the user's, then ours."""

@@ -7,6 +7,7 @@ from typing import cast
 from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Handler
 from zotd.api.methods import (
+    agents,
     approvals,
     channels,
     completion,
@@ -77,6 +78,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.list": sessions.listing,
         "session.get": sessions.get,
         "session.family": sessions.family,
+        "agents.list": agents.listing,
         "session.history": sessions.history,
         "session.image": history.image,
         "session.rename": sessions.rename,
