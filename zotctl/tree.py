@@ -1,4 +1,4 @@
-"""`zotctl tree`: draws the branches of a session, and lists its messages with their numbers."""
+"""`zotctl tree`: draws the branches of a session and its subagents, and lists its messages with their numbers."""
 
 import argparse
 from collections.abc import Sequence
@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 
 from zotctl import link, output
 from zotctl.commands import Subparsers
-from zotd.client import colour
+from zotd.client import choosing, colour
 from zotd.client.blocking import Json
-from zotd.client.fields import child, children, number, spoken, text
-from zotd.client.humanize import counted
+from zotd.client.families import in_families, indented
+from zotd.client.fields import amount, child, children, number, parent_id, session_id, spoken, text
+from zotd.client.humanize import counted, money
 from zotd.sanitize import one_line
 
 EPILOG = """\
@@ -21,10 +22,16 @@ examples:
   └─ 1-40  "mend the door"  32 messages  2026-11-22 06:33
      ├─ at 12: 41-60  "with a hammer"  9 messages  2026-11-22 06:41  <- current
      └─ at 30: s_01JY…  "mend the door (fork)"
+  subagents, $0.31 in all
+  └ s_01JZ…  "find the hinges"  reviewer  running  $0.12
 
 A branch begins at the message to which the session was rewound, or at which it was forked. zotctl rewind and zotctl
 fork --at take these message numbers.
 """
+
+SUBAGENTS = "subagents, {} in all"
+
+WAITS = "waits for a decision: zotctl approvals"
 
 WORDS_CHARS = 100
 """Most characters of a message in the list."""
@@ -44,7 +51,9 @@ class TreeNode:
 
 def add(commands: Subparsers) -> None:
     """Register `tree`."""
-    parser = commands.add_parser("tree", help="show how a session branches: rewinds and forks", epilog=EPILOG)
+    parser = commands.add_parser(
+        "tree", help="show how a session branches (rewinds, forks), and its subagents", epilog=EPILOG
+    )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
     parser.add_argument(
@@ -58,9 +67,10 @@ def _run(args: argparse.Namespace) -> int:
     with link.connect("zotctl") as connection, output.progress("reading the session"):
         session = text(link.chosen(connection, args), "id")
         tree = connection.call("session.tree", session=session)
+        members = children(connection.call("session.family", session=session), "sessions")
         said = connection.call("session.history", session=session, limit=args.messages) if args.messages > 0 else {}
     if args.json:
-        output.print_json({"v": 1, **tree, **said})
+        output.print_json({"v": 1, **tree, "family": members, **said})
         return 0
     head = f'{text(tree, "session")}  "{text(tree, "name")}"'
     print(output.painted(one_line(head), colour.BOLD))
@@ -69,10 +79,31 @@ def _run(args: argparse.Namespace) -> int:
         print(one_line(f'forked from {text(origin, "session")}  "{text(origin, "name")}", at {number(origin, "at")}'))
     for line in drawn(rooted(tree).nodes):
         print(one_line(line))
+    for line in family_lines(members):
+        print(one_line(line))
     for message in children(said, "messages"):
         words = " ".join(spoken(message).split())[:WORDS_CHARS]
         print(one_line(f"{number(message, 'seq'):6}  {text(message, 'role')}: {words}"))
     return 0
+
+
+def family_lines(members: Sequence[Json]) -> list[str]:
+    """Return a line for each subagent, with its state and cost, and one for all of them; none if there are none."""
+    if len(members) < 2:
+        return []
+    lines = [SUBAGENTS.format(money(amount(child(members[0], "family_usage"), "cost_usd")))]
+    for one, depth in in_families(members, session_id, parent_id):
+        if depth:
+            kind = text(child(one, "parent"), "agent")
+            state = WAITS if text(one, "state") == "waiting" else choosing.state(one)
+            about = [
+                f'"{text(one, "name")}"',
+                *([kind] if kind else []),
+                state,
+                money(amount(child(one, "usage"), "cost_usd")),
+            ]
+            lines.append(f"{indented(text(one, 'id'), depth)}  {'  '.join(about)}")
+    return lines
 
 
 def rooted(tree: Json) -> TreeNode:

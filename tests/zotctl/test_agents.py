@@ -6,7 +6,9 @@ import json
 def test_types_are_listed_with_what_is_wrong_with_others(live, tmp_path):
     folder = live.home / "agents"
     folder.mkdir(parents=True)
-    (folder / "a.md").write_text("---\nname: reviewer\ndescription: Reviews.\ntools: Read\ncolor: red\n---\nYou review.")
+    (folder / "a.md").write_text(
+        "---\nname: reviewer\ndescription: Reviews.\ntools: Read\ncolor: red\n---\nYou review."
+    )
     code, out, err = live.zotctl("agents", str(tmp_path))
     assert (code, [line.split() for line in out.splitlines()]) == (
         0,

@@ -54,6 +54,18 @@ def test_rewind_adds_a_branch_to_the_tree(live, talk):
     assert lines[4].endswith("user: third")
 
 
+def test_subagents_are_shown_in_the_tree_with_their_state(live):
+    call = {"type": "call", "name": "task", "args": {"prompt": "look", "description": "looks around"}}
+    said = [{"steps": [{"type": "text", "deltas": [word]}]} for word in ("fine", "done")]
+    live.session(live.scripted({"steps": [call]}, *said))
+    assert live.zotctl("send", "--session", "tests", "go", "--wait")[0] == 0
+    code, out, err = live.zotctl("tree", "--session", "tests")
+    assert (code, err) == (0, "")
+    found = json.loads(live.zotctl("tree", "--session", "tests", "--json")[1])["family"]
+    assert [one["name"] for one in found] == ["tests", "looks around"]
+    assert out.splitlines()[-2:] == ["subagents, <$0.01 in all", f'└ {found[1]["id"]}  "looks around"  idle  <$0.01']
+
+
 def test_fork_is_named_and_shown_in_the_tree(live, talk):
     code, out, _ = live.zotctl("fork", "--session", "tests", "--at", str(talk[1]), "--name", "branch")
     made = out.split()[0]

@@ -8,7 +8,8 @@ from zotctl.top.sample import Load, Sample
 from zotd.client import choosing, colour
 from zotd.client.blocking import Json
 from zotd.client.columns import clipped, fitting, width_of
-from zotd.client.fields import child, number, text
+from zotd.client.families import in_families, indented
+from zotd.client.fields import child, number, parent_id, session_id, text
 from zotd.client.humanize import age, counted, duration, size
 from zotd.client.table import table
 from zotd.sanitize import COLOURS, one_line
@@ -52,12 +53,12 @@ def draw(looks: Sequence[Sample], paint: Paint, *, width: int, height: int | Non
     head = _head(look, sum(speed.values()))
     extensions = _extensions(look, paint)
     below = ["", *extensions] if extensions else []
-    ranked = sorted(look.sessions, key=_rank)
+    ranked = list(in_families(sorted(look.sessions, key=_rank), session_id, parent_id))
     room = len(ranked) if height is None else max(1, height - len(head) - 2 - len(below))
     if room < len(ranked):
         room = max(1, room - 1)  # one line for the number of those left out
     rows = [["SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "UPDATED", "DIRECTORY"]]
-    rows += [_session(one, speed) for one in ranked[:room]]
+    rows += [_session(one, speed, depth) for one, depth in ranked[:room]]
     lines = [*head, "", *_columns(rows, paint)]
     if room < len(ranked):
         lines.append(f"… {len(ranked) - room} more")
@@ -101,11 +102,11 @@ def _rank(session: Json) -> int:
     return BUSY.index(state) if state in BUSY else len(BUSY)
 
 
-def _session(one: Json, speed: dict[str, float]) -> list[str]:
+def _session(one: Json, speed: dict[str, float], depth: int) -> list[str]:
     cost = child(one, "usage").get("cost_usd")
     rate = speed.get(text(one, "id"), 0.0)
     return [
-        clipped(one_line(text(one, "name") or text(one, "id")), NAME_COLUMNS),
+        clipped(indented(one_line(text(one, "name") or text(one, "id")), depth), NAME_COLUMNS),
         choosing.state(one),
         clipped(one_line(text(one, "model")), MODEL_COLUMNS),
         f"{rate:.0f}" if rate >= 0.5 else "",

@@ -72,7 +72,7 @@ class Observer:
         return Sample(
             at=now,
             status=status,
-            sessions=list(islice(sessions(self._connection), MAX_SESSIONS)),
+            sessions=list(islice(sessions(self._connection, subagents=True), MAX_SESSIONS)),
             extensions=extensions,
             cost_today=self._cost,
             loads=self._loads(number(status, "pid"), pids) if self._is_local else {},

@@ -19,11 +19,13 @@ OFFERED = 20
 _NONE = "there is no session yet; `zot` starts one"
 
 
-def sessions(connection: Connection, cwd: str | None = None, state: str | None = None) -> Iterator[Json]:
+def sessions(
+    connection: Connection, cwd: str | None = None, state: str | None = None, *, subagents: bool = False
+) -> Iterator[Json]:
     """Yield sessions as in `session.list`, newest first, page by page; optionally of one directory or state."""
     cursor: str | None = None
     while True:
-        page = connection.call("session.list", limit=PAGE, cursor=cursor, cwd=cwd, state=state)
+        page = connection.call("session.list", limit=PAGE, cursor=cursor, cwd=cwd, state=state, subagents=subagents)
         yield from children(page, "sessions")
         cursor = maybe_text(page, "cursor")
         if cursor is None:

@@ -50,3 +50,13 @@ def strings(frame: Json, name: str) -> list[str]:
 def spoken(frame: Json) -> str:
     """Return the text blocks of a message's `content`, joined."""
     return "".join(text(block, "text") for block in children(frame, "content") if block.get("type") == "text")
+
+
+def session_id(session: Json) -> str:
+    """Return the id of a session."""
+    return text(session, "id")
+
+
+def parent_id(session: Json) -> str | None:
+    """Return the id of the session that began this one; None: it is no subagent."""
+    return text(child(session, "parent"), "session") or None

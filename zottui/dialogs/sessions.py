@@ -7,6 +7,7 @@ from msgspec import structs
 
 from zotd.client import place
 from zotd.client.errors import CallError
+from zotd.client.families import in_families, indented
 from zotd.client.humanize import age, money
 from zotd.client.worktree_names import worktree_of, worktrees_home
 from zotd.wire import api, events, reports
@@ -101,16 +102,18 @@ class SessionsDialog:
         if by_urgency:
             order = list(STATES)
             shown.sort(key=lambda info: order.index(info.state) if info.state in order else len(order))
-        return [self._entry(info) for info in shown]
+        families = in_families(shown, _id, _parent)
+        # A subagent whose parent is too old for the list is left out as well.
+        return [self._entry(info, depth) for info, depth in families if depth or info.parent is None]
 
-    def _entry(self, info: SessionInfo) -> Entry:
+    def _entry(self, info: SessionInfo, depth: int) -> Entry:
         word, role = STATES.get(info.state, (info.state, TextRole.MUTED))
         where = self._where(info.cwd) if self.cwd is None else ""
         cost = self._costs.get(info.id, 0.0)
         notes = (self._age(info), money(cost) if cost else "", where)
         current = self._ui.state.session
         here = " (here)" if current is not None and current.id == info.id else ""
-        return Entry(info.id, (info.name or info.id) + here, notes, mark=word, role=role)
+        return Entry(info.id, indented(info.name or info.id, depth) + here, notes, mark=word, role=role)
 
     def _where(self, cwd: str) -> str:
         """Return the worktree that a session works in, or else its directory."""
@@ -130,7 +133,10 @@ class SessionsDialog:
 
     async def _load(self) -> None:
         page = await self._ui.ask(api.SessionList(cwd=self.cwd, limit=MOST), api.Sessions)
-        self._known = {info.id: info for info in page.sessions}
+        # Apart: subagents must not displace the sessions that people have begun.
+        below = await self._ui.ask(api.SessionList(cwd=self.cwd, limit=MOST, subagents=True), api.Sessions)
+        known = {info.id: info for info in page.sessions}
+        self._known = known | {info.id: info for info in below.sessions if info.parent is not None}
         self.is_loaded = True
         self._ui.redraw()  # the sums take longer than the list; do not wait for them
         sums = await self._ui.ask(api.UsageReport(by="session"), reports.UsageSums)
@@ -144,3 +150,11 @@ class SessionsDialog:
             except CallError:  # deleted already, or not visible to this client
                 continue
             self._known = {key: info} | self._known  # a new session comes first
+
+
+def _id(info: SessionInfo) -> str:
+    return info.id
+
+
+def _parent(info: SessionInfo) -> str | None:
+    return None if info.parent is None else info.parent.session

@@ -42,6 +42,14 @@ def test_rate_is_measured_from_the_oldest_sample_to_the_newest():
     assert render.rates(looks) == {"s_a": 100}
 
 
+def test_subagents_stand_below_the_session_that_has_begun_them():
+    parent = session("a", state="waiting")
+    below = session("b", state="running", parent={"session": "s_a", "call": "c_1"})
+    drawn = render.draw([look(0, session("c"), below, parent)], plain, width=120, height=None)
+    names = [line.split()[:2] for line in drawn if "/work/" in line]
+    assert names == [["a", "waiting"], ["└", "b"], ["c", "idle"]]
+
+
 def test_a_reply_that_is_being_written_counts_before_its_tokens_are_known_and_not_again_when_they_are():
     looks = [
         look(0, session("a", usage={"output": 10})),

@@ -10,6 +10,7 @@ from zotd.client.errors import CallError
 from zotd.wire import api, events, reports
 from zotd.wire.content import Message, Text, ToolCall, ToolResult
 from zotd.wire.events import ApprovalRequested
+from zotd.wire.families import SessionParent
 from zottui.dialogs.overview import Overview, newest_line
 from zottui.dialogs.picker import Picker
 from zottui.dialogs.watching import Watching
@@ -47,6 +48,19 @@ async def opened(fake_ui, dialog, *infos, **options):
     fake_ui.screen()
     await fake_ui.turn()
     return shown
+
+
+BELOW = structs.replace(HERE, id="s_5", name="finds the docs", parent=SessionParent("s_2", "c_1"))
+LOST = structs.replace(HERE, id="s_6", name="of an old session", parent=SessionParent("s_old", "c_2"))
+
+
+async def test_subagents_stand_below_their_parents(fake_ui):
+    await opened(fake_ui, Picker, LOST, BELOW, HERE, WAITS)
+    await fake_ui.press("tab")
+    lines = fake_ui.screen().splitlines()
+    names = [line for line in lines if "docs" in line or "fix the tests" in line]
+    assert ["└ finds the docs" in line for line in names] == [False, False, True]
+    assert not any("of an old session" in line for line in lines)
 
 
 # --- the picker ---------------------------------------------------------------------------------------------------------
