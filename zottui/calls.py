@@ -20,6 +20,7 @@ _SUBJECTS = {
     "grep": "pattern",
     "glob": "pattern",
     "fetch": "url",
+    "task": "description",
 }
 
 

@@ -36,10 +36,10 @@ from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.jail_site import jail_site
 from zotd.sessions.machine import Machine
 from zotd.sessions.models import ModelChooser
-from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles, read_files
+from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles, prompt_parts, read_files
 from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
-from zotd.sessions.task_offer import Delegate, with_task
+from zotd.sessions.task_offer import Delegate, may_delegate, with_task
 from zotd.sessions.unavailable import NOT_OPENED
 from zotd.tools.task import task_tool
 from zotd.workspace.context import ContextPaths, WorkspaceContext
@@ -216,15 +216,7 @@ class Planner:
         toolbox = partial(_toolbox, extensions, settings, own, of_program=tools_of_program, offered=offered)
         tools = toolbox()
         surroundings = files.context
-        parts = prompts.PromptParts(
-            cwd=session.ledger.row.cwd,
-            date=session.ledger.row.created[:10],
-            base=settings.system_prompt if settings.system_prompt is not None else surroundings.system,
-            appended=settings.append_system_prompt,
-            context_files=surroundings.context_files,
-            skills=files.skills if "skill" in tools.tools else (),
-            extensions=extensions.offers.instructions() if extensions is not None and tools.tools else (),
-        )
+        parts = prompt_parts(session.ledger.row, basis, files, tools)
         streams = basis.config.guard.stream
         hooks = partial(_hooks, extensions, streams=streams)
         note = basis.ground.note
@@ -255,10 +247,7 @@ class Planner:
         )
 
     def _may_delegate(self, session: Session) -> bool:
-        """Whether the session may have subagents; what is not stored could not find them again after a crash."""
-        parent = session.ledger.row.parent
-        depth = 0 if parent is None else parent.depth
-        return self._delegate is not None and not session.ephemeral and depth < self._config.value.agents.depth
+        return self._delegate is not None and may_delegate(session, self._config.value.agents)
 
     def _unread(self, basis: RunBasis) -> list[str]:
         """What is wrong with the configuration of the jail, as sentences for people."""

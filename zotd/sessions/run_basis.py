@@ -5,8 +5,10 @@ import os
 from typing import NamedTuple
 
 from zotd.config import Config
+from zotd.contributions.toolbox import Toolbox
 from zotd.contributions.view import Extensions
 from zotd.core import prompts, records
+from zotd.core.ports import SessionRow
 from zotd.permissions.rules import WorkspaceRules
 from zotd.runs.context import RunContext
 from zotd.tools.skill import find_skills
@@ -61,3 +63,17 @@ def read_files(paths: ContextPaths) -> WorkspaceFiles:
         agents = [(name, types[name].description) for name in sorted(types)]
     digest = hashlib.blake2b(ENCODER.encode([found, skills, agents]), digest_size=16).digest()
     return WorkspaceFiles(found, skills, digest, agents)
+
+
+def prompt_parts(row: SessionRow, basis: RunBasis, files: WorkspaceFiles, tools: Toolbox) -> prompts.PromptParts:
+    """Return what the system prompt of a session with these tools consists of."""
+    settings, extensions, surroundings = basis.settings, basis.extensions, files.context
+    return prompts.PromptParts(
+        cwd=row.cwd,
+        date=row.created[:10],
+        base=settings.system_prompt if settings.system_prompt is not None else surroundings.system,
+        appended=settings.append_system_prompt,
+        context_files=surroundings.context_files,
+        skills=files.skills if "skill" in tools.tools else (),
+        extensions=extensions.offers.instructions() if extensions is not None and tools.tools else (),
+    )

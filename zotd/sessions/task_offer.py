@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
+from zotd.config.sections import AgentsSection
 from zotd.contributions.toolbox import Toolbox
 from zotd.core.ports import Tool, ToolContext, ToolOutcome
 from zotd.core.subagents import NAME, TaskOrder
@@ -24,3 +25,9 @@ def with_task(box: Toolbox, tool: Tool | None) -> Toolbox:
         return Toolbox(left, tuple(spec for spec in box.specs if spec.name != NAME), box.hidden)
     specs = tuple(tool.spec if spec.name == NAME else spec for spec in box.specs)
     return Toolbox({**box.tools, NAME: tool}, specs, box.hidden)
+
+
+def may_delegate(session: Session, limits: AgentsSection) -> bool:
+    """Whether the session may have subagents; what is not stored could not find them again after a crash."""
+    parent = session.ledger.row.parent
+    return not session.ephemeral and (0 if parent is None else parent.depth) < limits.depth

@@ -30,6 +30,7 @@ _FIELDS: Mapping[str, Mapping[str, str]] = {
     "edit": {"path": "file_path"},
     "grep": {"pattern": "pattern", "path": "path", "glob": "glob", "ignoreCase": "-i"},
     "glob": {"pattern": "pattern", "path": "path"},
+    "task": {"prompt": "prompt", "description": "description", "agent": "subagent_type", "model": "model"},
     "skill": {"name": "skill"},
     "fetch": {"url": "url"},
 }
