@@ -13,7 +13,7 @@ import { cut, harmless } from "./harmless.js";
 import { address, blocks, spans } from "./markdown.js";
 import { summaryOf } from "./search.js";
 import { fitted } from "./shrink.js";
-import { label, listed, ordered, placesOf, told } from "./sessions.js";
+import { inFamilies, label, listed, ordered, placesOf, told, waitingIn } from "./sessions.js";
 import { commandOf, promptOf } from "./slash.js";
 import {
   EMPTY,
@@ -189,6 +189,18 @@ test("sessions that need somebody come first, then those that work", () => {
   known = told(known, { type: "session_removed", session: "c" }, 1e12);
   known = told(known, { type: "session_added", session: "d", state: "held" }, 1e12);
   assert.deepEqual(ordered(known).map((one) => one.id + " " + label(one)), ["d needs you", "b working", "a failed"]);
+});
+
+test("subagents stand below the session that has begun them, and count for it", () => {
+  const page = [["a", "waiting"], ["b", "idle"]].map(([id, state]) => ({ id, state, updated: id }));
+  let known = listed(new Map(), page);
+  for (const [id, parent] of [["a1", "a"], ["a11", "a1"], ["x", "unknown"]]) {
+    known = told(known, { type: "session_added", session: id, state: "waiting", parent }, 1e12);
+  }
+  known = told(known, { type: "session_updated", session: "a1", state: "waiting" }, 1e12);
+  const found = inFamilies(ordered(known)).map(([session, depth]) => [session.id, depth]);
+  assert.deepEqual(found, [["a", 0], ["a1", 1], ["a11", 2], ["b", 0]]);
+  assert.equal(waitingIn(known), 1);
 });
 
 // --- text that wants to be more --------------------------------------------------------------------------------------

@@ -7,16 +7,20 @@ from zotd.wire import events
 def added(session: Session) -> events.Event:
     """It is there now."""
     row = session.ledger.row
-    parent = None if row.parent is None else row.parent.session
-    return events.SessionAdded(row.name, row.cwd, session.state, parent, session=row.id)
+    return events.SessionAdded(row.name, row.cwd, session.state, _parent(session), session=row.id)
 
 
 def updated(session: Session) -> events.Event:
     """Its name or state has changed."""
     row = session.ledger.row
-    return events.SessionUpdated(row.name, row.cwd, session.state, row.failed, session=row.id)
+    return events.SessionUpdated(row.name, row.cwd, session.state, row.failed, _parent(session), session=row.id)
 
 
 def removed(session: Session) -> events.Event:
     """It is gone."""
     return events.SessionRemoved(session=session.id)
+
+
+def _parent(session: Session) -> str | None:
+    parent = session.ledger.row.parent
+    return None if parent is None else parent.session

@@ -474,6 +474,8 @@ class SessionUpdated(Event, tag="session_updated", frozen=True):
     state: str
     failed: bool = False
     """The last run ended with an error, and no run has started since."""
+    parent: str | None = None
+    """The session that began it; absent: it is no subagent."""
 
 
 class SessionRemoved(Event, tag="session_removed", frozen=True):

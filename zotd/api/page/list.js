@@ -1,12 +1,13 @@
 // Renders the list of sessions.
 
 import { element, fill, say } from "./elements.js";
-import { label, ordered } from "./sessions.js";
+import { inFamilies, label, ordered } from "./sessions.js";
 
 /** Renders the sessions into `list`; `current` is the id of the open one. */
 export function showSessions(list, sessions, current) {
   const focused = document.activeElement?.getAttribute("href");
-  fill(list, ...ordered(sessions).map((session) => itemOf(session, session.id === current)));
+  const items = inFamilies(ordered(sessions));
+  fill(list, ...items.map(([session, depth]) => itemOf(session, session.id === current, depth)));
   list.querySelector(`a[href="${CSS.escape(focused ?? "")}"]`)?.focus(); // the focused item was rendered again
 }
 
@@ -21,11 +22,15 @@ export function nameOf(session) {
   return session.name || "New session";
 }
 
-function itemOf(session, isCurrent) {
+// Levels of subagents that are told apart.
+const MOST_DEPTH = 3;
+
+function itemOf(session, isCurrent, depth) {
   const state = label(session);
   const current = isCurrent ? { "aria-current": "page" } : {};
   const mark = element("span", { class: `state ${state.replace(" ", "-")}` }, state);
   const name = element("span", { class: "name", dir: "auto" }, nameOf(session));
   const place = element("span", { class: "place" }, session.cwd);
-  return element("li", {}, element("a", { href: `#${session.id}`, ...current }, name, mark, place));
+  const below = depth ? { class: "below", "data-depth": String(Math.min(depth, MOST_DEPTH)) } : {};
+  return element("li", below, element("a", { href: `#${session.id}`, ...current }, name, mark, place));
 }

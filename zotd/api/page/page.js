@@ -13,7 +13,7 @@ import { Notifying } from "./notify.js";
 import { Pictures } from "./pictures.js";
 import { Questions } from "./questions.js";
 import { Search } from "./search.js";
-import { PAGE, label, listed, told } from "./sessions.js";
+import { PAGE, listed, told, waitingIn } from "./sessions.js";
 import {
   EMPTY,
   MOST,
@@ -125,7 +125,10 @@ async function arrived(hello) {
 
 async function listFrom(cursor) {
   const page = await wire.call("session.list", { limit: PAGE, ...(cursor ? { cursor } : {}) });
+  // Apart: subagents must not displace the sessions that people have begun.
+  const below = cursor ? undefined : await wire.call("session.list", { limit: PAGE, subagents: true });
   sessions = listed(cursor ? sessions : new Map(), page.sessions);
+  if (below) sessions = listed(sessions, below.sessions.filter((session) => session.parent));
   nextPage = page.cursor;
   draw();
 }
@@ -287,7 +290,7 @@ function drawList() {
   for (const id of ["hits", "found"]) byId(id).hidden = !search.isOpen;
   byId("no-sessions").hidden = search.isOpen || sessions.size > 0 || link !== "live";
   byId("more").hidden = search.isOpen || nextPage === undefined;
-  const waiting = [...sessions.values()].filter((session) => label(session) === "needs you").length;
+  const waiting = waitingIn(sessions);
   document.title = waiting ? `(${waiting}) zot` : "zot";
 }
 

@@ -23,8 +23,8 @@ export function told(known, event, now) {
     sessions.delete(event.session);
     return sessions;
   }
-  const { session: id, name, cwd, state, failed = false } = event;
-  const before = sessions.get(id) ?? {};
+  const { session: id, name, cwd, state, failed = false, parent } = event;
+  const before = { ...sessions.get(id), ...(parent && { parent: { session: parent } }) };
   sessions.set(id, { ...before, id, name, cwd, state, failed, updated: new Date(now).toISOString() });
   return sessions;
 }
@@ -35,6 +35,29 @@ const RANKS = { "needs you": 0, working: 1 };
 export function ordered(sessions) {
   const rank = (session) => RANKS[label(session)] ?? 2;
   return [...sessions.values()].sort((a, b) => rank(a) - rank(b) || (a.updated < b.updated ? 1 : -1));
+}
+
+/** Sessions in the order of the list, each with its depth: subagents follow their parents, and need one that is known. */
+export function inFamilies(sessions) {
+  const below = new Map();
+  for (const session of sessions) {
+    const parent = session.parent?.session ?? "";
+    below.set(parent, [...(below.get(parent) ?? []), session]);
+  }
+  const found = [];
+  const add = (parent, depth) => {
+    for (const session of below.get(parent) ?? []) {
+      found.push([session, depth]);
+      add(session.id, depth + 1);
+    }
+  };
+  add("", 0);
+  return found;
+}
+
+/** How many sessions need the user; what a subagent asks counts for the session above it. */
+export function waitingIn(known) {
+  return [...known.values()].filter((session) => !session.parent && label(session) === "needs you").length;
 }
 
 // Directories that are offered for a new session.
