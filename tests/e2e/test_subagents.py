@@ -100,7 +100,7 @@ async def test_a_run_begins_only_so_many_subagents(family):
     talk, server = await family(config="[agents]\nper_run = 3\n", go=[flood, text("done")], **parts)
     await talk.run("go")
     found = results_of(of(server, "go")[1])
-    assert [one for one in found if len(one) == 1] == ["a", "b", "c"]
+    assert sorted(one for one in found if len(one) == 1) == ["a", "b", "c"]
     assert sum("this run has begun 3 subagents" in one for one in found) == 5
     assert len(await below(talk)) == 3
 
@@ -144,6 +144,15 @@ async def test_an_unknown_model_is_told_to_the_model(family):
     talk, server = await family(go=[tasks("a", model="openai/none"), text("done")])
     await talk.run("go")
     assert "there is no model openai/none" in results_of(of(server, "go")[1])[0]
+    assert await below(talk) == []
+
+
+async def test_a_key_that_was_given_for_one_vendor_does_not_reach_another(house, model):
+    server = await model(Cast(go=[tasks("a", model="anthropic/claude-sonnet-4-5"), text("done")]))
+    talk = await house.create("openai", server)
+    await talk.run("go")
+    (found,) = results_of(of(server, "go")[1])
+    assert "the subagent could not work: no key for Anthropic" in found
     assert await below(talk) == []
 
 

@@ -51,6 +51,11 @@ class Children:
         """Whether a subagent waits for a person, or was drained: then the next daemon goes on with it."""
         return any(can_last() for can_last in self._working.values())
 
+    @property
+    def all_outlast(self) -> bool:
+        """Whether that holds for each of them, and there are any."""
+        return bool(self._working) and all(can_last() for can_last in self._working.values())
+
     @contextmanager
     def wait_for(self, call: str, can_last: Callable[[], bool]) -> Iterator[None]:
         """Inside the block this call waits for a subagent; `can_last`: whether the next daemon could go on with it as it is."""

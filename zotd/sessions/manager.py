@@ -243,9 +243,9 @@ class Manager:
             self._forget(session)
             self._tell(removed(session))
         else:
-            delay_s = (
-                MIN_STAY_S if self._is_unused(session) else max(self.config.value.limits.session_unload_s, MIN_STAY_S)
-            )
+            # A run may begin dozens of subagents, and few of them are looked at.
+            is_brief = self._is_unused(session) or session.ledger.row.parent is not None
+            delay_s = MIN_STAY_S if is_brief else max(self.config.value.limits.session_unload_s, MIN_STAY_S)
             self._unloads[session.id] = asyncio.get_running_loop().call_later(LINGER_S, self._rest, session, delay_s)
 
     async def close(self, session: Session) -> None:

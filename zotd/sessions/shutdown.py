@@ -47,6 +47,6 @@ def _would_be_cut(session: Session) -> bool:
 
 
 def _only_waits_for_subagents(session: Session) -> bool:
-    """Its run waits for subagents that last; one that would be cut says so itself."""
+    """Its run waits for subagents, and the next daemon can go on with all of them."""
     waiting, run = session.children.waiting_calls, session.work.run_info()
-    return session.children.outlasts and run is not None and {call.id for call in run.calls} == waiting
+    return session.children.all_outlast and run is not None and {call.id for call in run.calls} == waiting

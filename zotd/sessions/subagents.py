@@ -36,6 +36,7 @@ from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.families import SessionParent
 from zotd.workspace.agent_files import AgentType
+from zotd.workspace.environment import Environment
 
 SENDER = "task"
 """Who has sent the prompt of a subagent, for people."""
@@ -48,6 +49,18 @@ TOO_MANY = (
 )
 
 log = logging.getLogger(__name__)
+
+
+class _Waiting:
+    """What a call waits for: a place, and then its subagent."""
+
+    def __init__(self, manager: Manager) -> None:
+        self.child: Session | None = None
+        self._manager = manager
+
+    def can_last(self) -> bool:
+        """Whether the next daemon could go on with it as it is: nothing was begun, or what was begun can be resumed."""
+        return self._manager.is_stopping if self.child is None else _can_last(self.child)
 
 
 class Subagents:
@@ -69,10 +82,12 @@ class Subagents:
             return ToolOutcome.error(TOO_MANY.format(limit=limits.per_run))
         depth = 1 if row.parent is None else row.parent.depth + 1
         waits = partial(context.progress, WAITS.format(count=limits.at_once))
+        waiting = _Waiting(self._manager)
         try:
-            async with self._places.place(self._root(parent), depth, limits.at_once, waits):
-                child = await self._child(parent, order, context, depth)
-                return await self._work(parent, child, order, context)
+            with parent.children.wait_for(context.call_id, waiting.can_last):
+                async with self._places.place(self._root(parent), depth, limits.at_once, waits):
+                    waiting.child = child = await self._child(parent, order, context, depth)
+                    return await self._work(parent, child, order, context)
         except CommandError as error:
             return ToolOutcome.error(f"the subagent could not work: {error.sentence}")
         except StorageError as error:
@@ -98,9 +113,8 @@ class Subagents:
         if found is None or (found.session, found.call) != (parent.id, context.call_id):
             raise CommandError(Code.CONFLICT, f"the session {key} is there already, and is none of this call")
         await child.load()
-        child.use_environment(
-            parent.environment
-        )  # after a restart, keys that a client has brought are known there only
+        # After a restart, keys that a client has brought are known there only.
+        child.use_environment(_environment(parent, child.ledger.row.settings))
         return child
 
     async def _begin(self, parent: Session, order: TaskOrder, context: ToolContext, depth: int) -> Session:
@@ -118,7 +132,9 @@ class Subagents:
             "idle",
             parent=SessionParent(above.id, context.call_id, depth, order.agent),
         )
-        return await self._manager.begin(row, parent.environment)
+        environment = _environment(parent, settings)
+        self._manager.models.check(settings, environment)
+        return await self._manager.begin(row, environment)
 
     async def _type(self, parent: Session, order: TaskOrder) -> AgentType | None:
         return await self._types.find(parent, order.agent) if order.agent else None
@@ -128,7 +144,6 @@ class Subagents:
     async def _work(self, parent: Session, child: Session, order: TaskOrder, context: ToolContext) -> ToolOutcome:
         with ExitStack() as stack:
             stack.enter_context(self._manager.planner.spending.below(child.id, lambda: parent.ledger.row))
-            stack.enter_context(parent.children.wait_for(context.call_id, partial(_can_last, child)))
             await self._count(parent, child)
             stack.callback(self._uncount, child)
             stack.enter_context(bubbling(child, parent, lambda session: self._above.get(session.id)))
@@ -207,6 +222,13 @@ class Subagents:
                 with suppress(StorageError):  # the sum is made anew when the call is repeated
                     parent.ledger.defer([], spent_below=below)
             child = parent
+
+
+def _environment(parent: Session, settings: records.Settings) -> Environment:
+    """Return the environment of a subagent with these settings: a key that was given for one place must not reach another."""
+    above = parent.ledger.row.settings
+    is_same_place = (settings.provider, settings.base_url) == (above.provider, above.base_url)
+    return parent.environment if is_same_place else parent.environment.without_own_key()
 
 
 def _can_last(child: Session) -> bool:
