@@ -55,6 +55,18 @@ async def test_lists_have_subagents_only_if_they_are_wanted(family):
     assert len((await talk.client.ask("session.list", subagents=True))["sessions"]) == 2
 
 
+async def test_the_name_of_a_subagent_does_not_make_that_of_a_session_ambiguous(family):
+    talk, _ = await family(go=[tasks("a"), text("done")], a=[text("fine")], name="does a")
+    await talk.run("go")
+    assert (await talk.client.ask("session.get", session="does a"))["id"] == talk.id
+
+
+async def test_the_prompt_of_a_subagent_is_no_earlier_prompt_of_a_person(family):
+    talk, _ = await family(go=[tasks("a"), text("done")], a=[text("fine")])
+    await talk.run("go")
+    assert [one["text"] for one in (await talk.client.ask("prompt.history"))["prompts"]] == ["go"]
+
+
 async def test_a_subagent_sees_nothing_of_its_parent_and_is_told_what_it_is(family):
     talk, server = await family(go=[tasks("a"), text("done")], a=[text("fine")])
     await talk.run("go")

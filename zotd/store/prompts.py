@@ -29,10 +29,11 @@ KEYS = "SELECT key FROM records WHERE kind = 'input' AND key < ? ORDER BY key DE
 _PROMPTS = f"""
 SELECT records.key, records.body, sessions.id, sessions.cwd, records.time
 FROM records JOIN sessions ON sessions.key = records.session
-WHERE records.kind = 'input' AND records.key BETWEEN ? AND ? AND sessions.state <> 'staged' AND {OWN}
+WHERE records.kind = 'input' AND records.key BETWEEN ? AND ? AND sessions.state <> 'staged'
+    AND sessions.parent IS NULL AND {OWN}
 ORDER BY records.key DESC
 """  # noqa: S608  (the condition is ours)
-"""Prompts that a fork shares with another session are found in that session only."""
+"""Prompts that a fork shares with another session are found in that session only; those of subagents are a model's."""
 
 
 class _Block(msgspec.Struct):

@@ -56,7 +56,7 @@ _EXACT = "SELECT id, name, cwd, updated, records, seq, row FROM sessions WHERE i
 
 _FIND = """
 SELECT id, name, cwd, updated, records, seq, row FROM sessions
-WHERE state <> 'staged' AND (name = :text OR (id >= :text AND id < :text || char(0x10FFFF)))
+WHERE state <> 'staged' AND ((name = :text AND parent IS NULL) OR (id >= :text AND id < :text || char(0x10FFFF)))
 ORDER BY updated DESC, id DESC
 """
 
@@ -124,7 +124,10 @@ def row(connection: sqlite3.Connection, session: str) -> SessionRow | None:
 
 
 def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
-    """Return the session with this id; otherwise those with this name or id prefix, newest `updated` first."""
+    """Return the session with this id; otherwise those with this name or id prefix, newest `updated` first.
+
+    Not subagents with this name: models choose their names, and must not make those of people ambiguous.
+    """
     if not text:
         return []
     # An exact id takes precedence: a session must not become unreachable because another one is named like its id.

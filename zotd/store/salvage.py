@@ -46,7 +46,7 @@ def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
-    rows = [row for row in _rows(connection) if row.name == text or row.id.startswith(text)]
+    rows = [row for row in _rows(connection) if (row.name == text and row.parent is None) or row.id.startswith(text)]
     rows.sort(key=_place, reverse=True)
     return [row for row in rows if row.id == text] or rows  # an exact id takes precedence, as in `queries.find`
 
