@@ -127,6 +127,14 @@ async def test_subagents_have_subagents_up_to_a_depth_and_the_last_ones_have_no_
     assert results_of(of(server, "go")[1]) == ["of b"]
 
 
+async def test_a_subagent_that_waits_for_its_own_does_not_keep_them_from_working(family):
+    talk, server = await family(
+        config="[agents]\nat_once = 1\n", go=[tasks("a"), text("done")], a=[tasks("b"), text("of b")], b=[text("fine")]
+    )
+    await talk.run("go")
+    assert results_of(of(server, "go")[1]) == ["of b"]
+
+
 async def test_an_ephemeral_session_has_no_subagents(family):
     talk, server = await family(go=[text("fine")], ephemeral=True)
     await talk.run("go")
