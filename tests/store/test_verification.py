@@ -142,7 +142,10 @@ async def test_a_damaged_page_is_reported_and_the_rest_is_verified(path, author_
 async def test_the_number_of_reported_problems_is_limited(path):
     edit(
         path,
-        *[f"INSERT INTO sessions VALUES (NULL, 'x{n}', '', '', '', '', 0, 0, '', 0, NULL)" for n in range(2 * MAX_PROBLEMS)],
+        *[
+            f"INSERT INTO sessions VALUES (NULL, 'x{n}', '', '', '', '', 0, 0, '', 0, NULL)"
+            for n in range(2 * MAX_PROBLEMS)
+        ],
     )
     assert len(verify(path).problems) == MAX_PROBLEMS
 
