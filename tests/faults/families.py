@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tests.faults.row import Options, Row
+from zotd.client.fields import child, children, spoken, text
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.model_server import ModelServer, Received
 from zotd.testing.script import Answer, CallPart, ScriptedReply, TextPart
@@ -46,16 +47,16 @@ def answer(request: Received) -> Answer:
 
 def prompt_of(request: Received) -> str:
     """The prompt of the conversation."""
-    content = next(message["content"] for message in request.messages if message["role"] == "user")
-    return content if isinstance(content, str) else str(content[0]["text"])
+    message = next(message for message in request.messages if message["role"] == "user")
+    return text(message, "content") or spoken(message)
 
 
 def _task(family: str, name: str) -> CallPart:
     return CallPart("task", {"prompt": f"{family} {name}", "description": f"{family} {name}"})
 
 
-class Ward:
-    """The daemon, and what has come of its kills."""
+class FamilyKills:
+    """Families of a daemon that is killed while they work, and the faults that were found."""
 
     def __init__(self, daemon: DaemonProcess, url: str, chance: random.Random) -> None:
         self.kills = 0
@@ -64,12 +65,12 @@ class Ward:
         self._url = url
         self._chance = chance
 
-    async def raise_family(self, number: int) -> None:
+    async def run_family(self, number: int) -> None:
         """Have a family work, kill the daemon now and then, and look at what has come of it."""
         family = f"family{number}"
         async with WireClient.connect(self._daemon.place.socket) as client:
             asks = {"cwd": str(self._daemon.place.cwd), "provider": "ollama", "model": "m", "base_url": self._url}
-            session = (await client.ask("session.create", **asks))["session"]["id"]
+            session = text(child(await client.ask("session.create", **asks), "session"), "id")
             await client.ask("prompt", session=session, message=f"{family} go", request_id=family)
             for _ in range(self._chance.randint(1, MOST)):
                 await asyncio.sleep(self._chance.random() * PART_S)  # the instant itself: nothing is waited for
@@ -87,15 +88,15 @@ class Ward:
             assert state in {"running", "held"}, state
 
     async def _look(self, client: WireClient, session: str, family: str) -> None:
-        members = (await client.ask("session.family", session=session))["sessions"]
-        names = Counter(one["name"] for one in members[1:])
+        members = children(await client.ask("session.family", session=session), "sessions")
+        names = Counter(text(one, "name") for one in members[1:])
         self.faults["begun twice"] += sum(times - 1 for times in names.values())
         # Not that of `c`: when it is not known whether a command has run, the calls behind it are not made.
         self.faults["never begun"] += len({f"{family} {name}" for name in PARTS} - names.keys())
         lines = await asyncio.to_thread(Path(self._daemon.place.cwd, WITNESS).read_text)
         ran = Counter(line for line in lines.splitlines() if line.startswith(f"{family} "))
         self.faults["run twice"] += sum(times - 1 for times in ran.values())
-        history = (await client.ask("session.history", session=session, limit=100))["messages"]
+        history = children(await client.ask("session.history", session=session, limit=100), "messages")
         results = [str(message["content"]) for message in history if message["role"] == "tool"]
         for part in PARTS:
             found = sum(f"answer of {family} {part}" in result for result in results)
@@ -114,19 +115,19 @@ async def run(options: Options) -> Row:
         server = await stack.enter_async_context(ModelServer(answer))
         daemon = DaemonProcess(folder, {"ZOT_RESUME": "auto"})
         await asyncio.to_thread(stack.enter_context, daemon)
-        ward = Ward(daemon, server.openai_url, chance)
+        kills = FamilyKills(daemon, server.openai_url, chance)
         for number in count(1):
-            if ward.kills >= wanted:
+            if kills.kills >= wanted:
                 break
-            await ward.raise_family(number)
-            options.say(f"families: {ward.kills} of {wanted} kills, {+ward.faults or 'no fault'}")
+            await kills.run_family(number)
+            options.say(f"families: {kills.kills} of {wanted} kills, {+kills.faults or 'no fault'}")
     kinds = ("begun twice", "never begun", "run twice", "lost answers", "answers twice")
-    rest = sum(times for kind, times in ward.faults.items() if kind not in kinds)
+    rest = sum(times for kind, times in kills.faults.items() if kind not in kinds)
     return Row(
-        check=f"kill -9 at {ward.kills} random instants while {number - 1} sessions have 4 subagents each, on two levels",
+        check=f"kill -9 at {kills.kills} random instants while {number - 1} sessions have 4 subagents each, on two levels",
         must_give="0 subagents begun twice, 0 never begun, 0 commands run twice, 0 answers lost, 0 given twice, 0 other faults",
-        got="; ".join(str(ward.faults[kind]) for kind in kinds) + f"; {rest}",
-        ok=not +ward.faults,
+        got="; ".join(str(kills.faults[kind]) for kind in kinds) + f"; {rest}",
+        ok=not +kills.faults,
         command=f"python -m tests.faults families --share {options.share:g} --seed {options.seed}",
         seconds=time.monotonic() - began,
         seed=options.seed,
