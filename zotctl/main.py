@@ -28,6 +28,7 @@ from zotctl import (
     models,
     output,
     parser_tree,
+    plan,
     prune,
     push,
     queue,
@@ -62,6 +63,7 @@ examples:
   zotctl continue --last --wait
   zotctl attach --plain --last
   zotctl approvals
+  zotctl plan --last
   zotctl search flaky test
   zotctl rename s_01JX… tests
   zotctl delete tests
@@ -86,7 +88,7 @@ Commands that read or change sessions start the daemon if none runs. Commands ab
 """
 
 NOUNS = (
-    *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, log),
+    *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, plan, log),
     *(
         session_actions,
         search,

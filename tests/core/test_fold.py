@@ -102,3 +102,48 @@ def test_an_outlined_record_folds_the_same_without_text():
         assert [message.role for message in one.transcript.messages] == [m.role for m in other.transcript.messages]
         assert (one.base, one.is_legal) == (other.base, other.is_legal)
         assert "xx" not in str(other.transcript.messages)
+
+
+def news(note="the plan has changed"):
+    return records.PlanChange(time=TIME, plan=None, edit_note=note)
+
+
+def test_news_about_the_plan_become_a_message_with_the_next_request():
+    begun = [said("i"), attempt("i"), news("old"), news(), reply(Text("a")), said("j"), attempt("j")]
+    fold = folded(*begun[:5])
+    assert [message.role for message in fold.transcript.messages] == ["user", "assistant"]
+    fold = folded(*begun)
+    assert [message.content for message in fold.transcript.messages] == [
+        [Text("i")],
+        [Text("a")],
+        [Text("the plan has changed")],
+        [Text("j")],
+    ]
+    assert folded(*begun, compacted(kept=2)).base == 4
+    assert folded(*begun, compacted(kept=1)).base == 6
+
+
+def test_news_that_the_model_has_not_been_told_are_read_again_after_a_restart():
+    begun = [said("i"), attempt("i"), reply(Text("a")), news(), compacted(kept=0)]
+    assert folded(*begun).base == 4
+    assert folded(*begun, attempt()).base == 4
+    assert folded(*begun, attempt(), compacted(kept=0)).base == 7
+
+
+def test_news_that_come_while_a_request_is_retried_replace_the_cut_reply():
+    cut = [said("i"), attempt("i"), reply(Text("ha"), stop="error"), news()]
+    fold = folded(*cut, records.Attempt(time=TIME, run="r", step=1, number=2, provider="p", model="m"))
+    assert [message.content for message in fold.transcript.messages] == [[Text("i")], [Text("the plan has changed")]]
+    fold.apply(6, compacted(kept=1))
+    assert fold.base == 4
+
+
+def test_news_of_an_abandoned_branch_are_not_told():
+    begun = [said("i"), attempt("i"), reply(Text("a"))]
+    fold = Fold(Transcript())
+    fold.replay(enumerate([*begun, news(), said("j"), attempt("j")], 1), [(4, 4)])
+    assert [Text("the plan has changed")] not in [message.content for message in fold.transcript.messages]
+    fold = folded(*begun, news())
+    fold.go_back(folded(*begun))
+    assert fold.transcript.plan_news is None
+    assert folded(*begun, news(), records.Clear(time=TIME)).transcript.plan_news is None

@@ -6,11 +6,11 @@ import pytest
 from zotd.core.ports import Replay
 from zotd.tools import TOOLS
 
-READERS = {"read", "fetch", "glob", "grep", "skill"}
+READERS = {"read", "fetch", "glob", "grep", "plan", "skill"}
 
 
 def test_the_tools_are_these_in_this_order():
-    names = ["bash", "edit", "fetch", "glob", "grep", "read", "skill", "task", "write"]
+    names = ["bash", "edit", "fetch", "glob", "grep", "plan", "read", "skill", "task", "write"]
     assert [tool.spec.name for tool in TOOLS] == names
 
 
@@ -32,7 +32,7 @@ def test_a_schema_is_one_plain_object_that_describes_every_argument(tool):
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.spec.name)
 async def test_arguments_of_the_wrong_type_are_an_outcome(tool, context):
-    args: dict[str, object] = {name: [] for name in tool.spec.schema["properties"]}
+    args: dict[str, object] = {name: {} for name in tool.spec.schema["properties"]}
     outcome = await tool.run(args, context())
     assert outcome.is_error
     assert outcome.content[0].text.startswith(f"bad arguments of {tool.spec.name}: ")

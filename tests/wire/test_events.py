@@ -45,6 +45,7 @@ DAEMON = {
     "guard_note": "extension event text",
     "retry": "attempt of delay_s reason brief? left_s?",
     "model_switched": "provider model before own? reason? brief?",
+    "plan": "plan planning?",
     "notice": "level text",
     "ext_notify": "extension level message",
     "ext_display": "extension text",
@@ -171,6 +172,8 @@ def sample(kind):
 
 
 def empty(kind):
+    if type(None) in get_args(kind):
+        return None
     return [] if get_origin(kind) is list else {}
 
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from zotd.client import colour, model_switch
 from zotd.client.blocking import Json
-from zotd.client.fields import child, spoken, strings, text
+from zotd.client.fields import child, children, spoken, strings, text
 from zotd.sanitize import harmless
+from zotd.wire.plan import PlanStep, step_lines
 
 SUMMARY_CHARS = 100
 """Length of a call's arguments, or of a failed result, on its line."""
@@ -158,6 +159,15 @@ def _decision(event: Json) -> str:
     return f"({by} has {done} it{f': {reason}' if reason else ''})"
 
 
+def _plan(event: Json) -> str:
+    plan = child(event, "plan")
+    steps = [PlanStep(text(step, "text"), text(step, "state")) for step in children(plan, "steps")]
+    if not steps:
+        return ""
+    why = f": {text(plan, 'comment')}" if text(plan, "comment") else ""
+    return "\n".join([f"plan ({text(plan, 'status')}{why})", *(f"  {line}" for line in step_lines(steps))])
+
+
 _NOTES: dict[str, Callable[[Json], str]] = {
     "tool_call": _call,
     "tool_result": _result,
@@ -168,6 +178,7 @@ _NOTES: dict[str, Callable[[Json], str]] = {
     "retry": _retry,
     "model_switched": _switched,
     "interrupted": _own_text,
+    "plan": _plan,
     "rewound": lambda event: f"(rewound to message {text(event, 'to')})",
     "forked": lambda event: f"(forked from {text(event, 'file') or text(event, 'origin')})",
     "notice": _own_text,

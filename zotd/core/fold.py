@@ -29,6 +29,8 @@ class Fold:
         self._inputs: dict[str, int] = {}
         self._asked = base
         """The record of the last request for an early summary."""
+        self._planned = base
+        """The record of the last news about the plan."""
 
     @property
     def base(self) -> int:
@@ -36,6 +38,8 @@ class Fold:
         waiting, oldest = self.transcript.waiting, self._oldest
         if self.transcript.early.sent is not None:  # its usage row is due, also after a crash
             oldest = min(oldest, self._asked)
+        if self.transcript.plan_news is not None:
+            oldest = min(oldest, self._planned)
         return min([oldest, *[self._inputs[key] for key in waiting]]) if waiting else oldest
 
     @property
@@ -53,17 +57,22 @@ class Fold:
 
     def apply(self, number: int, record: AnyRecord) -> None:
         """Fold in the record with this number."""
-        before = len(self.transcript.messages)
+        before, news = len(self.transcript.messages), self.transcript.plan_news
         self.transcript.apply(record)
         after = len(self.transcript.messages)
         match record:
-            case records.Input(id=key):  # a message only when an attempt names it, see `_begin`
+            case records.Input(id=key):  # a message only when an attempt names it, see `_begun`
                 self._inputs[key] = number
             case records.Attempt(covers=covers) if covers:
                 self._asked = number
             case records.Attempt(input=first, steered=steered):
-                del self._numbers[after:]  # resuming a run drops the cut reply from the transcript
-                self._begin([*([first] if first else []), *steered])
+                is_told = news is not None and self.transcript.plan_news is None
+                begun = [*([self._planned] if is_told else []), *self._begun([*([first] if first else []), *steered])]
+                del self._numbers[after - len(begun) :]  # resuming a run drops the cut reply from the transcript
+                self._numbers += begun
+                self._oldest = min([self._oldest, *begun])
+            case records.PlanChange(note=note) if note:
+                self._planned = number
             case records.Compaction(kept=kept):
                 # The summary is in this record; the kept messages stay in theirs.
                 self._numbers = [number, *(self._numbers[-kept:] if kept else [])]
@@ -80,24 +89,32 @@ class Fold:
 
     def go_back(self, past: "Fold") -> None:
         """Show the model what `past`, folded up to an earlier record, shows. The rewind's record is applied after."""
-        self.transcript.replace_messages(past.transcript.messages, past.transcript.allowed_tools)
+        then = past.transcript
+        self.transcript.replace_messages(then.messages, then.allowed_tools, then.plan_news)
         self._numbers, self._oldest = past._numbers, past._oldest  # noqa: SLF001  (of the same class)
+        self._planned = past._planned  # noqa: SLF001
 
     def _pass_over(self, number: int, record: AnyRecord) -> None:
         """Apply a record of an abandoned branch: it counts for pending inputs, runs and usage, but not as a message."""
         # The messages are hidden meanwhile, so that the record can neither add to them nor replace them.
-        said, numbers, oldest = self.transcript.replace_messages([], None), self._numbers, self._oldest
+        said, numbers, oldest, planned = (
+            self.transcript.replace_messages([]),
+            self._numbers,
+            self._oldest,
+            self._planned,
+        )
         self._numbers = []
         self.apply(number, record)
         self.transcript.replace_messages(*said)
-        self._numbers, self._oldest = numbers, oldest
+        self._numbers, self._oldest, self._planned = numbers, oldest, planned
 
-    def _begin(self, keys: list[str]) -> None:
-        """Note that these inputs have become messages, if they were pending."""
+    def _begun(self, keys: list[str]) -> list[int]:
+        """Return the records of these inputs, if they were pending and have become messages."""
+        found: list[int] = []
         for key in keys:
             if key in self._inputs and key not in self.transcript.waiting:
-                self._numbers.append(self._inputs.pop(key))
-                self._oldest = min(self._oldest, self._numbers[-1])
+                found.append(self._inputs.pop(key))  # noqa: PERF401  (a comprehension is one call more for each prompt)
+        return found
 
 
 def outlined(record: AnyRecord) -> AnyRecord:

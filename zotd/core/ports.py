@@ -22,6 +22,7 @@ from zotd.core.subagents import TaskOrder
 from zotd.core.web_access import WebAccess
 from zotd.wire.content import Message, Text, Tokens, ToolContent
 from zotd.wire.families import SessionParent
+from zotd.wire.plan import Plan, PlanStep
 
 # --- models ---------------------------------------------------------------------------------------------------
 
@@ -139,6 +140,8 @@ class ToolContext(Struct, frozen=True):
     """Has a subagent do a task, and returns its last answer; None: there can be no subagents."""
     editor: EditorFiles | None = None
     """Where a person may have files open; None: nowhere."""
+    plan: "Callable[[Sequence[PlanStep]], Awaitable[ToolOutcome]] | None" = None
+    """Changes the session's plan, and returns what the model is told of that; None: there can be none."""
     reconcile: bool = False
     """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 
@@ -230,9 +233,10 @@ class SessionRow(Struct, frozen=True):
     """Rules allowed for the rest of this session. Stored here because `base` may move beyond the records with them."""
     failed: bool = False
     """The last run ended with an error."""
+    plan: Plan | None = None
+    """Stored here for the same reason, and because a snapshot shows it without the transcript."""
     spent: Tokens = Tokens()
-    """What budgets count for all requests ever, including estimates for those of unknown cost. `usage` has only known
-    figures, since the last `clear`."""
+    """What budgets count for all requests ever, also estimates. `usage` has known figures only, since the last `clear`."""
     parent: SessionParent | None = None
     """Which session began it; None: it is no subagent."""
     spent_below: Tokens = Tokens()

@@ -2,7 +2,7 @@
 
 The prompt of a session changes only with its files, tools or settings, not from step to step, so that the provider's
 prompt cache keeps hitting. The date is that of the session's start for the same reason; a later day is told with an input
-(`core.transcript.DATE_NOTE`).
+(`core.records.DATE_NOTE`).
 """
 
 import re

@@ -12,9 +12,13 @@ from zotd.core.choices import Choice, of_rule
 from zotd.core.permissions import PermissionRule
 from zotd.wire.base import Frozen
 from zotd.wire.content import Block, Tokens, ToolContent
+from zotd.wire.plan import Plan
 
 VERSION = 1
 """`v` of every record written by this program."""
+
+DATE_NOTE = "(The date is {date} now.)"
+"""Tells the model the day with an input. In the system prompt a new day would make the vendor's cache worthless."""
 
 
 class Record(Frozen, tag_field="kind", frozen=True, kw_only=True):
@@ -381,6 +385,22 @@ class FileRestore(Record, tag="file_restore", frozen=True, kw_only=True):
     """Empty: the model need not know."""
 
 
+class PlanChange(Record, tag="plan", frozen=True, kw_only=True):
+    """The session's plan from this record on. Its notes are a message for the model, with the next request."""
+
+    plan: Plan | None
+    """None: there is none."""
+    mode_note: str = ""
+    """What the model has not been told yet of the beginning or the end of planning; empty: nothing."""
+    edit_note: str = ""
+    """What the model has not been told yet of edits by people; empty: nothing."""
+
+    @property
+    def note(self) -> str:
+        """Both notes."""
+        return "\n\n".join(filter(None, (self.mode_note, self.edit_note)))
+
+
 AnyRecord = (
     Input
     | Attempt
@@ -402,6 +422,7 @@ AnyRecord = (
     | ForkRow
     | RewindRow
     | FileRestore
+    | PlanChange
 )
 
 DECODER = msgspec.json.Decoder(AnyRecord)

@@ -11,8 +11,8 @@ from zotd.core import early_summary, model_questions, records
 from zotd.core.caching import CacheTrace, MissReason
 from zotd.core.fallback import CurrentFallback
 from zotd.core.images import has_images, without_images
-from zotd.core.records import AnyRecord, Input, Known
-from zotd.wire.content import Block, Message, Text, ToolCall, ToolResult
+from zotd.core.records import AllowedTools, AnyRecord, Input, Known, PlanChange
+from zotd.wire.content import Message, Text, ToolCall, ToolResult, with_notes
 
 SUMMARY_HEAD = "Summary of the conversation so far:\n\n"
 """Beginning of the message that replaces compacted messages."""
@@ -29,9 +29,6 @@ REPEATABLE = ("idempotent", "reconcile")
 KNOWN = 256
 """Number of request ids that survive a compaction: clients repeat a request within seconds, not after hundreds of others."""
 
-DATE_NOTE = "(The date is {date} now.)"
-"""Tells the model the day with an input. In the system prompt a new day would make the vendor's cache worthless."""
-
 CUT = ("error", "aborted")
 """`stop` of an incomplete reply; a note with the end of its run follows."""
 
@@ -42,7 +39,7 @@ class Transcript:
     Models rely on the identity: they cache the encoding of each message.
     """
 
-    allowed_tools: records.AllowedTools | None = None
+    allowed_tools: AllowedTools | None = None
     """What the last run may call that began with an input; None: whatever the session allows."""
     unattended: str | None = None
     """`records.Input.unattended` of that input."""
@@ -50,6 +47,8 @@ class Transcript:
     """The calls that this run begins with, until they are on record."""
     sampling: records.Attempt | None = None
     """The request of a tool call that was sent and has no recorded usage."""
+    plan_news: PlanChange | None = None
+    """What the model reads about the plan with its next request."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -142,11 +141,11 @@ class Transcript:
         self.messages[first:] = [without_images(m) if has_images(m) else m for m in self.messages[first:]]
 
     def replace_messages(
-        self, messages: list[Message], allowed: records.AllowedTools | None = None
-    ) -> tuple[list[Message], records.AllowedTools | None]:
-        """Replace what the model sees and `allowed_tools`, and return both. No list is copied: `Fold` puts it back."""
-        before = self.messages, self.allowed_tools
-        self.messages, self.allowed_tools = messages, allowed
+        self, messages: list[Message], allowed: AllowedTools | None = None, news: PlanChange | None = None
+    ) -> tuple[list[Message], AllowedTools | None, PlanChange | None]:
+        """Replace what the model sees, `allowed_tools` and `plan_news`, and return them. No list is copied: `Fold` puts it back."""
+        before = self.messages, self.allowed_tools, self.plan_news
+        self.messages, self.allowed_tools, self.plan_news = messages, allowed, news
         return before
 
     def apply(self, record: AnyRecord) -> None:
@@ -188,7 +187,7 @@ class Transcript:
                 self.decisions[key] = record
             case records.Note():
                 self._note(record)
-            case records.ModelSwitch() | records.ConfigRecord():
+            case records.ModelSwitch() | records.ConfigRecord() | PlanChange():
                 self._choose(record)
             case records.Interrupted(what="run" | "queue"):
                 self._end()
@@ -217,9 +216,11 @@ class Transcript:
             self._settle()
             self._shortened(MissReason.REWIND, self.messages)
 
-    def _choose(self, record: records.ModelSwitch | records.ConfigRecord) -> None:
+    def _choose(self, record: records.ModelSwitch | records.ConfigRecord | PlanChange) -> None:
         if isinstance(record, records.ModelSwitch):
             self.fallback.apply(record)
+        elif isinstance(record, PlanChange):
+            self.plan_news = record if record.note else None
         else:
             self.early.configured(record.settings)
             self.fallback.configured(record.settings)
@@ -280,11 +281,8 @@ class Transcript:
         self.requests.update((one.request, one) for one in known if one.request not in self.requests)
 
     def _attempt(self, record: records.Attempt) -> None:
-        if record.covers:  # it changes nothing about the run, which goes on
-            self.early.begin(record)
-            return
-        if record.asked_by:
-            self.sampling = record
+        if record.covers or record.asked_by:  # it changes nothing about the run, which goes on
+            self._ask_beside(record)
             return
         self.run, self.run_open, self._was_cut = record.run, True, False
         self._is_answered = record.answered
@@ -297,6 +295,9 @@ class Transcript:
             self._drop_cut_reply()
         if not record.waits:
             self.in_flight = record
+        if (news := self.plan_news) is not None:
+            self.messages.append(Message("user", [Text(news.note)], news.time))
+            self.plan_news, self._is_cut = None, False
         date = record.date
         for key in ([record.input] if record.input else []) + record.steered:
             started = self.waiting.pop(key, None)
@@ -304,11 +305,17 @@ class Transcript:
                 if key == record.input:
                     self.allowed_tools, self.unattended = started.allowed_tools, started.unattended
                     self.opening = started.opening
-                content = _noted(started.content, record.context if key == record.input else "", date)
+                notes = record.context if key == record.input else "", date and records.DATE_NOTE.format(date=date)
+                self.messages.append(Message("user", with_notes(started.content, *notes), started.time))
                 date = ""
-                self.messages.append(Message("user", content, started.time))
                 self._is_cut = False
         self.told_date = record.date or self.told_date
+
+    def _ask_beside(self, record: records.Attempt) -> None:
+        if record.covers:
+            self.early.begin(record)
+        else:
+            self.sampling = record
 
     def _drop_cut_reply(self) -> None:
         """Remove an incomplete reply before a retry: a model would take it for complete, or refuse to continue it."""
@@ -369,7 +376,7 @@ class Transcript:
         self.early.replaced()
 
     def _clear(self) -> None:
-        self.messages, self.allowed_tools = [], None
+        self.messages, self.allowed_tools, self.plan_news = [], None, None
         self.told_date, self.cache = "", CacheTrace()
         self.early.replaced()
         self._settle()
@@ -390,11 +397,3 @@ class Transcript:
         self.approvals.clear()
         self.decisions.clear()
         self._was_cut = self.has_unknown = self._is_cut = False
-
-
-def _noted(content: list[Block], context: str, date: str) -> list[Block]:
-    """Return an input with this context, and the day, at its end, in its own text: some servers take one text only."""
-    note = "\n\n".join(filter(None, (context, DATE_NOTE.format(date=date) if date else "")))
-    if note and content and isinstance(last := content[-1], Text):
-        return [*content[:-1], Text(f"{last.text}\n\n{note}")]
-    return [*content, Text(note)] if note else content

@@ -10,6 +10,7 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.lineage import events_left
+from zotd.core.plan import returned
 from zotd.core.ports import NAME_CHARS, SessionRow
 from zotd.history.draft import Draft
 from zotd.history.past import Past, past_at
@@ -53,4 +54,5 @@ def _as_of(past: Past, row: SessionRow) -> SessionRow:
         context=past.context,
         base=past.fold.base,
         abandoned=events_left(past.rewinds),
+        plan=returned(past.plan, None),
     )

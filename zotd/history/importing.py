@@ -22,6 +22,7 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.lineage import events_left
+from zotd.core.plan import returned
 from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.history.draft import Draft
@@ -127,6 +128,7 @@ async def _publish(
         context=past.context,
         base=past.fold.base,
         abandoned=events_left(past.rewinds),
+        plan=returned(past.plan, None),
     )
     draft = Draft(row)
     record = records.ForkRow(time=row.updated, session=origin.session, at=past.seq, file=source.path)

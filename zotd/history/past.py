@@ -13,6 +13,7 @@ from zotd.core.records import AnyRecord
 from zotd.core.transcript import Transcript
 from zotd.store import slices
 from zotd.wire.errors import Code, CommandError
+from zotd.wire.plan import Plan
 
 PAGE_BYTES = 128 * 1024
 """Size of the records that are read and folded at a time: about 1 ms of the event loop."""
@@ -30,6 +31,7 @@ class Past(Struct, frozen=True):
     """Tokens of the last model request; 0: none since the transcript was compacted or cleared."""
     rewinds: list[RewindPoint]
     """Those before."""
+    plan: Plan | None
 
 
 async def past_at(journal: Journal, row: SessionRow, seq: int | None, *, whole: bool) -> Past:
@@ -55,7 +57,7 @@ async def past_at(journal: Journal, row: SessionRow, seq: int | None, *, whole: 
         sentence = f"the message {seq} is between calls and their results; the last valid message before it is {{}}"
         raise CommandError(Code.BAD_REQUEST, sentence.format(reading.legal[1]))
     earlier = [rewind for rewind in rewinds if rewind.number <= end]
-    return Past(reading.fold, min(end, reading.last), reading.legal[1], reading.context, earlier)
+    return Past(reading.fold, min(end, reading.last), reading.legal[1], reading.context, earlier, reading.plan)
 
 
 async def _record_of(journal: Journal, session: str, seq: int) -> int:
@@ -76,6 +78,7 @@ class _Reading:
     def __init__(self, rewinds: list[RewindPoint], *, whole: bool) -> None:
         self.fold = Fold(Transcript())
         self.context = 0
+        self.plan: Plan | None = None
         self.last = 0
         """The last record that was read: the newest may not be committed yet."""
         self.legal: tuple[int, int] | None = None
@@ -113,7 +116,11 @@ class _Reading:
         match record:
             case records.UsageRow(tokens=tokens, purpose="reply") if tokens is not None:
                 self.context = tokens.input + tokens.cache_read + tokens.cache_write + tokens.output
-            case records.Compaction() | records.Clear():
+            case records.PlanChange(plan=plan):
+                self.plan = plan
+            case records.Clear():
+                self.context, self.plan = 0, None
+            case records.Compaction():
                 self.context = 0
             case _:
                 pass

@@ -7,6 +7,7 @@ from zotd.checkpoints.outcome import WhenChanged
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.lineage import RewindPoint, events_left
+from zotd.core.plan import returned
 from zotd.history.past import Past, past_at
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.worker import Intake
@@ -59,14 +60,19 @@ def go_back(ledger: Ledger, past: Past, *, accepted: Callable[[], None] | None =
     """Record it; `past` is whole and of this ledger's session, whose transcript is loaded and has no open call."""
     record = records.RewindRow(time=rfc3339(), to=past.number, seq=past.seq)
     here = RewindPoint(ledger.row.records + 1, record.to, ledger.row.seq + 1, record.seq)
+    shows: list[events.Event] = [events.Rewound(past.seq)]
+    plan = returned(past.plan, ledger.row.plan)
+    if plan != ledger.row.plan:
+        shows.append(events.PlanChanged(plan))
     return ledger.write(
-        [Shown(record, [events.Rewound(past.seq)])],
+        [Shown(record, shows)],
         durable=True,
         context=past.context,
         accepted=accepted,
         past=past.fold,
         state=ledger.transcript.rest,
         abandoned=events_left([*past.rewinds, here]),
+        plan=plan,
     )
 
 

@@ -13,7 +13,7 @@ from zotd.wire.base import ENCODER
 MESSAGE_EVENTS = (events.UserMessage, events.AssistantMessage, events.ToolResultEvent)
 """Events that are messages of the history people see."""
 
-DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged, events.Rewound, events.Forked)
+DAEMON_EVENTS = (events.QueueChanged, events.SessionChanged, events.Rewound, events.Forked, events.PlanChanged)
 """Events that do not exist on stdio (`docs/protocol.md`)."""
 
 _ADDED: Mapping[type[events.Event], Mapping[str, None]] = {

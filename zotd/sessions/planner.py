@@ -340,6 +340,7 @@ class Planner:
                 home=os.fspath(self._machine.home),
                 editor=session.files if session.files.offers else None,
                 delegate=delegate,
+                plan=partial(session.plan.update, call_id),
             )
 
         return context

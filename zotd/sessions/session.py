@@ -18,6 +18,7 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.contributions.view import Extensions
 from zotd.core import records
+from zotd.core.plan import returned
 from zotd.core.ports import SessionRow
 from zotd.core.run_watch import RunWatch
 from zotd.ledger.ledger import Ledger, LetGoError, Shown
@@ -30,6 +31,7 @@ from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
 from zotd.runs.worker import Activity, Intake, Worker
 from zotd.sessions.children import Children
 from zotd.sessions.client_files import ClientFiles
+from zotd.sessions.plans import PlanKeeper
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
 from zotd.wire.content import Tokens
@@ -100,6 +102,8 @@ class Session:
         """Questions to people about its calls."""
         self.children = Children(partial(changed, self))
         """Subagents that its calls wait for."""
+        self.plan = PlanKeeper(ledger, self._refuse_when_blocked)
+        """What is to be done, step by step."""
         self.work = Worker(
             ledger,
             plan=partial(planner.plan, self),
@@ -354,9 +358,13 @@ class Session:
         if self.work.is_active:
             raise CommandError(Code.BUSY, "the session is busy; clear it after the run, or abort it")
         self.approvals.cancel()
-        cleared = Shown(records.Clear(time=rfc3339(), known=self.ledger.transcript.known()))
+        plan = returned(None, self.ledger.row.plan)
+        shows = [events.PlanChanged(plan)] if plan != self.ledger.row.plan else []
+        cleared = Shown(records.Clear(time=rfc3339(), known=self.ledger.transcript.known()), shows)
         state = self.ledger.transcript.rest  # a run that was cut is gone, too
-        await self.ledger.write([cleared], durable=True, context=0, usage=Tokens(), accepted=accepted, state=state)
+        await self.ledger.write(
+            [cleared], durable=True, context=0, usage=Tokens(), plan=plan, accepted=accepted, state=state
+        )
         if self.extensions is not None:
             self.extensions.ui_state.clear_notes()
 

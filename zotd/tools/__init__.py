@@ -1,7 +1,7 @@
 """The built-in tools, one module each, and the list `TOOLS`."""
 
 from zotd.core.ports import Tool
-from zotd.tools import bash, edit, fetch, glob, grep, read, skill, task, write
+from zotd.tools import bash, edit, fetch, glob, grep, plan, read, skill, task, write
 
 TOOLS: tuple[Tool, ...] = (
     bash.TOOL,
@@ -9,6 +9,7 @@ TOOLS: tuple[Tool, ...] = (
     fetch.TOOL,
     glob.TOOL,
     grep.TOOL,
+    plan.TOOL,
     read.TOOL,
     skill.TOOL,
     task.TOOL,

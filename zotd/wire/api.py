@@ -14,6 +14,7 @@ from zotd.wire.channels import ChannelList, ChannelPair, ChannelUnpair, PairedSe
 from zotd.wire.content import Message, ShellRun, Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel, ExtStatus, QueueItem
 from zotd.wire.families import Agents, AgentScope, SessionParent
+from zotd.wire.plan import Plan, PlanStep
 
 
 class Role(IntEnum):
@@ -510,6 +511,24 @@ class Redo(Mutation, frozen=True, kw_only=True):
     """As in `session.undo`."""
 
 
+class PlanState(Frozen, frozen=True, omit_defaults=False):
+    """The plan of a session."""
+
+    plan: Plan | None
+    """Null: there is none."""
+    planning: bool = False
+    """Whether the session only reads until a person approves a plan."""
+
+
+class PlanEdit(Mutation, frozen=True, kw_only=True):
+    """Replace the steps of the plan; the model is told with its next request."""
+
+    steps: list[PlanStep]
+    """At most 50, each with at most 500 characters; line breaks become blanks."""
+    revision: int
+    """The revision that this changes, 0 if there was no plan. If it is not the newest one, the edit is refused: `conflict`."""
+
+
 class Undo(Mutation, frozen=True, kw_only=True):
     """Take back what the last run that changed files has changed in them."""
 
@@ -762,6 +781,9 @@ class Attached(Frozen, frozen=True, omit_defaults=False):
     context: int = 0
     """Tokens of the last model call, input and output; 0 if there was none since the conversation was cleared or
     compacted."""
+    plan: Plan | None = None
+    """As in `session.plan`."""
+    planning: bool = False
 
 
 class PresenceList(Frozen, frozen=True):
@@ -1146,6 +1168,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("workspace.info", OfSession, WorkspaceInfo, "returns the working directory of a session and its git branch"),
         ("approval.list", ApprovalScope, Approvals, "lists pending approval requests of one session or all"),
         ("grant.list", OfSession, Grants, "lists what was allowed for the rest of a session"),
+        ("session.plan", OfSession, PlanState, "returns the plan of a session"),
         ("session.changes", FileChanges, ChangedFiles, "returns what a run has changed in files"),
         ("queue.list", OfSession, QueueList, "lists queued inputs"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "lists extensions and their states"),
@@ -1166,6 +1189,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.rewind", Rewind, FilesRestored, "returns to an earlier message, with `files` also the files"),
         ("session.undo", Undo, FilesRestored, "takes back what the last run has changed in files"),
         ("session.redo", Redo, FilesRestored, "makes the changes again that the last undo has taken back"),
+        ("session.plan_edit", PlanEdit, PlanState, "changes the steps of the plan"),
         ("session.export", Export, Exported, "returns the transcript as text, page by page"),
         ("session.close", Mutation, None, "unloads a session; deletes an ephemeral one"),
         ("session.mcp_servers", McpServers, McpServersTaken, "runs MCP servers of the client while it is connected"),

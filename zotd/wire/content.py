@@ -153,3 +153,11 @@ def _without_data(block: Block) -> Block:
         shown = [Image(b.mime_type, b.bytes) if isinstance(b, Image) else b for b in block.content]
         return ToolResult(block.call_id, block.is_error, shown)
     return block
+
+
+def with_notes(content: list[Block], *notes: str) -> list[Block]:
+    """Return content with these notes at its end, those that are not empty, in its own text: some servers take one text only."""
+    note = "\n\n".join(filter(None, notes))
+    if note and content and isinstance(last := content[-1], Text):
+        return [*content[:-1], Text(f"{last.text}\n\n{note}")]
+    return [*content, Text(note)] if note else content

@@ -8,6 +8,7 @@ import msgspec
 
 from zotd.wire.base import Frozen
 from zotd.wire.content import Block, Image, ShellRun, Text, Tokens
+from zotd.wire.plan import Plan
 
 
 class Event(Frozen, tag_field="type", frozen=True, kw_only=True):
@@ -248,6 +249,15 @@ class Rewound(Event, tag="rewound", frozen=True):
 
     to: int
     """`seq` of that message."""
+
+
+class PlanChanged(Event, tag="plan", frozen=True):
+    """The plan of the session, whole, as it is now."""
+
+    plan: Plan | None
+    """Null: there is none."""
+    planning: bool = False
+    """Whether the session only reads until a person approves a plan."""
 
 
 class Forked(Event, tag="forked", frozen=True):
@@ -557,6 +567,7 @@ AnyEvent = (
     | QueueChanged
     | SessionChanged
     | Rewound
+    | PlanChanged
     | Forked
     | Interrupted
     | Blocked

@@ -297,6 +297,8 @@ def _snapshot(call: Invocation, session: Session, seq: int) -> api.Attached:
         has_more=False,
         held=session.state == "held",
         context=session.ledger.row.context,
+        plan=session.plan.state.plan,
+        planning=session.plan.state.planning,
     )
 
 
