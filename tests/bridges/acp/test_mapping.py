@@ -13,6 +13,7 @@ from zotd.bridges.acp.updates import Remark, Updates, merged
 from zotd.client.runs import Run
 from zotd.wire import api, events
 from zotd.wire.content import Image, Message, Text, ToolCall, ToolResult
+from zotd.wire.plan import Plan, PlanStep
 
 PLACE = calls.PathResolver("/src", "/home/ann")
 
@@ -97,6 +98,20 @@ TABLE = [
         events.ModelSwitched(provider="p", model="m", before="p/n", reason="It is overloaded."),
         [Remark("warning", "It is overloaded; going on with p/m")],
     ),
+    (
+        events.PlanChanged(Plan([PlanStep("a", "done"), PlanStep("b", "active"), PlanStep("c")], 1, "draft")),
+        [
+            {
+                "sessionUpdate": "plan",
+                "entries": [
+                    {"content": "a", "status": "completed", "priority": "medium"},
+                    {"content": "b", "status": "in_progress", "priority": "medium"},
+                    {"content": "c", "status": "pending", "priority": "medium"},
+                ],
+            }
+        ],
+    ),
+    (events.PlanChanged(None), [{"sessionUpdate": "plan", "entries": []}]),
     (events.TurnStart(step=1), []),
     (events.Heartbeat(), []),
     (events.Done(), []),

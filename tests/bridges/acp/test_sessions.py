@@ -6,7 +6,7 @@ import pytest
 
 from tests.npm.packages import INSTALL_S
 from zotd.bridges.acp.turns import HELD
-from zotd.testing.script import CallPart, Gate, Hang, Refusal, ScriptedReply, TextPart, text
+from zotd.testing.script import CallPart, Gate, Hang, Refusal, ScriptedReply, TextPart, calls, text
 from zotd.testing.wire_client import WireClient
 
 pytestmark = pytest.mark.timeout(INSTALL_S + 20)
@@ -76,6 +76,28 @@ async def test_a_prompt_after_a_stop_of_the_daemon_starts_it_and_is_answered_at_
         pid = (await other.ask("hello", role="admin"))["pid"]
         await other.ask("daemon.shutdown")
         await ended(pid)
+
+
+async def test_the_plan_is_shown_as_it_changes_and_when_a_session_is_loaded(world):
+    steps = [{"text": "look", "state": "active"}, {"text": "change"}]
+    here = await world(calls(CallPart("plan", {"steps": steps})), text("ok"))
+    editor = await here.editor()
+    session = await editor.open(here.cwd)
+    await editor.say(session, "make a plan")
+    [update] = editor.seen("plan")
+    assert [(one["content"], one["status"]) for one in update["entries"]] == [
+        ("look", "in_progress"),
+        ("change", "pending"),
+    ]
+    assert [call["kind"] for call in editor.seen("tool_call")] == ["think"]
+    async with WireClient.connect(here.place.socket) as other:
+        await other.ask("session.plan_edit", session=session, revision=1, steps=[{"text": "rest", "state": "done"}])
+    await editor.until(lambda: len(editor.seen("plan")) > 1)
+    rest = [{"content": "rest", "status": "completed", "priority": "medium"}]
+    assert editor.seen("plan")[-1]["entries"] == rest
+    late = await here.editor()
+    await late.agent.load_session(cwd=str(here.cwd), session_id=session)
+    assert [one["entries"] for one in late.seen("plan")] == [rest]
 
 
 async def until_queued(here, session):

@@ -22,6 +22,7 @@ _KINDS = {
     "bash": "execute",
     "grep": "search",
     "glob": "search",
+    "plan": "think",
     "network": "fetch",
     "files": "edit",
 }

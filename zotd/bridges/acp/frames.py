@@ -377,6 +377,21 @@ class ToolCallUpdate(CallFields, frozen=True, tag_field="sessionUpdate", tag="to
     """A later update about a tool call."""
 
 
+class PlanEntry(Acp, frozen=True, omit_defaults=False):
+    """A step of the plan: `pending`, `in_progress` or `completed`."""
+
+    content: str
+    status: str
+    priority: str = "medium"
+    """Required by the protocol; zot has no priorities."""
+
+
+class PlanUpdate(Acp, frozen=True, tag_field="sessionUpdate", tag="plan"):
+    """The whole plan; it replaces the one before."""
+
+    entries: list[PlanEntry]
+
+
 class Hint(Acp, frozen=True):
     """Describes the arguments of a command."""
 
@@ -443,6 +458,7 @@ Update = (
     | AgentThoughtChunk
     | ToolCallStart
     | ToolCallUpdate
+    | PlanUpdate
     | CommandsUpdate
     | ModeUpdate
     | ConfigUpdate

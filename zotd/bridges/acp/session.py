@@ -39,7 +39,7 @@ from zotd.bridges.acp.history import older
 from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
 from zotd.bridges.acp.questions import PermissionRequests
 from zotd.bridges.acp.turns import PromptTurn
-from zotd.bridges.acp.updates import Remark, Updates, merged
+from zotd.bridges.acp.updates import Remark, Updates, merged, plan_update
 from zotd.client.client import Client
 from zotd.client.errors import CallError, ClientError
 from zotd.client.follow import Disconnected, Follower
@@ -213,6 +213,8 @@ class OpenSession:
             else:  # `session/resume`: the editor already has the messages
                 list(self._updates.caught_up(self._partial))
                 await self._tell_usage(snapshot.context, snapshot.usage)
+            if snapshot.plan is not None:
+                await self.show(plan_update(snapshot.plan))
             for question in snapshot.approvals:
                 await self._ask(question)
         assert self._follower is not None

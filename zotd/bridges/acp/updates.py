@@ -16,6 +16,8 @@ from zotd.bridges.acp.frames import (
     AgentMessageChunk,
     AgentThoughtChunk,
     Diff,
+    PlanEntry,
+    PlanUpdate,
     TextBlock,
     TextContent,
     ToolCallStart,
@@ -27,6 +29,7 @@ from zotd.client import model_switch
 from zotd.client.asking import FILES, NETWORK, QUESTION
 from zotd.wire import events
 from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
+from zotd.wire.plan import ACTIVE, DONE, Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +254,17 @@ def asked(content: Sequence[Block], seq: int | None) -> list[Update]:
     return [UserMessageChunk(TextBlock(words), None if seq is None else str(seq))] if words else []
 
 
+_PLAN_STATUS = {ACTIVE: "in_progress", DONE: "completed"}
+
+
+def plan_update(plan: Plan | None) -> PlanUpdate:
+    """Return the update that replaces the plan of an editor."""
+    steps = plan.steps if plan is not None else []
+    return PlanUpdate([PlanEntry(step.text, _PLAN_STATUS.get(step.state, "pending")) for step in steps])
+
+
 def remarks(event: events.AnyEvent) -> list[Update | Remark]:
-    """Return remarks about an event that is not part of the conversation."""
+    """Return the updates and remarks about an event that is not part of the conversation."""
     match event:
         case events.Error(message=text) | events.Blocked(message=text):
             return [Remark("error", text)]
@@ -264,6 +276,8 @@ def remarks(event: events.AnyEvent) -> list[Update | Remark]:
             return [_message("The conversation was summarised.")]
         case events.ExtDisplay(text=text):
             return [_message(text)]
+        case events.PlanChanged(plan=plan):
+            return [plan_update(plan)]
         case _:
             return [Remark(severity, text) for severity, text in _notes(event)]
 
