@@ -124,3 +124,159 @@ async def test_clearing_a_conversation_leaves_no_plan(house, model):
     assert steps_of(await talk.ask("session.plan")) == []
     await talk.run("hello")
     assert "plan" not in json.dumps(server.requests[-1].messages)
+
+
+# --- /plan ---------------------------------------------------------------------------------------------------------
+
+WRITE = CallPart("write", {"path": "made.txt", "content": "x"})
+
+
+async def plan_with_approval(house, server, mode="yolo", client=None):
+    """A session that plans, in which a person is asked about a plan, and the events up to that."""
+    client = client or await house.connect(role="approve", can_approve=True)
+    talk = await house.create("openai", server, client, mode=mode)
+    await talk.ask("run_command", name="plan", args="make it")
+    return talk, await talk.until("approval_requested")
+
+
+def decision(asked, **fields):
+    return {"approval": asked["approval"], "args_digest": asked["args_digest"], "scope": "once", **fields}
+
+
+async def test_a_session_only_reads_until_a_person_has_approved_a_plan(house, model, look, results):
+    server = await model(calls(WRITE), plan(LOOK, CHANGE), calls(WRITE), text("done"))
+    talk, events = await plan_with_approval(house, server)
+    assert [one["mode"] for one in look.only(events, "session_changed") if "mode" in one] == ["read-only"]
+    assert "denied because this session is read-only" in results(server.requests[1])[0]
+    assert "The user wants a plan before anything is changed" in json.dumps(server.requests[0].messages)
+    asked = events[-1]
+    assert (asked["tool"], asked["preview"], asked.get("choices", [])) == ("plan", "[ ] look\n[ ] change", [])
+    proposed = look.only(events, "plan")[-1]
+    assert (proposed["plan"]["status"], proposed["planning"]) == ("proposed", True)
+    assert await talk.refused("session.plan_edit", revision=1, steps=[]) == "conflict"
+    await talk.ask("approve", **decision(asked, decision="allow"))
+    events = await talk.until("done")
+    assert [one["mode"] for one in look.only(events, "session_changed") if "mode" in one] == ["yolo"]
+    approved = look.only(events, "plan")[-1]
+    assert (approved["plan"]["status"], approved.get("planning"), bool(approved["plan"]["by"])) == (
+        "approved",
+        None,
+        True,
+    )
+    assert "the user has approved the plan, and the session's mode is yolo" in results(server.requests[2])[-1]
+    assert (house.cwd / "made.txt").read_text() == "x"
+
+
+async def test_a_plan_is_approved_with_changes(house, model, look, results):
+    server = await model(plan(LOOK, CHANGE), text("done"))
+    talk, events = await plan_with_approval(house, server)
+    await talk.ask("approve", **decision(events[-1], decision="allow", args={"steps": [CHANGE]}))
+    events = await talk.until("done")
+    assert steps_of(look.only(events, "plan")[-1]) == [("change", "pending")]
+    assert "approved the plan with changes. It is now:\n[ ] change" in results(server.requests[1])[-1]
+
+
+async def test_a_rejected_plan_comes_with_a_comment_and_the_session_goes_on_reading(house, model, look, results):
+    server = await model(plan(LOOK), plan(LOOK, CHANGE), calls(WRITE), text("done"))
+    talk, events = await plan_with_approval(house, server, mode="ask")
+    await talk.ask("approve", **decision(events[-1], decision="deny", reason="too short"))
+    events = await talk.until("approval_requested")
+    rejected = look.only(events, "plan")[0]
+    assert (rejected["plan"]["status"], rejected["plan"]["comment"], rejected["planning"]) == (
+        "rejected",
+        "too short",
+        True,
+    )
+    assert (
+        "the user has rejected the plan: too short; the session is still read-only" in results(server.requests[1])[-1]
+    )
+    await talk.ask("approve", **decision(events[-1], decision="allow"))
+    asked = (await talk.until("approval_requested"))[-1]
+    assert asked["tool"] == "write", "the mode is ask again, and no wider one"
+    await talk.ask("approve", **decision(asked, decision="allow"))
+    await talk.until("done")
+
+
+async def test_the_first_decision_about_a_plan_counts(house, model):
+    server = await model(plan(LOOK), text("done"))
+    talk, events = await plan_with_approval(house, server)
+    other = await house.connect(role="approve", can_approve=True)
+    await other.ask("approve", session=talk.id, **decision(events[-1], decision="deny"))
+    assert await talk.refused("approve", **decision(events[-1], decision="allow")) == "already_resolved"
+    await talk.until("done")
+
+
+async def test_neither_rules_nor_the_model_approve_a_plan(house, model, look):
+    (house.place.home / "config.toml").write_text('[[rules]]\ntool = "*"\naction = "allow"\n')
+    admin = await house.connect(role="admin", can_approve=True)
+    await admin.ask("daemon.reload")
+    server = await model(plan(LOOK), text("done"))
+    _, events = await plan_with_approval(house, server, client=admin)
+    assert events[-1]["tool"] == "plan"
+
+
+async def test_only_who_may_approve_ends_the_planning(house, model, look):
+    server = await model(text("hello"))
+    person = await house.connect(role="approve", can_approve=True)
+    talk = await house.create("openai", server, person, mode="yolo")
+    guest = await house.connect(role="submit")
+    begun = await guest.ask("run_command", session=talk.id, name="plan")
+    assert begun["text"].startswith("the session is read-only until you approve a plan")
+    assert await guest.refused("run_command", session=talk.id, name="plan", args="off") == "forbidden"
+    assert await guest.refused("session.configure", session=talk.id, mode="yolo") == "forbidden"
+    assert (await talk.ask("session.plan"))["planning"] is True
+    ended = await talk.ask("run_command", name="plan", args="off")
+    assert ended["text"] == "planning has ended; the mode is yolo again"
+    assert await talk.refused("run_command", name="plan", args="off") == "conflict"
+    await talk.run("hello")
+    assert "plan" not in json.dumps(server.requests[0].messages), "it never knew"
+
+
+async def test_another_mode_ends_the_planning(house, model, look):
+    server = await model(text("ok"), plan(LOOK), text("done"))
+    person = await house.connect(role="approve", can_approve=True)
+    talk = await house.create("openai", server, person, mode="yolo")
+    await talk.ask("run_command", name="plan", args="make it")
+    await talk.until("done")
+    await talk.ask("set_mode", mode="ask")
+    assert (await talk.ask("session.plan"))["planning"] is False
+    events = await talk.run("go on")
+    assert look.only(events, "plan")[-1]["plan"]["status"] == "draft"
+    assert "its mode is ask again" in json.dumps(server.requests[1].messages)
+
+
+async def test_the_question_about_a_plan_survives_kill_9(process, model, look):
+    server = await model(plan(LOOK), calls(WRITE), text("done"))
+    person = await process.connect(role="approve", can_approve=True)
+    keyless = {"base_url": server.openai_url, "secrets": None, "model": "m"}
+    talk = await process.create("ollama", None, person, mode="yolo", **keyless)
+    await talk.ask("run_command", name="plan", args="make it")
+    await talk.until("approval_requested")
+    process.restart(signal.SIGKILL)
+    person = await process.connect(role="approve", can_approve=True)
+    talk = await process.follow(talk.id, person)
+    assert (talk.snapshot["planning"], talk.snapshot["plan"]["status"]) == (True, "proposed")
+    [asked] = talk.snapshot["approvals"]
+    await talk.ask("approve", **decision(asked, decision="allow"))
+    events = await talk.until("done")
+    assert [one["plan"]["status"] for one in look.only(events, "plan")] == ["approved"]
+    assert (process.cwd / "made.txt").exists()
+
+
+async def test_an_abort_withdraws_the_proposal_and_goes_on_planning(house, model, look):
+    server = await model(plan(LOOK), text("ok"))
+    talk, _ = await plan_with_approval(house, server)
+    await talk.ask("abort")
+    assert (await talk.until("plan"))[-1]["plan"]["status"] == "draft"
+    assert (await talk.ask("session.plan"))["planning"] is True
+    await talk.ask("session.plan_edit", revision=2, steps=[CHANGE])
+
+
+async def test_a_cleared_conversation_is_told_again_that_it_plans(house, model):
+    server = await model(text("ok"), text("ok"))
+    talk = await house.create("openai", server, mode="yolo")
+    await talk.ask("run_command", name="plan", args="make it")
+    await talk.until("done")
+    await talk.ask("clear")
+    await talk.run("again")
+    assert "The user wants a plan before anything is changed" in json.dumps(server.requests[1].messages)

@@ -28,9 +28,9 @@ log = logging.getLogger(__name__)
 ROLE = Role.SUBMIT
 """The highest role of a descendant."""
 
-FOR_PEOPLE = frozenset({"presence.update", "push.subscribe", "push.unsubscribe"})
+FOR_PEOPLE = frozenset({"presence.update", "push.subscribe", "push.unsubscribe", "session.plan_edit"})
 """Commands that need a low role but are refused: a program that reports a present user would suppress notifications, and so would one
-that ends the subscription of a browser; one that subscribes would be told of all sessions."""
+that ends the subscription of a browser; one that subscribes would be told of all sessions. An edit of the plan counts as a person's."""
 
 OWN_EXTENSIONS = frozenset({"ext.reload", "ext.tap"})
 """Commands that an agent needs to develop an extension; the extensions run anyway."""

@@ -128,7 +128,7 @@ class Ruling:
 
     action: Action
     source: str
-    """What decided: `yolo`, `mode`, `rule`, `session` (a grant for the rest of the session) or `guard`."""
+    """What decided: `yolo`, `mode`, `rule`, `plan`, `session` (a grant for the rest of the session) or `guard`."""
     reason: str
     """One sentence. For a denial, the model sees it as the tool's result."""
 
@@ -161,16 +161,16 @@ def advised(ruling: Ruling, question: PermissionQuery, wish: str, reason: str) -
 def unattended(ruling: Ruling, way: str) -> Ruling:
     """Return the ruling to apply when no attached client can decide; never more permissive than `ruling`.
 
-    `way` is `park` (the call waits), `deny` (denied instead), or `rules` (denied, unless a rule requires the approval;
+    `way` is `park` (the call waits), `deny` (denied instead), or `rules` (denied, unless a rule or `/plan` requires the approval;
     then it waits).
     """
-    if ruling.action is not Action.ASK or way == "park" or (way == "rules" and ruling.source == "rule"):
+    if ruling.action is not Action.ASK or way == "park" or (way == "rules" and ruling.source in {"rule", "plan"}):
         return ruling
     return Ruling(
         Action.DENY,
         ruling.source,
         f"{ruling.reason}, and no attached client can decide; the user can open the session in zot, start the run"
-        " with --wait, or allow it with a rule in config.toml",
+        f" with --wait{'' if ruling.source == 'plan' else ', or allow it with a rule in config.toml'}",
     )
 
 

@@ -27,6 +27,14 @@ EDITED = (
 """What the model is told."""
 
 
+BEGUN = (
+    "[The user wants a plan before anything is changed: the session is read-only until a person has approved one. Look at what"
+    " you need to know, then propose the plan with the tool plan, and work by it when it is approved.]"
+)
+ENDED = "[The user has ended the planning: the session is no longer read-only because of it, its mode is {mode} again.]"
+"""What the model is told of `/plan` and `/plan off`."""
+
+
 class PlanError(ValueError):
     """The change is not possible; the message is one sentence."""
 
@@ -52,10 +60,19 @@ def checked(steps: Sequence[PlanStep]) -> list[PlanStep]:
     return found
 
 
-def edited(plan: Plan | None, steps: Sequence[PlanStep], *, revision: int, by: str, is_asked: bool = False) -> Plan:
+def edited(
+    plan: Plan | None,
+    steps: Sequence[PlanStep],
+    *,
+    revision: int,
+    by: str,
+    approves: bool = True,
+    is_asked: bool = False,
+) -> Plan:
     """Return the plan with the steps that a person has given it; the same object if that changes nothing.
 
-    `revision` is the one that the person saw, 0 if there was no plan; `is_asked`: a person is being asked about the plan.
+    `revision` is the one that the person saw, 0 if there was no plan; `approves`: that person may approve plans; `is_asked`: a
+    person is being asked about the plan.
 
     Raises:
         PlanError: the steps are none that a plan can have.
@@ -71,7 +88,7 @@ def edited(plan: Plan | None, steps: Sequence[PlanStep], *, revision: int, by: s
         raise PlanConflictError("the plan waits for a decision; approve it with your changes, or reject it")
     if plan.revision and found == plan.steps:
         return plan
-    status = APPROVED if plan.status == APPROVED else DRAFT
+    status = APPROVED if plan.status == APPROVED and approves else DRAFT
     return _next(plan, found, status, by=by)
 
 

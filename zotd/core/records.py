@@ -49,6 +49,8 @@ class Settings(Frozen, frozen=True, kw_only=True):
     budget_usd: float | None = None
     """Limit for the cost of all its requests together, in USD; None: as configured."""
     budget_tokens: int | None = None
+    planning: str = ""
+    """The mode to return to when a person has approved a plan (`/plan`); empty: the session does not plan."""
     fallback: list[str] | None = None
     """Models to ask when the own one fails, as `provider/model`, best first; None: as configured, empty: none."""
 

@@ -14,6 +14,7 @@ from zotd.core.plan import returned
 from zotd.core.ports import NAME_CHARS, SessionRow
 from zotd.history.draft import Draft
 from zotd.history.past import Past, past_at
+from zotd.sessions.plans import renewed
 from zotd.store.journal import SqliteJournal
 from zotd.store.staged import STATE, Share
 from zotd.store.staging import staging
@@ -41,6 +42,8 @@ async def fork(journal: SqliteJournal, origin: SessionRow, seq: int | None, name
         draft = Draft(_as_of(past, staged.row))
         record = records.ForkRow(time=now, session=origin.id, at=past.seq)
         draft.add(record, [events.Forked(origin.id, past.seq)])
+        for one in renewed(draft.row, draft.row.plan):
+            draft.add(one.record, one.shows)
         await staged.publish(draft.row, draft.take(), share=share)
     return row.id
 

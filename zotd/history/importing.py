@@ -110,7 +110,9 @@ def _described(row: SessionRow, source: ImportSource, origin: SourceSession) -> 
     cwd = source.cwd or origin.cwd
     if not cwd.startswith("/"):
         raise CommandError(Code.BAD_REQUEST, f"{source.path} names no directory; give one with `cwd`")
-    settings = msgspec.structs.replace(origin.settings, mode=source.mode, extensions=[], base_url=None, own_key=False)
+    settings = msgspec.structs.replace(
+        origin.settings, mode=source.mode, extensions=[], base_url=None, own_key=False, planning=""
+    )
     created = origin.created or row.updated
     return msgspec.structs.replace(row, name=origin.name, cwd=cwd, created=created, settings=settings, state="idle")
 

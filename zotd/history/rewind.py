@@ -13,6 +13,7 @@ from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.worker import Intake
 from zotd.sessions.errands import run_alone
 from zotd.sessions.file_restores import undo_after
+from zotd.sessions.plans import renewed
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.wire.api import FilesRestored
@@ -60,12 +61,9 @@ def go_back(ledger: Ledger, past: Past, *, accepted: Callable[[], None] | None =
     """Record it; `past` is whole and of this ledger's session, whose transcript is loaded and has no open call."""
     record = records.RewindRow(time=rfc3339(), to=past.number, seq=past.seq)
     here = RewindPoint(ledger.row.records + 1, record.to, ledger.row.seq + 1, record.seq)
-    shows: list[events.Event] = [events.Rewound(past.seq)]
     plan = returned(past.plan, ledger.row.plan)
-    if plan != ledger.row.plan:
-        shows.append(events.PlanChanged(plan))
     return ledger.write(
-        [Shown(record, shows)],
+        [Shown(record, [events.Rewound(past.seq)]), *renewed(ledger.row, plan)],
         durable=True,
         context=past.context,
         accepted=accepted,

@@ -8,6 +8,7 @@
 Source: `docs/durability.md`, Approvals.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -40,6 +41,9 @@ record."""
 
 COMMAND_CHARS = 2_000
 """Longest excerpt of a command in a question about a host."""
+
+PLAN = "plan"
+"""The `source` of the ruling about a plan that a person has to approve."""
 
 TURNS = 5
 """Most rounds in which guards and a person change the arguments in turn, before the call is refused."""
@@ -274,6 +278,9 @@ class Authorization:
         verdict.confine(question)
         ruling = permissions.judge(policy, question.query)
         ruling = permissions.advised(ruling, question.query, verdict.permission, verdict.permission_reason)
+        plans = self._context.plans
+        if plans is not None and ruling.action is not Action.DENY and plans.concerns(key, tool, verdict.value):
+            ruling = Ruling(Action.ASK, PLAN, "the plan needs a person's approval")
         digest = permissions.digest(tool.spec.name, verdict.value)
         if ruling.action is Action.ASK and digest == approved:
             return None
@@ -296,19 +303,28 @@ class Authorization:
         shown = await preview_of(name, tool.extension, args, self._context.cwd, home=self._context.home)
         if not self._context.approvals.is_attended:
             self._context.notify(f"{name} waits for a decision: {ruling.reason}")
-        answer = await self._context.approvals.ask(
-            key,
-            name,
-            args,
-            run=self._context.run() or "",
-            preview=f"{visible(ruling.reason)}\n\n{shown}" if query.border else shown,
-            ttl_s=self._context.ttl_s,
-            approval=self._context.recorded(key, permissions.digest(name, args)),
-            choices=choices_for(query, cwd=self._context.cwd, home=self._context.home),
-        )
-        self._tell(key, name, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
+        plans = self._context.plans if ruling.source == PLAN else None
+        if plans is not None:
+            await plans.proposed(key, args)
+        try:
+            answer = await self._context.approvals.ask(
+                key,
+                name,
+                args,
+                run=self._context.run() or "",
+                preview=f"{visible(ruling.reason)}\n\n{shown}" if query.border else shown,
+                ttl_s=self._context.ttl_s,
+                approval=self._context.recorded(key, permissions.digest(name, args)),
+                choices=() if plans is not None else choices_for(query, cwd=self._context.cwd, home=self._context.home),
+            )
+        except asyncio.CancelledError:
+            if plans is not None and not self._context.approvals.is_frozen:  # else the question outlives this process
+                plans.given_up(key)
+            raise
+        reason = answer.reason if plans is None else await plans.answered(key, answer)
+        self._tell(key, name, "approved" if answer.allowed else "denied", "user", reason=reason)
         if not answer.allowed:
-            verdict.block(answer.by, answer.reason)
+            verdict.block(answer.by, reason)
             return None
         return answer.args
 
@@ -388,5 +404,12 @@ def _command(args: Mapping[str, object]) -> str:
     return str(args.get("command", ""))
 
 
-SOURCES = {"yolo": "yolo", "rule": "policy", "mode": "policy", "session": "remembered", "guard": "policy"}
+SOURCES = {
+    "yolo": "yolo",
+    PLAN: "policy",
+    "rule": "policy",
+    "mode": "policy",
+    "session": "remembered",
+    "guard": "policy",
+}
 """Where a ruling comes from, in the words of the event `permission_decision`."""

@@ -1,17 +1,40 @@
 """What `Authorization` decides by: the rules, guards and approvals of one session."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from zotd.core.permissions import Policy
+from zotd.core.ports import Tool
 from zotd.core.web_access import WebAccess
 from zotd.jail import Jail, NetworkOutlet
 from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.call_hosts import no_access, no_outlet
+from zotd.permissions.decisions import ApprovalAnswer
 from zotd.permissions.file_grants import OnceGrants
 from zotd.permissions.session_jail import no_jail
 from zotd.proxy import HostDecider
 from zotd.proxy.rules import HostRule
+
+
+class PlanGate(Protocol):
+    """Knows which calls propose a plan, and follows the questions about them."""
+
+    def concerns(self, key: str, tool: Tool, args: Mapping[str, object]) -> bool:
+        """Return whether the call `key` may run only if a person approves the plan in these arguments."""
+        ...
+
+    async def proposed(self, key: str, args: Mapping[str, object]) -> None:
+        """Take note that a person is asked now, or again after a restart. Raises StorageError."""
+        ...
+
+    async def answered(self, key: str, answer: ApprovalAnswer) -> str:
+        """Take note of what came of that; returns what the model is told of a refusal. Raises StorageError."""
+        ...
+
+    def given_up(self, key: str) -> None:
+        """Take note that the question has ended with its call."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +69,5 @@ class AuthorizationContext:
     """The network of tools that need no jail; None: they have none."""
     once: OnceGrants = field(default_factory=OnceGrants)
     """What commands may change when they are run again; `jail` heeds it."""
+    plans: PlanGate | None = None
+    """Which calls propose a plan that a person has to approve; None: none does."""

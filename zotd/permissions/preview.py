@@ -16,7 +16,8 @@ from msgspec import Struct
 from zotd.core.permissions import SHELL
 from zotd.tools import edit
 from zotd.tools.shared import ToolError, locate, open_regular
-from zotd.wire.base import BadFrameError
+from zotd.wire.base import BadFrameError, convert
+from zotd.wire.plan import PlanStep, step_lines
 
 LOOK_S = 2.0
 """Longest wait for the file system: a local one answers in a millisecond, a dead network mount never."""
@@ -75,6 +76,8 @@ async def preview_of(
     """
     if extension is None and tool == SHELL and isinstance(args.get("command"), str):
         return _shown(_command(args))
+    if extension is None and tool == "plan" and (steps := _plan(args)):
+        return _shown(steps)
     look = _LOOKS.get(tool) if extension is None else None
     path = args.get("path")
     if look is None or not isinstance(path, str) or not path or "\0" in path:
@@ -131,6 +134,14 @@ def _resolved(targets: Sequence[str], cwd: str, home: str | None) -> Paths:
 def _command(args: Mapping[str, object]) -> str:
     others = {name: value for name, value in args.items() if name != "command" and value is not None}
     return "\n".join([str(args["command"]), *([f"({_as_json(others)})"] if others else [])])
+
+
+def _plan(args: Mapping[str, object]) -> str:
+    """Return a line for each step; empty if the arguments are none of a plan."""
+    try:
+        return "\n".join(step_lines(convert(args.get("steps"), list[PlanStep])))
+    except BadFrameError:
+        return ""
 
 
 def _written(path: Path, args: Mapping[str, object]) -> str:

@@ -295,6 +295,7 @@ class Planner:
             ttl_s=approval.ttl_s,
             jail=lambda command: session.jail.at(site(policy(), once=session.jail.once.of(command))),
             once=session.jail.once,
+            plans=session.plan,
             hosts=lambda: allowed_hosts(self._config.value.sandbox).rules,
             outlet=lambda decider: session.jail.outlet(self._machine.proxy.outlet(session.id, decider)),
             is_open=lambda: self._config.value.sandbox.network == "open",

@@ -31,7 +31,7 @@ from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
 from zotd.runs.worker import Activity, Intake, Worker
 from zotd.sessions.children import Children
 from zotd.sessions.client_files import ClientFiles
-from zotd.sessions.plans import PlanKeeper
+from zotd.sessions.plans import PlanKeeper, renewed
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
 from zotd.wire.content import Tokens
@@ -102,7 +102,7 @@ class Session:
         """Questions to people about its calls."""
         self.children = Children(partial(changed, self))
         """Subagents that its calls wait for."""
-        self.plan = PlanKeeper(ledger, self._refuse_when_blocked)
+        self.plan = PlanKeeper(ledger, self.approvals, check=self._refuse_when_blocked, changed=partial(changed, self))
         """What is to be done, step by step."""
         self.work = Worker(
             ledger,
@@ -345,10 +345,9 @@ class Session:
         old = self.ledger.row.settings
         if self.work.is_active and (old.provider, old.model) != (settings.provider, settings.model):
             raise CommandError(Code.BUSY, "the session is busy; switch the model after the run, or abort it")
-        record = records.ConfigRecord(time=rfc3339(), settings=settings, name=name)
-        future = self.ledger.write(
-            [Shown(record, [changes])], durable=True, settings=settings, name=name, accepted=accepted
-        )
+        settings, ended = self.plan.mode_changed(settings)
+        shown = Shown(records.ConfigRecord(time=rfc3339(), settings=settings, name=name), [changes])
+        future = self.ledger.write([shown, *ended], durable=True, settings=settings, name=name, accepted=accepted)
         self._changed(self)
         await future
 
@@ -359,11 +358,11 @@ class Session:
             raise CommandError(Code.BUSY, "the session is busy; clear it after the run, or abort it")
         self.approvals.cancel()
         plan = returned(None, self.ledger.row.plan)
-        shows = [events.PlanChanged(plan)] if plan != self.ledger.row.plan else []
-        cleared = Shown(records.Clear(time=rfc3339(), known=self.ledger.transcript.known()), shows)
+        cleared = records.Clear(time=rfc3339(), known=self.ledger.transcript.known())
+        items = [Shown(cleared), *renewed(self.ledger.row, plan)]
         state = self.ledger.transcript.rest  # a run that was cut is gone, too
         await self.ledger.write(
-            [cleared], durable=True, context=0, usage=Tokens(), plan=plan, accepted=accepted, state=state
+            items, durable=True, context=0, usage=Tokens(), plan=plan, accepted=accepted, state=state
         )
         if self.extensions is not None:
             self.extensions.ui_state.clear_notes()

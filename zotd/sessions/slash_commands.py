@@ -12,6 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from zotd.contributions.scope import ExtensionScope
+from zotd.contributions.toolbox import choose
 from zotd.contributions.ui_state import DISPLAY_CHARS, NOTE_CHARS
 from zotd.contributions.view import Submission
 from zotd.core import records
@@ -44,6 +45,10 @@ SKILL = "skill:"
 KNOWN_NAMES = 40
 """Most commands that an error names."""
 
+PLAN_BEGUN = "the session is read-only until you approve a plan; say what is to be done, or end it with /plan off"
+PLAN_ENDED = "planning has ended; the mode is {mode} again"
+"""What people are told."""
+
 QUIETED = "its submission is not run: the user has aborted the session and sent nothing since"
 
 
@@ -60,6 +65,8 @@ class Asker(Struct, frozen=True):
     """Puts text into the editor of the one who asked; None: there is no editor."""
     request: SubmitRequest = field(default_factory=SubmitRequest)
     """What the one who asked wants of the run that the command starts."""
+    can_decide: bool = False
+    """The one who asked may approve calls, so also a mode that allows more."""
 
 
 class Commands:
@@ -244,6 +251,30 @@ def _displayed(done: FilesRestored) -> CommandResult:
     return CommandResult("display", text=done.text)
 
 
+async def _plan(_: Commands, session: Session, args: str, asker: Asker) -> None:
+    await session.load()
+    if args.casefold() == "off":
+        if not asker.can_decide:
+            raise CommandError(Code.FORBIDDEN, "/plan off may allow more, which requires the role approve")
+        words = PLAN_ENDED.format(mode=session.ledger.row.settings.planning)
+        await session.plan.end(lambda: asker.respond(CommandResult("display", text=words)))
+        return
+    if "plan" not in choose(session.ledger.row.settings).tools:
+        raise CommandError(Code.CONFLICT, "the session has no tool plan; allow it with --tools")
+    if not args:
+        await session.plan.begin(lambda: asker.respond(CommandResult("display", text=PLAN_BEGUN)))
+        return
+    await session.plan.begin(lambda: None)  # the answer names the run
+    await session.prompt(
+        args,
+        [],
+        sender=asker.sender,
+        when_busy="queue",
+        accepted=partial(_accepted, asker),
+        request=asker.request,
+    )
+
+
 async def _stop(_: Commands, session: Session, args: str, asker: Asker) -> None:
     del args
     asker.respond(CommandResult("noop"))
@@ -281,6 +312,9 @@ BUILTIN: Mapping[str, BuiltinCommand] = {
     "clear": BuiltinCommand("starts the conversation anew; what was said stays in the history", _clear),
     "compact": BuiltinCommand("summarises the conversation; text after it says what to keep", _compact),
     "continue": BuiltinCommand("resumes a run that was cut, failed or was aborted, and the queue", _continue),
+    "plan": BuiltinCommand(
+        "has the model only read until you approve a plan; text after it is the task; off ends it", _plan
+    ),
     "redo": BuiltinCommand("makes the changes of files again that /undo has taken back; --keep, --force", _redo),
     "reload-ext": BuiltinCommand("restarts the extensions, or the one that is named", _reload),
     "stop": BuiltinCommand("aborts what runs", _stop),

@@ -13,4 +13,5 @@ async def get(call: Invocation, params: api.OfSession) -> api.PlanState:
 async def edit(call: Invocation, params: api.PlanEdit) -> None:
     """Change the steps of the plan; the response precedes the event."""
     session = await loaded(call, params.session)
-    await session.plan.edit(params.steps, params.revision, by=call.door.sender, accepted=call.respond)
+    approves = call.door.role >= api.Role.APPROVE
+    await session.plan.edit(params, by=call.door.sender, approves=approves, accepted=call.respond)

@@ -249,7 +249,7 @@ def _settings(
     changes = {
         field: value
         for field in Settings.__struct_fields__
-        if field not in {"provider", "model", "own_key"} and (value := getattr(params, field)) is not None
+        if field not in {"provider", "model", "own_key", "planning"} and (value := getattr(params, field)) is not None
     }
     if params.fallback is not None:
         changes["fallback"] = checked_fallback(params.fallback, settings, models)

@@ -103,7 +103,8 @@ async def run_command(call: Invocation, params: api.RunCommand) -> None:
         connection.write(encode(events.ExtInsert(text, session=session.id)) + b"\n")
 
     request = SubmitRequest(unattended=params.unattended, patience_s=params.patience_s)
-    asker = Asker(call.door.sender, call.respond, connection.id, insert, request)
+    can_decide = call.door.role >= api.Role.APPROVE
+    asker = Asker(call.door.sender, call.respond, connection.id, insert, request, can_decide)
     await call.manager.commands.run(session, params.name, params.args, asker)
 
 
