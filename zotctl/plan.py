@@ -15,7 +15,7 @@ from zotd.sanitize import harmless, one_line
 from zotd.template import foreground
 from zotd.wire.api import PlanState
 from zotd.wire.base import convert
-from zotd.wire.plan import MARKS, PENDING, Plan, PlanStep, step_lines
+from zotd.wire.plan import EXPLAINED, Plan, read_steps, step_lines
 
 EPILOG = """\
 examples:
@@ -25,11 +25,6 @@ examples:
 
 The model is told of an edit with its next request. An edit of a plan that has changed meanwhile is refused. A plan that
 waits for a decision is approved or rejected instead: `zotctl approve`, `zotctl deny`.
-"""
-
-HEAD = """\
-# A line for each step, in order: [ ] pending, [>] active, [x] done. A line without a mark is a pending step.
-# Lines that begin with # are ignored.
 """
 
 
@@ -71,7 +66,7 @@ def _edit(connection: Connection, session: str, plan: Plan | None) -> dict[str, 
     """Have the user change the steps; the plan after that. The user's text is kept when it is refused."""
     descriptor, name = tempfile.mkstemp(prefix="zot-plan-", suffix=".txt")
     with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(HEAD + "".join(f"{line}\n" for line in step_lines(plan.steps if plan else [])))
+        file.write(EXPLAINED + "".join(f"{line}\n" for line in step_lines(plan.steps if plan else [])))
     _run_editor(name)
     with open(name, encoding="utf-8", errors="replace") as file:
         steps = read_steps(file.read())
@@ -86,17 +81,6 @@ def _edit(connection: Connection, session: str, plan: Plan | None) -> dict[str, 
         raise ClientError(f"{error}; your text is in {name}") from error
     os.unlink(name)
     return changed
-
-
-def read_steps(written: str) -> list[PlanStep]:
-    """Return the steps of a text as `HEAD` explains it."""
-    states = {f"[{mark}]": state for state, mark in MARKS.items()}
-    steps = []
-    for line in (line.strip() for line in written.splitlines()):
-        if line and not line.startswith("#"):
-            state = states.get(line[:3].lower())
-            steps.append(PlanStep(line, PENDING) if state is None else PlanStep(line[3:].strip(), state))
-    return steps
 
 
 def _run_editor(name: str) -> None:

@@ -28,6 +28,8 @@ def _current(state: ViewState, snapshot: Attached, now: float) -> ViewState:
         queue=tuple(snapshot.queue),
         held=snapshot.held,
         approvals=tuple(snapshot.approvals),
+        plan=snapshot.plan,
+        planning=snapshot.planning,
         panels=tuple(snapshot.panels),
         segments=tuple(((one.extension, one.key), one.text) for one in snapshot.status),
         usage=snapshot.usage,

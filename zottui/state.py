@@ -7,6 +7,7 @@ from enum import Enum
 from zotd.wire.api import Partial, SessionInfo
 from zotd.wire.content import Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtPanel, QueueItem
+from zotd.wire.plan import Plan
 from zottui.markdown.stream import Stream
 
 
@@ -76,6 +77,9 @@ class ViewState:
     """Whether the queue waits for the user, since the last run failed, was aborted or was cut."""
     approvals: tuple[ApprovalRequested, ...] = ()
     """Pending approvals, oldest first."""
+    plan: Plan | None = None
+    planning: bool = False
+    """Whether the session only reads until a person approves a plan."""
     clients: tuple[ClientInfo, ...] = ()
     panels: tuple[ExtPanel, ...] = ()
     segments: tuple[tuple[tuple[str, str], str], ...] = ()

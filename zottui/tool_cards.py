@@ -9,6 +9,8 @@ from itertools import dropwhile
 from zotd.client.columns import clipped, width_of
 from zotd.client.humanize import counted, took
 from zotd.sanitize import PLAIN, coloured
+from zotd.wire.base import BadFrameError, convert
+from zotd.wire.plan import ACTIVE, DONE, PlanStep, step_lines
 from zottui.blocks import ToolRan
 from zottui.calls import subject
 from zottui.diffs import ADDED, DiffLine, between, count, diff_lines, focused, unified
@@ -109,6 +111,8 @@ def _card(call: ToolRan) -> Card:
             return _changed(about, unified(call.result) or _wanted(call.args))
         case "write" if not call.is_error:
             return _written(call, about)
+        case "plan" if not call.is_error:
+            return _planned(call)
         case _:
             return _any(call, about)
 
@@ -139,6 +143,20 @@ def _written(call: ToolRan, about: str) -> Card:
     if call.result.startswith("Created "):
         return _changed(about, [DiffLine(ADDED, line, number) for number, line in enumerate(lines, 1)])
     return Card(about, ((TextRole.MUTED, f"replaced, {counted(len(lines), 'line')}"),), tuple(lines))
+
+
+def _planned(call: ToolRan) -> Card:
+    """Return the steps of a plan that is not begun; of one that is, the step that is being done: the live area has the others."""
+    try:
+        steps = convert(call.args.get("steps"), list[PlanStep])
+    except BadFrameError:
+        return _any(call, "")
+    changed = [line for line in call.result.split("\n") if line.startswith("[")]  # a person has approved other steps
+    done = sum(step.state == DONE for step in steps)
+    current = next((step.text for step in steps if step.state == ACTIVE), "")
+    facts = ((TextRole.MUTED, f"{done} of {len(steps)} done"),)
+    is_begun = bool(done or current)
+    return Card(" ".join(harmless(current).split()), facts, () if is_begun else tuple(changed or step_lines(steps)))
 
 
 def _wanted(args: Mapping[str, object]) -> list[DiffLine]:

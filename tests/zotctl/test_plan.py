@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from zotctl.plan import read_steps
-from zotd.wire.plan import PlanStep
+from zotd.wire.plan import PlanStep, read_steps
 
 
 def steps(*texts):

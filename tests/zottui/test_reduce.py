@@ -10,6 +10,7 @@ from msgspec import structs
 from zotd.client.follow import Disconnected
 from zotd.wire import api, events
 from zotd.wire.content import Message, ShellRun, Text, Tokens, ToolCall, ToolResult
+from zotd.wire.plan import Plan, PlanStep
 from zottui.blocks import Block, CodeLines, NoteLine, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.effects import Alert, InsertText, Print
 from zottui.reduce import reduce
@@ -283,3 +284,23 @@ def joined(blocks):
         else:
             found.append(replace(block, closes=False) if isinstance(block, CodeLines) else block)
     return found
+
+
+# --- the plan ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_is_that_of_the_newest_event_and_says_who_else_has_changed_it():
+    first, second = Plan([PlanStep("look")], 1, "draft"), Plan([PlanStep("test")], 2, "draft", by="ann")
+    screen = Screen().take(snapshot(plan=first, planning=True))
+    assert (screen.state.plan, screen.state.planning) == (first, True)
+    screen.see(events.PlanChanged(second, session="s_1", seq=2))
+    assert (screen.state.plan, screen.state.planning) == (second, False)
+    screen.see(events.PlanChanged(second, planning=True, session="s_1", seq=3))
+    assert screen.printed == [NoteLine("the plan was changed by ann")]
+
+
+def test_a_decision_about_a_plan_is_told_once():
+    proposed = Plan([PlanStep("look")], 1, "proposed")
+    screen = Screen().take(snapshot(plan=proposed, planning=True))
+    screen.see(events.PlanChanged(Plan([PlanStep("look")], 2, "approved", by="ann"), session="s_1", seq=2))
+    assert screen.printed == []

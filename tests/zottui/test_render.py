@@ -286,3 +286,19 @@ def test_wrapped_rows_fit_and_contain_the_whole_text(text, width):
 @pytest.mark.parametrize("output", ["[" * 1_000_000, "\n" * 1_000_000 + "x"])
 def test_no_output_of_a_command_takes_longer_than_its_length(output):
     assert len(plain(ran("bash", f"$ x\n\n{output}\n[exit 0]  Took 0.0s", command="x"))) == 3
+
+
+def test_a_plan_shows_its_steps_until_it_is_begun():
+    steps = [{"text": "look"}, {"text": "change"}]
+    call = ran("plan", "the plan has 2 steps, 0 done; the user sees it", steps=steps)
+    assert head(call) == "tool: plan  0 of 2 done"
+    assert body(call) == ["  [ ] look", "  [ ] change"]
+    steps = [{"text": "look", "state": "done"}, {"text": "change", "state": "active"}]
+    call = ran("plan", "the plan has 2 steps, 1 done; the user sees it", steps=steps)
+    assert (head(call), body(call)) == ("tool: plan  change  1 of 2 done", [])
+
+
+def test_a_plan_that_was_approved_with_changes_shows_these():
+    result = "the user has approved the plan with changes. It is now:\n[ ] test\n, and the session's mode is yolo"
+    assert body(ran("plan", result, steps=[{"text": "look"}])) == ["  [ ] test"]
+    assert body(ran("plan", "odd", steps=7)) == ["  odd"]

@@ -19,6 +19,13 @@ MARKS = MappingProxyType({PENDING: " ", ACTIVE: ">", DONE: "x"})
 """How the state of a step is written in text: `[x] run the tests`."""
 
 
+EXPLAINED = """\
+# A line for each step, in order: [ ] pending, [>] active, [x] done. A line without a mark is a pending step.
+# Lines that begin with # are ignored.
+"""
+"""Stands above a plan that people edit as text."""
+
+
 class PlanStep(Frozen, frozen=True, omit_defaults=False):
     """One step of a plan."""
 
@@ -47,3 +54,14 @@ class Plan(Frozen, frozen=True, omit_defaults=False):
 def step_lines(steps: Sequence[PlanStep]) -> list[str]:
     """Return a line for each step, such as `[ ] run the tests`."""
     return [f"[{MARKS.get(step.state, '?')}] {step.text}" for step in steps]
+
+
+def read_steps(written: str) -> list[PlanStep]:
+    """Return the steps of a text as `EXPLAINED` says."""
+    states = {f"[{mark}]": state for state, mark in MARKS.items()}
+    steps = []
+    for line in (line.strip() for line in written.splitlines()):
+        if line and not line.startswith("#"):
+            state = states.get(line[:3].lower())
+            steps.append(PlanStep(line, PENDING) if state is None else PlanStep(line[3:].strip(), state))
+    return steps

@@ -20,6 +20,7 @@ from zotd.wire.base import BadFrameError, decode
 from zotd.wire.events import ApprovalRequested
 from zottui.blocks import CodeLines
 from zottui.calls import CHANGING, subject
+from zottui.dialogs import plan_text
 from zottui.dialogs.frame import Keys, framed, headed
 from zottui.dialogs.keys import PASTED, TYPED, letter, named
 from zottui.dialogs.line import Line
@@ -148,8 +149,12 @@ class Approval:
     @property
     def _preview(self) -> str:
         if self._args is not None:
-            return _as_json(self._args)
+            return plan_text.shown(self._args) if self._is_plan else _as_json(self._args)
         return self.question.preview or _as_json(self.question.args)
+
+    @property
+    def _is_plan(self) -> bool:
+        return self.question.tool == plan_text.TOOL
 
     def _keys(self) -> Keys:
         match self._stage:
@@ -158,7 +163,7 @@ class Approval:
                 wider += [("a", "always" if len(self._wider) == 1 else "more…")] if self._wider else []
                 edits = [("e", "edit")] if self._is_editable else []
                 others = [("n", "no"), ("f", "no, because…"), *edits, ("ctrl+t", "all"), ("tab", "later")]
-                return [("y", "once"), *wider, *others]
+                return [("y", "approve" if self._is_plan else "once"), *wider, *others]
             case Stage.CONFIRMING:
                 is_saved = self._wider[self._chosen].scope == "always"
                 which = [(f"1-{len(self._wider)}", "which")] if len(self._wider) > 1 else []
@@ -296,11 +301,12 @@ class Approval:
         self._over()
 
     async def _edit(self) -> None:
-        """Open the arguments in the user's editor. Text that is not a JSON object is rejected with a message."""
-        before = _as_json(self._args if self._args is not None else self.question.args)
-        after = await edited(self._ui, before, suffix=".json")
+        """Open the arguments in the user's editor: a plan as lines, others as JSON. What is no JSON object is rejected."""
+        args = self._args if self._args is not None else self.question.args
+        before = plan_text.written(args) if self._is_plan else _as_json(args)
+        after = await edited(self._ui, before, suffix=".txt" if self._is_plan else ".json")
         try:
-            args = decode(after.encode(), dict[str, object])
+            args = plan_text.read(after) if self._is_plan else decode(after.encode(), dict[str, object])
         except BadFrameError as error:
             self._trouble = f"the arguments must be a JSON object: {error}"
         else:

@@ -68,7 +68,7 @@ def _items(state: ViewState, home: str, vi_mode: str) -> list[_Item]:
     # The one that answers, while it is a fallback.
     model = (session.fallback or f"{session.provider}/{session.model}") if session else ""
     name = session.name if session else ""  # not the id, which tells users nothing; /status shows it
-    mode = session.mode if session else ""
+    mode = "planning" if state.planning else session.mode if session else ""
     context, alarm = _context(state)
     return [
         _Item(0, TextRole.WARNING, "" if state.link is LinkState.LIVE else f"{state.link.value}…"),

@@ -339,3 +339,22 @@ async def test_without_an_editor_it_says_so():
         Asked(fake_ui, question())
         await edited(fake_ui)
         assert "/nowhere/vi" in fake_ui.said[0]
+
+
+# --- plans ------------------------------------------------------------------------------------------------------------
+
+PROPOSED = {"steps": [{"text": "look", "state": "done"}, {"text": "change"}]}
+
+
+async def test_a_plan_is_shown_and_edited_as_lines(tmp_path):
+    written = "# ignored\n[ ] look\nrun the tests\n"
+    async with FakeUi(LIVE, env=editor(tmp_path, written)) as fake_ui:
+        asked = Asked(fake_ui, question(tool="plan", args=PROPOSED, preview="[x] look\n[ ] change"))
+        assert fake_ui.screen().startswith("● plan needs you\n[x] look\n[ ] change\ny approve  n no")
+        await edited(fake_ui)
+        assert "[ ] look\n[ ] run the tests\n" in fake_ui.screen()
+        fake_ui.time += QUIET_S
+        await fake_ui.press("y")
+    [sent] = asked.sent
+    assert (sent.decision, sent.scope) == ("allow", "once")
+    assert sent.args == {"steps": [{"text": "look", "state": "pending"}, {"text": "run the tests", "state": "pending"}]}
