@@ -190,9 +190,6 @@ class Tool(Protocol):
         ...
 
 
-# --- tests ----------------------------------------------------------------------------------------------------
-
-
 Probe = Callable[[str], None]
 """Called with the name of a point in the work, on the thread that does the work. Tests kill the process there.
 
@@ -234,7 +231,6 @@ class SessionRow(Struct, frozen=True):
     failed: bool = False
     """The last run ended with an error."""
     plan: Plan | None = None
-    """Stored here for the same reason, and because a snapshot shows it without the transcript."""
     spent: Tokens = Tokens()
     """What budgets count for all requests ever, also estimates. `usage` has known figures only, since the last `clear`."""
     parent: SessionParent | None = None

@@ -10,7 +10,7 @@ Source: `docs/durability.md`, Approvals.
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -23,15 +23,16 @@ from zotd.core.ports import Replay, StorageError, Tool, ToolOutcome
 from zotd.core.transcript import INTERRUPTED
 from zotd.core.web_access import WebAccess
 from zotd.exthost.guards import GuardedCall, GuardRemark, GuardVerdict
-from zotd.jail import Jail, Mechanism, Network, NetworkOutlet
+from zotd.jail import Mechanism, Network
 from zotd.permissions.authorization_context import AuthorizationContext
 from zotd.permissions.call_hosts import CallHosts
+from zotd.permissions.clearance import CallQuestion, Clearance
 from zotd.permissions.closed_places import allowed_text, place_preview, refused_text, with_text
 from zotd.permissions.decisions import ApprovalAnswer
 from zotd.permissions.file_grants import judge_places, place_choice
 from zotd.permissions.host_rules import host_choice, judge_host, judge_page
-from zotd.permissions.preview import Paths, paths_of, preview_of, visible
-from zotd.permissions.session_jail import JailedCall, border_of, keeps_to_jail
+from zotd.permissions.preview import paths_of, preview_of, visible
+from zotd.permissions.session_jail import border_of, keeps_to_jail
 from zotd.proxy import HostDecision, HostQuestion
 from zotd.proxy.rules import DECIDE_S
 
@@ -47,40 +48,6 @@ PLAN = "plan"
 
 TURNS = 5
 """Most rounds in which guards and a person change the arguments in turn, before the call is refused."""
-
-
-@dataclass(frozen=True, slots=True)
-class CallQuestion:
-    """A call as rules, mode and jail see it."""
-
-    query: PermissionQuery
-    paths: Paths
-    jail: Jail | None
-    """The jail that the call keeps to; None: it is not confined."""
-
-    hosts: CallHosts | None = None
-    """Which hosts its command may reach, if that is limited."""
-    outlet: NetworkOutlet | None = None
-    """Through which it reaches them."""
-
-    def confined(self) -> JailedCall | None:
-        """Return what the call is confined to once it is allowed: also the path that it was asked about, if it was."""
-        if self.jail is None:
-            return None
-        allowed = tuple(self.paths.real) if self.query.border else ()
-        return JailedCall(self.jail, self.jail.policy, allowed, self.hosts, self.outlet)
-
-
-@dataclass(slots=True)
-class Clearance(GuardVerdict[dict[str, object]]):
-    """Whether a call may run, with which arguments, and what it is confined to."""
-
-    jail: CallJail | None = None
-    """None: the call is not confined."""
-
-    def confine(self, question: CallQuestion) -> None:
-        """Record what the call is confined to once it is allowed."""
-        self.jail = question.confined()
 
 
 class _Shown(NamedTuple):

@@ -20,7 +20,7 @@ from zotd.core.reply import Assembler
 from zotd.core.retry import Failure, ModelError
 from zotd.exthost.guards import GuardRemark
 from zotd.ledger.ledger import Ledger, Shown
-from zotd.permissions.authorization import Clearance
+from zotd.permissions.clearance import Clearance
 from zotd.runs import recovery
 from zotd.runs.compaction import Summary, compaction_record
 from zotd.runs.context import RunContext, RunStart

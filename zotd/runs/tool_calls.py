@@ -22,7 +22,8 @@ from zotd.core.turn_inputs import RequestedCall
 from zotd.exthost.guards import GuardRemark
 from zotd.ids import new as new_id
 from zotd.ledger.ledger import Ledger, Shown
-from zotd.permissions.authorization import Authorization, Clearance
+from zotd.permissions.authorization import Authorization
+from zotd.permissions.clearance import Clearance
 from zotd.permissions.tool_questions import ask_person
 from zotd.runs.context import RunContext
 from zotd.runs.repeat import repeat

@@ -318,10 +318,8 @@ class Planner:
         self, session: Session, paths: ContextPaths
     ) -> Callable[[str, Callable[[str], None]], ToolContext]:
         row = session.ledger.row
-        out_dir, ledger = (
-            os.fspath(self._machine.home / "out" / row.id),
-            os.fspath(self._machine.home / "run" / "children"),
-        )
+        home = self._machine.home
+        out_dir, ledger = os.fspath(home / "out" / row.id), os.fspath(home / "run" / "children")
         skill_dirs = tuple(paths.skill_dirs())
         delegate = partial(self._delegate, session) if self._delegate and self._may_delegate(session) else None
 
@@ -338,7 +336,7 @@ class Planner:
                 progress=progress,
                 skill_dirs=skill_dirs,
                 ledger=ledger,
-                home=os.fspath(self._machine.home),
+                home=os.fspath(home),
                 editor=session.files if session.files.offers else None,
                 delegate=delegate,
                 plan=partial(session.plan.update, call_id),
