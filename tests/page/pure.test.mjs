@@ -15,6 +15,7 @@ import { summaryOf } from "./search.js";
 import { fitted } from "./shrink.js";
 import { inFamilies, label, listed, ordered, placesOf, told, waitingIn } from "./sessions.js";
 import { commandOf, promptOf } from "./slash.js";
+import { linesOf, stepsOf, summaryOfPlan } from "./steps.js";
 import {
   EMPTY,
   attached,
@@ -369,4 +370,32 @@ test("an image is made smaller until its longer edge fits, and never larger", ()
   assert.deepEqual(fitted(30, 9000, 2000), [7, 2000]);
   assert.deepEqual(fitted(640, 480, 2000), [640, 480]);
   assert.deepEqual(fitted(9000, 1, 2000), [2000, 1]);
+});
+
+// --- plans -----------------------------------------------------------------------------------------------------------
+
+test("a plan is that of the newest event", () => {
+  const plan = { steps: [{ text: "look", state: "pending" }], revision: 1, status: "draft" };
+  const state = attached(EMPTY, snapshot({ plan }));
+  assert.equal(state.plan, plan);
+  assert.deepEqual(reduce(state, { type: "plan", seq: 2, plan: { ...plan, revision: 2 } }).plan.revision, 2);
+  assert.equal(reduce(state, { type: "plan", seq: 2, plan: null }).plan, null);
+  assert.equal(attached(state, snapshot()).plan, null);
+});
+
+test("steps are edited as lines", () => {
+  const steps = [{ text: "look", state: "done" }, { text: "change", state: "active" }, { text: "test", state: "pending" }];
+  assert.equal(linesOf(steps), "[x] look\n[>] change\n[ ] test");
+  assert.deepEqual(stepsOf(linesOf(steps)), steps);
+  assert.deepEqual(stepsOf("\n  [X]look\nrun it\n[?] what\n"), [
+    { text: "look", state: "done" },
+    { text: "run it", state: "pending" },
+    { text: "[?] what", state: "pending" },
+  ]);
+});
+
+test("a plan says how far it is, and who has decided", () => {
+  const steps = [{ text: "look", state: "done" }, { text: "test", state: "pending" }];
+  assert.equal(summaryOfPlan({ steps, status: "draft", by: "ann" }), "1 of 2 done · draft");
+  assert.equal(summaryOfPlan({ steps, status: "rejected", by: "ann", comment: "no" }), "1 of 2 done · rejected by ann: no");
 });

@@ -11,6 +11,7 @@ import { Follower } from "./follow.js";
 import { nameOf, showFacts, showSessions } from "./list.js";
 import { Notifying } from "./notify.js";
 import { Pictures } from "./pictures.js";
+import { Plan } from "./plan.js";
 import { Questions } from "./questions.js";
 import { Search } from "./search.js";
 import { PAGE, listed, told, waitingIn } from "./sessions.js";
@@ -62,6 +63,7 @@ const conversation = new Conversation({
 });
 const questions = new Questions(byId("questions"), decide);
 const changes = new Changes(byId("changes"), ofSession);
+const plan = new Plan(byId("plan"), ofSession);
 const beginning = new Beginning({ call: (type, fields) => wire.call(type, fields), begun: replaceRoute });
 const notifying = new Notifying({
   call: (type, fields) => wire.call(type, fields),
@@ -160,6 +162,7 @@ function route() {
   opened = wanted;
   forgetSession();
   changes.close();
+  plan.close();
   composer.open(opened);
   if (opened === NEW) {
     beginning.open(sessions);
@@ -310,6 +313,7 @@ function drawSession() {
   const [maySubmit, isLive] = [role >= ROLES.indexOf("submit"), link === "live"];
   byId("show-changes").setAttribute("aria-expanded", String(changes.isOpen));
   changes.show(state, { mayUndo: maySubmit, isLive });
+  plan.show(state, { mayEdit: maySubmit, isLive });
   composer.show(state, { maySubmit, isLive });
 }
 

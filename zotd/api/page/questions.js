@@ -2,6 +2,7 @@
 
 import { verbatim } from "./cards.js";
 import { element, fill, say } from "./elements.js";
+import { linesOf, stepsOf } from "./steps.js";
 
 // Time during which the buttons of a new question are disabled, so that a double click does not decide the next one.
 const ARM_MS = 500;
@@ -43,10 +44,12 @@ export class Questions {
       fill(this.#box);
       return;
     }
-    const title = element("h3", {}, "Allow ", element("strong", {}, question.tool), "? ", this.#count);
+    const isPlan = question.tool === "plan" && Array.isArray(question.args.steps);
+    const [verb, what] = isPlan ? ["Approve the ", "plan"] : ["Allow ", question.tool];
+    const title = element("h3", {}, verb, element("strong", {}, what), "? ", this.#count);
     const preview = verbatim(question.preview ?? JSON.stringify(question.args, null, 2), "What it would do");
     const note = element("p", { class: "fact" }, "This token cannot approve calls.");
-    const answers = mayDecide ? this.#answers(question) : [note];
+    const answers = mayDecide ? (isPlan ? this.#planAnswers(question) : this.#answers(question)) : [note];
     fill(this.#box, title, preview, ...answers, this.#problem);
     this.#enable(false);
     setTimeout(() => {
@@ -65,6 +68,23 @@ export class Questions {
       element("div", { class: "buttons" }, allow("Allow once", { scope: "once" }), ...wider),
       element("div", { class: "buttons" }, deny, element("label", { for: "reason" }, "because"), reason),
       offers.length > 0 ? rulesElement(offers) : null,
+    ];
+  }
+
+  /** Of a plan: it can be approved with other steps. */
+  #planAnswers(question) {
+    const written = linesOf(question.args.steps);
+    const steps = element("textarea", { id: "steps", rows: "6", dir: "auto" });
+    steps.value = written;
+    const changed = () => (steps.value === written ? {} : { args: { steps: stepsOf(steps.value) } });
+    const approve = this.#button("Approve", question, () => ({ decision: "allow", scope: "once", ...changed() }));
+    const reason = element("input", { id: "reason", type: "text", maxlength: "1000", autocomplete: "off" });
+    const reject = this.#button("Reject", question, () => ({ decision: "deny", ...reasonOf(reason) }));
+    reason.addEventListener("keydown", (event) => event.key === "Enter" && reject.click());
+    return [
+      element("details", {}, element("summary", {}, "Change the steps"), element("label", { for: "steps" }, "Steps"), steps),
+      element("div", { class: "buttons" }, approve),
+      element("div", { class: "buttons" }, reject, element("label", { for: "reason" }, "because"), reason),
     ];
   }
 

@@ -26,6 +26,7 @@ export const EMPTY = {
   queue: [],
   held: false,
   approvals: [],
+  plan: null,
   usage: null,
   own: new Set(), // ids of this client's inputs and decisions, which are not reported as those of others
   made: 0, // entries that were given a key here
@@ -34,8 +35,8 @@ export const EMPTY = {
 
 /** Applies the response to `attach`. A resumed one is followed by the missed events. */
 export function attached(state, snapshot) {
-  const { session, queue, held, approvals, usage, run } = snapshot;
-  const now = { ...state, session, queue, held, approvals, usage, snapshotRun: run, isStale: false };
+  const { session, queue, held, approvals, usage, run, plan = null } = snapshot;
+  const now = { ...state, session, queue, held, approvals, usage, plan, snapshotRun: run, isStale: false };
   if (snapshot.mode === "resumed") return now;
   const entries = entriesOf(snapshot.messages, run !== null);
   const notes = snapshot.notes.map((note, at) => noteEntry(`s${at}`, note.level, note.message, note.extension));
@@ -245,6 +246,7 @@ const STEPS = {
   model_switched: (state, event) => noted(state, event.reason ? "warn" : "info", switched(event)),
   queue_changed: (state, { items, held }) => ({ ...state, queue: items, held }),
   session_changed: sessionChanged,
+  plan: (state, event) => ({ ...state, plan: event.plan ?? null }),
   approval_requested: approvalRequested,
   approval_resolved: approvalResolved,
   interrupted,
