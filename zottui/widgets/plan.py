@@ -19,7 +19,8 @@ def plan_card(state: ViewState, width: int, height: int) -> list[Row]:
     plan = state.plan
     if plan is None or height <= 0 or all(step.state == DONE for step in plan.steps):
         return []
-    if plan.status == REJECTED and not state.planning:
+    is_asked = any(one.tool_id == plan.call for one in state.approvals)  # the question shows the steps
+    if is_asked or (plan.status == REJECTED and not state.planning):
         return []
     steps, room = plan.steps, min(height, MAX_ROWS) - 1
     done = sum(step.state == DONE for step in steps)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.zottui.fake_ui import shown
-from tests.zottui.widgets.states import BUSY, EVIL, LIVE, NOW
+from tests.zottui.widgets.states import BUSY, EVIL, LIVE, NOW, question
 from zotd.wire.plan import ACTIVE, DONE, Plan, PlanStep
 from zottui.widgets.live import activity
 from zottui.widgets.plan import MAX_ROWS, plan_card
@@ -36,6 +36,12 @@ def test_a_plan_that_is_done_or_has_no_steps_takes_no_room():
     rejected = planned(STEPS, LIVE, "rejected")
     assert screen(rejected) == ""
     assert screen(replace(rejected, planning=True)) == "plan  1 of 3 done  rejected  change"
+
+
+def test_while_a_person_is_asked_the_question_shows_the_steps():
+    asked = replace(planned(STEPS, status="proposed"), approvals=(question(tool="plan", tool_id="c1"),))
+    assert screen(replace(asked, plan=Plan(STEPS, 1, "proposed", call="c1"))) == ""
+    assert screen(replace(asked, plan=Plan(STEPS, 1, "proposed", call="c2"))) != ""
 
 
 def test_of_a_long_plan_the_steps_around_the_current_one_are_shown():
