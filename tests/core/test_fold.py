@@ -134,7 +134,9 @@ def test_news_that_come_while_a_request_is_retried_replace_the_cut_reply():
     cut = [said("i"), attempt("i"), reply(Text("ha"), stop="error"), news()]
     fold = folded(*cut, records.Attempt(time=TIME, run="r", step=1, number=2, provider="p", model="m"))
     assert [message.content for message in fold.transcript.messages] == [[Text("i")], [Text("the plan has changed")]]
-    fold.apply(6, compacted(kept=1))
+    fold.apply(6, compacted(kept=2))
+    assert fold.base == 1
+    fold.apply(7, compacted(kept=1))
     assert fold.base == 4
 
 

@@ -215,6 +215,17 @@ async def test_neither_rules_nor_the_model_approve_a_plan(house, model, look):
     assert events[-1]["tool"] == "plan"
 
 
+async def test_an_edit_before_planning_begins_is_told_with_it(house, model):
+    server = await model(plan(LOOK), text("ok"), text("I see"))
+    talk, _ = await follow_a_plan(house, "openai", server)
+    await talk.ask("session.plan_edit", revision=1, steps=[CHANGE])
+    await talk.ask("run_command", name="plan", args="go on")
+    await talk.until("done")
+    said = json.dumps(server.requests[-1].messages)
+    assert "The user wants a plan before anything is changed" in said
+    assert "The user has changed the plan. It is now:" in said
+
+
 async def test_only_who_may_approve_ends_the_planning(house, model, look):
     server = await model(text("hello"))
     person = await house.connect(role="approve", can_approve=True)
@@ -270,6 +281,21 @@ async def test_an_abort_withdraws_the_proposal_and_goes_on_planning(house, model
     assert (await talk.until("plan"))[-1]["plan"]["status"] == "draft"
     assert (await talk.ask("session.plan"))["planning"] is True
     await talk.ask("session.plan_edit", revision=2, steps=[CHANGE])
+
+
+async def test_a_session_without_the_tool_of_zot_does_not_plan(house, shop, model):
+    body = """
+    @ext.tool
+    def plan(goal: str) -> str:
+        "Plan it elsewhere."
+        return goal
+    """
+    shop.write("planner", body)
+    server = await model()
+    for options in ({}, {"tools": ["read"]}):
+        talk = await shop.open(server, **options)
+        assert await talk.refused("run_command", name="plan", args="make it") == "conflict"
+        assert (await talk.ask("session.plan"))["planning"] is False
 
 
 async def test_a_cleared_conversation_is_told_again_that_it_plans(house, model):

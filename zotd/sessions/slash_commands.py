@@ -259,8 +259,14 @@ async def _plan(_: Commands, session: Session, args: str, asker: Asker) -> None:
         words = PLAN_ENDED.format(mode=session.ledger.row.settings.planning)
         await session.plan.end(lambda: asker.respond(CommandResult("display", text=words)))
         return
-    if "plan" not in choose(session.ledger.row.settings).tools:
-        raise CommandError(Code.CONFLICT, "the session has no tool plan; allow it with --tools")
+    settings, extensions = session.ledger.row.settings, session.extensions
+    if extensions is not None:
+        await extensions.ready()  # perhaps one brings a tool of that name that is still starting
+    tool = (choose(settings) if extensions is None else extensions.toolbox(settings)).tools.get("plan")
+    if tool is None or tool.extension is not None:
+        raise CommandError(
+            Code.CONFLICT, "the session has not zot's own tool plan, which --tools and extensions can hide"
+        )
     if not args:
         await session.plan.begin(lambda: asker.respond(CommandResult("display", text=PLAN_BEGUN)))
         return
