@@ -45,11 +45,11 @@ export class Plan {
     this.#box.hidden = true;
   }
 
-  /** `mayEdit`: the role of this client permits it; a plan that waits for a decision is edited with that. */
+  /** `mayEdit`: the role of this client permits it. While a plan waits for a decision, the question shows its steps. */
   show({ plan, approvals }, { mayEdit, isLive }) {
     const isAsked = plan?.status === "proposed" && approvals.some((one) => one.tool_id === plan.call);
-    this.#box.hidden = plan === null || (plan.steps.length === 0 && !this.#isEditing);
-    this.#edit.hidden = !mayEdit || isAsked || this.#isEditing;
+    this.#box.hidden = plan === null || isAsked || (plan.steps.length === 0 && !this.#isEditing);
+    this.#edit.hidden = !mayEdit || this.#isEditing;
     this.#edit.disabled = !isLive;
     this.#form.hidden = !this.#isEditing;
     if (plan === this.#shown || plan === null) return;
