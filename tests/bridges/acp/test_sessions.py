@@ -106,3 +106,15 @@ async def until_queued(here, session):
         await other.ask("attach", session=session)
         while not (await other.ask("queue.list", session=session))["items"]:
             await other.until("queue_changed")
+
+
+async def test_a_plan_is_approved_in_the_editor(world):
+    here = await world(calls(CallPart("plan", {"steps": [{"text": "look"}]})), text("Done."))
+    editor = await here.editor(answer="allow_once")
+    session = await editor.open(here.cwd)
+    assert await editor.say(session, "/plan make it") == "end_turn"
+    [asked] = editor.asked
+    assert [one["optionId"] for one in asked["options"]] == ["allow_once", "reject_once"]
+    assert "[ ] look" in str(asked["toolCall"]["content"])
+    assert [update["currentModeId"] for update in editor.seen("current_mode_update")] == ["read-only", "yolo"]
+    assert editor.read() == "Done."
