@@ -274,6 +274,24 @@ async def test_the_question_about_a_plan_survives_kill_9(process, model, look):
     assert (process.cwd / "made.txt").exists()
 
 
+async def test_an_edit_is_told_although_the_planning_ends_in_a_session_that_is_not_in_memory(process, model):
+    server = await model(text("ok"), text("I see"))
+    keyless = {"base_url": server.openai_url, "secrets": None, "model": "m"}
+    talk = await process.create("ollama", None, mode="yolo", **keyless)
+    await talk.ask("run_command", name="plan", args="make it")
+    await talk.until("done")
+    await talk.ask("session.plan_edit", revision=0, steps=[CHANGE])
+    process.restart(signal.SIGKILL)
+    person = await process.connect(role="approve")
+    await person.ask("set_mode", session=talk.id, mode="ask")
+    talk = await process.follow(talk.id, person)
+    assert (talk.snapshot["planning"], steps_of(talk.snapshot)) == (False, [("change", "pending")])
+    await talk.run("go on")
+    said = json.dumps(server.requests[-1].messages)
+    assert "The user has changed the plan. It is now:" in said
+    assert "its mode is ask again" in said
+
+
 async def test_an_abort_withdraws_the_proposal_and_goes_on_planning(house, model, look):
     server = await model(plan(LOOK), text("ok"))
     talk, _ = await plan_with_approval(house, server)

@@ -345,6 +345,8 @@ class Session:
         old = self.ledger.row.settings
         if self.work.is_active and (old.provider, old.model) != (settings.provider, settings.model):
             raise CommandError(Code.BUSY, "the session is busy; switch the model after the run, or abort it")
+        if self.ledger.row.settings.planning:
+            await self.load()  # to know what the model has not been told yet
         settings, ended = self.plan.mode_changed(settings)
         shown = Shown(records.ConfigRecord(time=rfc3339(), settings=settings, name=name), [changes])
         future = self.ledger.write([shown, *ended], durable=True, settings=settings, name=name, accepted=accepted)
