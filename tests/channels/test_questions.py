@@ -177,3 +177,22 @@ async def test_typing_is_shown_while_the_agent_works_and_not_afterwards(model, o
     shown = sum(name == "sendChatAction" for name, _ in telegram.requests)
     await chat.say("/info")
     assert sum(name == "sendChatAction" for name, _ in telegram.requests) <= shown + 1
+
+
+async def test_a_plan_is_approved_with_a_button(model, open_chat, telegram):
+    proposal = calls(CallPart("plan", {"steps": [{"text": "look"}, {"text": "change"}]}))
+    chat = await open_chat(await model(text("hi"), proposal, text("done")), paired=False, mode="yolo")
+    told = await chat.say("let me in")
+    await chat.house.channels.pair(told.split()[-1], may_approve=True)
+    await telegram.said(2)
+    await telegram.write("hello")
+    await telegram.said(3)
+    (session,) = chat.house.manager.loaded
+    await session.plan.begin(lambda: None)
+    await telegram.write("make it")
+    question = (await telegram.said(4))[3]
+    assert "The model proposes a plan; to allow is to approve it." in question["text"]
+    assert "[ ] look\n[ ] change" in question["text"]
+    await telegram.press("Allow", question)
+    assert (await telegram.said(5))[4]["text"] == "done"
+    assert (session.plan.state.plan.status, session.ledger.row.settings.mode) == ("approved", "yolo")

@@ -131,6 +131,8 @@ def _words(event: events.ApprovalRequested) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in _backticks(shown)), default=0))
     how = f"{TOO_LONG} /deny denies it here." if _is_cut(event) else "Reply /allow or /deny."
     asks = _ASKS.get(event.tool.partition(":")[0], f"May this call of **{event.tool}** run?")
+    if event.tool == "plan" and isinstance(event.args.get("steps"), list):  # else it is an extension's
+        asks = "The model proposes a plan; to allow is to approve it."
     return f"{asks} {how}\n\n{fence}\n{shown}\n{fence}"
 
 

@@ -17,6 +17,9 @@ FILES = "files"
 QUESTION = "question"
 """`tool` of a question that a tool asks while it is called."""
 
+PLAN = "plan"
+"""`tool` of a question about a plan that the model proposes."""
+
 SAME = "same"
 """The default choice of `approve`."""
 
@@ -61,9 +64,12 @@ def shown(approval: Json) -> str:
     preview = maybe_text(approval, "preview")
     if preview is None:
         preview = "\n".join(f"{name}: {value}" for name, value in child(approval, "args").items())
-    head = (
-        "a tool asks a question:" if text(approval, "tool") == QUESTION else f"{text(approval, 'tool')} wants to run:"
-    )
+    tool = text(approval, "tool")
+    head = f"{tool} wants to run:"
+    if tool == QUESTION:
+        head = "a tool asks a question:"
+    elif tool == PLAN and children(child(approval, "args"), "steps"):  # else it is an extension's
+        head = "the model proposes a plan:"
     return f"{head}\n" + "\n".join(f"  {line}" for line in preview.split("\n"))
 
 

@@ -154,7 +154,7 @@ class Approval:
 
     @property
     def _is_plan(self) -> bool:
-        return self.question.tool == plan_text.TOOL
+        return self.question.tool == plan_text.TOOL and bool(plan_text.shown(self.question.args))  # not an extension's
 
     def _keys(self) -> Keys:
         match self._stage:

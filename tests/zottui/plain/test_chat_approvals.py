@@ -125,3 +125,20 @@ def test_input_typed_ahead_is_no_answer(live, chat):
         answer(screen, "n")
         screen.until("(zot has denied it)")
     assert not (live.cwd / "out").exists()
+
+
+STEPS = {"steps": [{"text": "look"}, {"text": "change"}]}
+PLAN = {"steps": [{"type": "call", "name": "plan", "args": STEPS}]}
+
+
+def test_a_plan_is_printed_once_for_each_change_and_decided_about(live, chat):
+    with chat(PLAN, PLAN, DONE, typed="/plan make it\n") as (_, screen):
+        said = asked(screen)
+        assert "plan (proposed)\n  [ ] look\n  [ ] change\n" in said
+        assert "the model proposes a plan:\n  [ ] look\n  [ ] change\ny once, n no " in said
+        screen.type("n too short\n")
+        said = asked(screen)
+        assert "plan (rejected: too short)\n  [ ] look\n" in said
+        screen.type("y\n")
+        said = screen.until("done\n")
+        assert said.count("plan (approved)") == 1
