@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from zotd.contributions.guards import Hooks
 from zotd.core import permissions
-from zotd.core.call_jail import CallJail
 from zotd.core.choices import SESSION, choices_for
 from zotd.core.permissions import FILES, NETWORK, SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
 from zotd.core.ports import Replay, StorageError, Tool, ToolOutcome

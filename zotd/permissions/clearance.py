@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from zotd.core.call_jail import CallJail
 from zotd.core.permissions import PermissionQuery
-from zotd.core.ports import CallJail
 from zotd.exthost.guards import GuardVerdict
 from zotd.jail import Jail, NetworkOutlet
 from zotd.permissions.call_hosts import CallHosts

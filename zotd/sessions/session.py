@@ -18,7 +18,6 @@ from zotd import ids
 from zotd.clock import rfc3339
 from zotd.contributions.view import Extensions
 from zotd.core import records
-from zotd.core.plan import returned
 from zotd.core.ports import SessionRow
 from zotd.core.run_watch import RunWatch
 from zotd.ledger.ledger import Ledger, LetGoError, Shown
@@ -30,11 +29,11 @@ from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
 from zotd.runs.worker import Activity, Intake, Worker
 from zotd.sessions.children import Children
+from zotd.sessions.clearing import clear
 from zotd.sessions.client_files import ClientFiles
-from zotd.sessions.plans import PlanKeeper, renewed
+from zotd.sessions.plans import PlanKeeper
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
-from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment
 from zotd.workspace.session_checkpoints import CheckpointKeeper
@@ -103,7 +102,6 @@ class Session:
         self.children = Children(partial(changed, self))
         """Subagents that its calls wait for."""
         self.plan = PlanKeeper(ledger, self.approvals, check=self._refuse_when_blocked, changed=partial(changed, self))
-        """What is to be done, step by step."""
         self.work = Worker(
             ledger,
             plan=partial(planner.plan, self),
@@ -359,13 +357,7 @@ class Session:
         if self.work.is_active:
             raise CommandError(Code.BUSY, "the session is busy; clear it after the run, or abort it")
         self.approvals.cancel()
-        plan = returned(None, self.ledger.row.plan)
-        cleared = records.Clear(time=rfc3339(), known=self.ledger.transcript.known())
-        items = [Shown(cleared), *renewed(self.ledger.row, plan)]
-        state = self.ledger.transcript.rest  # a run that was cut is gone, too
-        await self.ledger.write(
-            items, durable=True, context=0, usage=Tokens(), plan=plan, accepted=accepted, state=state
-        )
+        await clear(self.ledger, accepted)
         if self.extensions is not None:
             self.extensions.ui_state.clear_notes()
 

@@ -24,6 +24,7 @@ def child_settings(
         above,
         tools=_tools(above, order, kind),
         mode=narrowest(above.mode, kind.mode) if kind is not None and kind.mode else above.mode,
+        planning="",
         max_steps=min(one for one in steps if one is not None),
         append_system_prompt=[
             *above.append_system_prompt,
