@@ -19,7 +19,6 @@ from zotd.client.connection import CALL_S
 from zotd.client.errors import ClientError
 from zotd.client.follow import Disconnected, Item
 from zotd.wire import api
-from zotd.wire.api import Attached
 from zotd.wire.base import Frozen
 from zotd.wire.events import AnyEvent, ExtState
 from zottui.attention import TerminalFocus
@@ -30,7 +29,7 @@ from zottui.commands.command import UsageError, arguments
 from zottui.dialogs.approval import Approval
 from zottui.dialogs.panel import Panels
 from zottui.dialogs.questions import ApprovalDialogs
-from zottui.dialogs.watching import watching
+from zottui.dialogs.watching import tell_beside, watching
 from zottui.editor.editor import PromptEditor
 from zottui.editor.placeholders import EditorDraft, Submission
 from zottui.effects import Alert, Effect, InsertText, Print
@@ -193,7 +192,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
         """Take a snapshot, a batch of events or the loss of the connection. All changes by the session come through here."""
         self._change(*reduce(self.state, item, self.now()))
         match item:
-            case Attached():
+            case api.Attached():
                 self._submitter.attached()
                 self._attention.attached()
                 self._figures.attached(item)
@@ -202,6 +201,7 @@ class App:  # noqa: PLR0904  (implements `UiContext`)
             case Disconnected():
                 self._submitter.lost()
             case _:
+                tell_beside(self._dialogs, item)
                 self._figures.see(item)
                 self._follower.see()
 

@@ -178,8 +178,9 @@ async def test_a_slow_client_that_finishes_its_lines_stays_connected(connection,
 CHANGE_NOTHING = {
     *("daemon.compact", "daemon.reload", "ext.tap", "session.export", "token.list", "trust.list"),
     "model.check",
-    *("session.mcp_servers", "files.offer"),  # replace what the client has brought before
-    "files.answer",  # a request has one answer
+    "session.side_question",  # adds nothing to the conversation
+    *("session.mcp_servers", "files.offer", "terminals.offer"),  # replace what the client has brought before
+    *("files.answer", "terminals.answer"),  # a request has one answer
     *("push.list", "push.remove"),
     *("push.subscribe", "push.unsubscribe"),  # by the endpoint of the browser
     *("auth.check", "auth.login", "auth.logout"),  # their keys must not be in any digest

@@ -1,6 +1,6 @@
 """A fold knows the record of each message, so that a restart reads no more records than needed."""
 
-from zotd.core import records
+from zotd.core import model_questions, records
 from zotd.core.fold import Fold, outlined
 from zotd.core.transcript import Transcript
 from zotd.wire.content import Image, Text, Thinking, ToolCall
@@ -41,6 +41,19 @@ def test_inputs_that_join_a_run_keep_their_own_record_numbers():
     fold = folded(said("i"), attempt("i"), said("j"), said("k"), attempt(steered=["j", "k"]), compacted(kept=1))
     assert fold.transcript.messages[-1].content == [Text("k")]
     assert fold.base == 4
+
+
+def test_a_question_beside_the_conversation_is_read_again_until_it_is_billed():
+    asked = records.Attempt(
+        time=TIME, run="", step=0, number=0, provider="p", model="m", asked_by=model_questions.SIDE_QUESTION
+    )
+    fold = folded(said("i"), attempt("i"), reply(Text("ha")), asked, compacted(kept=0))
+    assert (fold.base, fold.transcript.rest) == (4, "running")
+    bill = records.UsageRow(
+        time=TIME, run="", step=0, provider="p", model="m", tokens=None, purpose=model_questions.SIDE_QUESTION
+    )
+    fold.apply(6, bill)
+    assert (fold.base, fold.transcript.rest, fold.transcript.beside) == (5, "idle", {})
 
 
 def test_a_fork_has_no_pending_inputs_of_its_origin():

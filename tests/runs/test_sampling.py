@@ -86,7 +86,7 @@ async def test_a_failure_of_the_model_is_the_reason_why_there_is_no_answer_and_i
     assert (found.action, found.reason) == ("cancel", "the model is overloaded")
     _, row = await bench.stored()
     assert row.failure == "overloaded"
-    assert bench.ledger.transcript.sampling is None
+    assert bench.ledger.transcript.beside == {}
 
 
 async def test_a_request_ends_with_its_call_and_is_paid_as_far_as_it_came():
@@ -98,7 +98,7 @@ async def test_a_request_ends_with_its_call_and_is_paid_as_far_as_it_came():
     _, row = await bench.stored()
     assert (row.purpose, row.failure, row.tokens) == (SAMPLING, "aborted", None)
     assert bench.ledger.row.spent.cost_usd > 0
-    assert bench.ledger.transcript.sampling is None
+    assert bench.ledger.transcript.beside == {}
 
 
 async def test_requests_of_parallel_calls_are_sent_one_after_the_other():

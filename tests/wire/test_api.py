@@ -25,11 +25,11 @@ ROLES = {
     """,
     Role.SUBMIT: """
         session.create session.configure session.rename session.fork session.rewind session.undo session.redo session.plan_edit
-        session.export session.close session.mcp_servers
+        session.export session.close session.mcp_servers session.side_question
         prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
         panel.key panel.resize panel.close ext.reload ext.tap push.subscribe push.unsubscribe
     """,
-    Role.APPROVE: "approve set_mode shell files.offer files.answer grant.revoke",
+    Role.APPROVE: "approve set_mode shell files.offer files.answer terminals.offer terminals.answer grant.revoke",
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown

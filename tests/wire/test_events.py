@@ -69,6 +69,8 @@ DAEMON = {
 ADDED = {
     "tool_start": "id",
     "file_request": "id action path content?",
+    "terminal_request": "id action call command? args? cwd? output_bytes?",
+    "side_delta": "key delta",
     "ext_log": "extension text",
     "ext_frame": "extension direction frame time latency_s? cut?",
     "rewound": "to",
@@ -77,11 +79,11 @@ ADDED = {
     "attention": "reason text",
     "shell_start": "id command context sender?",
 }
-"""Additional events for the commands `files.offer`, `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`,
+"""Additional events for the commands `files.offer`, `terminals.offer`, `session.side_question`, `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`,
 `presence.update` and `shell`, and to show that a model is thinking and when a call starts to run."""
 
 WITHOUT_SEQ = {
-    *("file_request", "ext_log", "ext_frame"),
+    *("file_request", "terminal_request", "side_delta", "ext_log", "ext_frame"),
     *("text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"),
     *("ext_notify", "ext_display", "ext_clear_notes", "ext_status", "ext_panel", "ext_panel_closed", "ext_insert"),
     *("presence", "heartbeat", "evicted", "attention", "thinking_delta", "tool_start"),

@@ -6,11 +6,16 @@
 """
 
 from zotd.client.blocking import Connection, Json
-from zotd.client.fields import maybe_text
+from zotd.client.fields import amount, child, maybe_text, text
+from zotd.client.humanize import money
 from zotd.client.runs import Run
 
 COMMAND_S = 60.0
 """Timeout of a slash command in seconds: an extension has 30 s for it, and may have to start first."""
+
+
+ANSWER_S = 150.0
+"""Timeout of a question beside the conversation in seconds; the daemon waits for the model for 120 s."""
 
 
 def parsed(line: str) -> tuple[str, str] | None:
@@ -33,6 +38,15 @@ def invoke(connection: Connection, session: str, name: str, args: str) -> tuple[
     """
     answer = connection.call("run_command", session=session, name=name, args=args, timeout_s=COMMAND_S)
     return answer, run_of(answer)
+
+
+def by_the_way(connection: Connection, session: str, question: str) -> str:
+    """Return the answer to a question beside the conversation, with what it has cost. Raises ClientError."""
+    if not question:
+        return "/btw needs a question"
+    found = connection.call("session.side_question", session=session, question=question, timeout_s=ANSWER_S)
+    cost = money(amount(child(found, "tokens"), "cost_usd"))
+    return f"{text(found, 'text')}\n(beside the conversation; {text(found, 'model')}, {cost})"
 
 
 def run_of(answer: Json) -> Run | None:

@@ -96,6 +96,14 @@ class SandboxSection(Struct, frozen=True, kw_only=True):
     on which no jail works."""
 
 
+class EditorSection(Struct, frozen=True, kw_only=True):
+    """`[editor]`: editors that have a session open with `zot acp`. See editors.md."""
+
+    terminals: Flag = False
+    """Run the commands of `bash` in the mode `yolo` in terminals of the editor, if it has some. They see a terminal then, and end
+    with the editor. In other modes they run in their jail, as always."""
+
+
 class TerminalSection(Struct, frozen=True, kw_only=True):
     """`[terminal]`: settings of the terminal client; the daemon ignores them."""
 
@@ -430,6 +438,7 @@ class Config(Struct, frozen=True, kw_only=True):
     ext: ExtensionsSection = ExtensionsSection()
     guard: GuardSection = GuardSection()
     agents: AgentsSection = AgentsSection()
+    editor: EditorSection = EditorSection()
     terminal: TerminalSection = TerminalSection()
     local: LocalSection = LocalSection()
     channels: ChannelsSection = ChannelsSection()

@@ -10,6 +10,7 @@ import msgspec
 
 from zotd.core import records
 from zotd.core.lineage import Span, holds
+from zotd.core.model_questions import SIDE_QUESTION
 from zotd.core.records import AnyRecord
 from zotd.core.transcript import Transcript
 from zotd.wire.content import Block, Text, ToolCall
@@ -31,6 +32,8 @@ class Fold:
         """The record of the last request for an early summary."""
         self._planned = base
         """The record of the last news about the plan."""
+        self._side = base
+        """The record of the last question beside the conversation."""
 
     @property
     def base(self) -> int:
@@ -40,6 +43,8 @@ class Fold:
             oldest = min(oldest, self._asked)
         if self.transcript.plan_news is not None:
             oldest = min(oldest, self._planned)
+        if SIDE_QUESTION in self.transcript.beside:
+            oldest = min(oldest, self._side)
         return min([oldest, *[self._inputs[key] for key in waiting]]) if waiting else oldest
 
     @property
@@ -65,6 +70,8 @@ class Fold:
                 self._inputs[key] = number
             case records.Attempt(covers=covers) if covers:
                 self._asked = number
+            case records.Attempt(asked_by=asked) if asked == SIDE_QUESTION:
+                self._side = number
             case records.Attempt(input=first, steered=steered):
                 is_told = news is not None and self.transcript.plan_news is None
                 begun = [*([self._planned] if is_told else []), *self._begun([*([first] if first else []), *steered])]

@@ -10,8 +10,17 @@ from zotd.wire.content import Image, Message, Text
 SAMPLING = "sampling"
 """How rules and questions name it: `sampling:` and the extension that asks. Also `purpose` of the usage row."""
 
-BESIDE = frozenset({early_summary.PURPOSE, SAMPLING})
+SIDE_QUESTION = "side_question"
+"""`purpose` of the usage row of a person's question beside the conversation, and what its attempt is `asked_by`."""
+
+BESIDE = frozenset({early_summary.PURPOSE, SAMPLING, SIDE_QUESTION})
 """Purposes of requests that are sent while a run goes on, beside its own."""
+
+
+def purpose_of(asked_by: str) -> str:
+    """Return the purpose of a request that is `asked_by` a tool call, or by a person."""
+    return SIDE_QUESTION if asked_by == SIDE_QUESTION else SAMPLING
+
 
 PROMPT_CHARS = 200_000
 """Longest prompt, system prompt included: some 60,000 tokens, at which a request costs cents and not dollars."""

@@ -12,6 +12,7 @@ from msgspec import Struct
 from zotd.core.budget import Rates
 from zotd.core.call_jail import CallJail
 from zotd.core.editor_files import EditorFiles
+from zotd.core.editor_terminals import EditorTerminals
 from zotd.core.lineage import RewindPoint, Span
 from zotd.core.model_questions import ModelQuestion, QuestionReply
 from zotd.core.permissions import PermissionRule
@@ -142,6 +143,8 @@ class ToolContext(Struct, frozen=True):
     """Where a person may have files open; None: nowhere."""
     plan: "Callable[[Sequence[PlanStep]], Awaitable[ToolOutcome]] | None" = None
     """Changes the session's plan, and returns what the model is told of that; None: there can be none."""
+    terminals: EditorTerminals | None = None
+    """Where commands run that no jail confines; None: in children of this process."""
     reconcile: bool = False
     """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 

@@ -131,7 +131,8 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     waits: bool = False
     """The run waits for the early summary that is under way. This record stands for no request of its own."""
     asked_by: str = ""
-    """Not empty: this requests an answer for the tool call with this id, while the run goes on. Its number is 0."""
+    """Not empty: this requests an answer for the tool call with this id, or for a person (`side_question`), while a run may go on. Its
+    number is 0."""
 
 
 class Reply(Record, tag="message", frozen=True, kw_only=True):
@@ -218,7 +219,7 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     model: str
     tokens: Tokens | None
     purpose: str = "reply"
-    """`reply`, `compaction`, `early_summary` or `sampling`."""
+    """`reply`, `compaction`, `early_summary`, `sampling` or `side_question`."""
     estimate: Tokens | None = None
     """What budgets count instead of `tokens`, if the cost is unknown or incomplete."""
     reasoning: int = 0

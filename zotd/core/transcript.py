@@ -45,8 +45,6 @@ class Transcript:
     """`records.Input.unattended` of that input."""
     opening: records.Opening | None = None
     """The calls that this run begins with, until they are on record."""
-    sampling: records.Attempt | None = None
-    """The request of a tool call that was sent and has no recorded usage."""
     plan_news: PlanChange | None = None
     """What the model reads about the plan with its next request."""
 
@@ -76,8 +74,9 @@ class Transcript:
         """A started user command without a recorded result."""
         self.cache, self.early = CacheTrace(), early_summary.EarlySummary()
         """What the model's vendor has cached of it; the summary that is made before it is needed."""
-        self.told_date = ""
-        """The last day that the model was told with an input; empty: none, or the conversation was shortened since."""
+        self.told_date, self.beside = "", dict[str, records.Attempt]()
+        """The last day that the model was told with an input (empty: none, or the conversation was shortened since); requests of
+        a tool call and of a person that were sent and have no recorded usage, by the purpose of that."""
         self._open: dict[str, ToolCall] = {}
         self._started: dict[str, records.CallStarted] = {}
         self._is_cut = False
@@ -88,7 +87,7 @@ class Transcript:
     @property
     def rest(self) -> str:
         """State of the session when no run does; a restart looks into it because of what waits or was requested."""
-        if self.early.sent is not None:
+        if self.early.sent is not None or model_questions.SIDE_QUESTION in self.beside:
             return "running"
         return "held" if self.waiting else "idle"
 
@@ -203,8 +202,8 @@ class Transcript:
     def _bill(self, record: records.UsageRow) -> None:
         if record.purpose == early_summary.PURPOSE:
             self.early.end(record)
-        elif record.purpose == model_questions.SAMPLING:
-            self.sampling = None
+        elif record.purpose in model_questions.BESIDE:
+            self.beside.pop(record.purpose, None)
         else:
             self.in_flight = None
         self.cache.apply(record)
@@ -315,7 +314,7 @@ class Transcript:
         if record.covers:
             self.early.begin(record)
         else:
-            self.sampling = record
+            self.beside[model_questions.purpose_of(record.asked_by)] = record
 
     def _drop_cut_reply(self) -> None:
         """Remove an incomplete reply before a retry: a model would take it for complete, or refuse to continue it."""
@@ -384,7 +383,7 @@ class Transcript:
     def _detach(self) -> None:
         """Forget the queue, the run and the approvals of a fork's origin: they belong to that session."""
         self.waiting, self.requests, self.held, self.run = {}, {}, False, None
-        self.shell, self.sampling, self.fallback = None, None, CurrentFallback()
+        self.shell, self.beside, self.fallback = None, {}, CurrentFallback()
         self.early.disowned()
         self._end()
         self._settle()

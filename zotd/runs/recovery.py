@@ -5,7 +5,6 @@ import msgspec
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.early_summary import PURPOSE
-from zotd.core.model_questions import SAMPLING
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Shown
 from zotd.runs.request_billing import COMPACTION, REPLY
@@ -83,10 +82,12 @@ def unbilled(transcript: Transcript, now: str) -> list[Shown]:
 def beside_unbilled(transcript: Transcript, now: str) -> list[Shown]:
     """The usage rows of requests beside the run that were under way.
 
-    A later run may request an early summary again; what a tool call has asked is over with it.
+    A later run may request an early summary again; what a tool call or a person has asked is over.
     """
-    under_way = ((transcript.early.sent, PURPOSE), (transcript.sampling, SAMPLING))
-    return [Shown(_cut_row(sent, purpose, now)) for sent, purpose in under_way if sent is not None]
+    under_way = [(sent, purpose) for purpose, sent in transcript.beside.items()]
+    if transcript.early.sent is not None:
+        under_way.append((transcript.early.sent, PURPOSE))
+    return [Shown(_cut_row(sent, purpose, now)) for sent, purpose in under_way]
 
 
 def _cut_row(sent: records.Attempt, purpose: str, now: str) -> records.UsageRow:

@@ -315,7 +315,7 @@ class Manager:
         self.settle(session)
 
     def _is_needed(self, session: Session) -> bool:
-        works = session.work.is_active or not session.work.early.ended.is_set()
+        works = session.work.is_active or not session.work.early.ended.is_set() or session.side.is_asking
         return bool(session.ledger.followers or session.holders or works or session.approvals.is_due)
 
     def _stay(self, session: Session) -> None:

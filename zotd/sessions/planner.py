@@ -338,6 +338,7 @@ class Planner:
                 ledger=ledger,
                 home=os.fspath(home),
                 editor=session.files if session.files.offers else None,
+                terminals=session.terminals.usable(session.ledger.row, self._config.value, self._machine),
                 delegate=delegate,
                 plan=partial(session.plan.update, call_id),
             )

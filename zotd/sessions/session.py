@@ -27,10 +27,12 @@ from zotd.permissions.session_jail import SessionJail
 from zotd.runs import recovery
 from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
+from zotd.runs.side_question import SideQuestions
 from zotd.runs.worker import Activity, Intake, Worker
 from zotd.sessions.children import Children
 from zotd.sessions.clearing import clear
 from zotd.sessions.client_files import ClientFiles
+from zotd.sessions.client_terminals import ClientTerminals
 from zotd.sessions.plans import PlanKeeper
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
@@ -94,13 +96,11 @@ class Session:
             self.id, ledger.row.cwd, environment=lambda: self.environment.variables, told=self._warn
         )
         """The recorded states of its directory's files."""
-        self._planner = planner
-        self._stored_queue = stored_queue
-        self._changed = changed
+        self._planner, self._stored_queue, self._changed = planner, stored_queue, changed
         self.approvals = SessionApprovals(ledger, changed=partial(changed, self))
         """Questions to people about its calls."""
-        self.children = Children(partial(changed, self))
-        """Subagents that its calls wait for."""
+        self.children, self.side = Children(partial(changed, self)), SideQuestions(ledger, partial(changed, self))
+        """Subagents that its calls wait for, and questions of people beside the conversation."""
         self.plan = PlanKeeper(ledger, self.approvals, check=self._refuse_when_blocked, changed=partial(changed, self))
         self.work = Worker(
             ledger,
@@ -113,8 +113,8 @@ class Session:
         """What it does; ask, and change it through the session."""
         self.jail = SessionJail(self._warn)
         """What its calls are confined to in the mode `workspace`; its manager closes it."""
-        self.files = ClientFiles(ledger.label, self._warn)
-        """Files that are open in editors."""
+        self.files, self.terminals = ClientFiles(ledger.label, self._warn), ClientTerminals(ledger.label, self._warn)
+        """Files that are open in editors, and terminals that these have."""
         self.extensions: Extensions | None = None
         """Its extensions while the session is needed; `sessions.extension_pool` attaches them."""
         self.is_quieted = False

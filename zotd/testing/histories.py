@@ -76,8 +76,9 @@ class Scribe:
         """What a restart writes first: it closes what is not gone on with, says what was cut, holds the queue."""
         sent = self.transcript.early.sent
         commit: Commit = [replace(self._usage(sent.run, sent.step), purpose=PURPOSE)] if sent is not None else []
-        if (asked := self.transcript.sampling) is not None:
-            commit.append(replace(self._usage(asked.run, 0), purpose=SAMPLING))
+        commit += [
+            replace(self._usage(asked.run, 0), purpose=purpose) for purpose, asked in self.transcript.beside.items()
+        ]
         if self.transcript.shell is not None:
             commit.append(self._shell_result(self.transcript.shell, unknown=True))
         if self.transcript.run_open:

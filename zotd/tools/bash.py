@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from zotd.core.call_jail import CallJail
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
+from zotd.core.transcript import INTERRUPTED
 from zotd.paths import make_private_dir
 from zotd.process import Child, ChildLedger, descent, spawn
 from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, BuiltinTool, ToolError, in_thread, text_outcome
@@ -40,6 +41,10 @@ NO_WAY = (
     " what is needed: the user can run the command with ! in zot, or choose another mode with /mode.]"
 )
 """What the model is told if nothing is to be done about a refusal; that is decided later for what a person may allow."""
+
+LOST = "the command ran in a terminal of the editor, which {}; what it had done stays done"
+
+MISSING = "[… of the output, the editor has kept the last {:,} bytes …]\n"
 
 ECHO_CHARS = 2_000
 """Longest excerpt of the command in the result."""
@@ -70,10 +75,16 @@ class CommandFinished(Struct, frozen=True):
 
 
 async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
-    jail = context.jail
+    jail, patience = context.jail, asyncio.timeout(None if args.timeout is UNSET else args.timeout)
+    finished: CommandFinished | None = None
     taken_back: Sequence[str] = ()
+    if context.terminals is not None and jail is None and not context.lineage:
+        try:
+            finished = await _run_in_editor(args.command, context, patience)
+        except _LostError as lost:
+            return replace(text_outcome(str(lost), is_error=True), state="unknown")
     try:
-        finished = await run(args.command, context, asyncio.timeout(None if args.timeout is UNSET else args.timeout))
+        finished = finished or await run(args.command, context, patience)
     finally:
         if jail is not None:
             taken_back = jail.ended()
@@ -116,7 +127,7 @@ async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> 
         capture.feed(data)
         progress.feed(data)
         if capture.is_long and spilling is None:
-            spilling = group.create_task(capture.spill(child))
+            spilling = group.create_task(capture.spill(child.resume_output))
         if capture.is_behind:
             child.pause_output()
 
@@ -132,6 +143,34 @@ async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> 
             capture.end()
             progress.end()
     return CommandFinished(capture.text(), code, time.monotonic() - started)
+
+
+class _LostError(Exception):
+    """It is not known how a command has ended in a terminal of the editor."""
+
+
+async def _run_in_editor(command: str, context: ToolContext, patience: asyncio.Timeout) -> CommandFinished | None:
+    """Run a command in a terminal of the editor, with the result that `run` has; None: nothing has run.
+
+    Raises _LostError.
+    """
+    from zotd.tools.shared.terminal import OUTPUT_BYTES, run_in_terminal  # noqa: PLC0415  (few sessions need it)
+
+    started = time.monotonic()
+    found = await run_in_terminal(command, _argv(command, context), context, patience)
+    if found is None:
+        return None
+    end = found.end
+    if not found.has_expired and (end.error or end.code is None):
+        raise _LostError(f"{INTERRUPTED}: {LOST.format(end.error or 'does not say how it has ended')}")
+    capture = Capture(Path(context.out_dir, f"{context.call_id}.txt"))
+    for note in (MISSING.format(OUTPUT_BYTES) if end.is_truncated else "", found.output):
+        capture.feed(note.encode(errors="replace"))
+    capture.end()
+    if capture.is_long:
+        await capture.spill(lambda: None)
+    output = capture.text() + (f"[The editor {end.error}.]\n" if end.error else "")
+    return CommandFinished(output, None if found.has_expired else end.code, time.monotonic() - started)
 
 
 TOOL = BuiltinTool(
@@ -160,13 +199,10 @@ async def _end_of(child: Child, patience: asyncio.Timeout) -> int | None:
 
 
 def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None]) -> Child:
-    # The session's PATH decides, not the daemon's: the sandbox recipe in docs/security.md replaces bash this way.
-    path = context.env.get("PATH")
-    shell = _found("bash", path) or _found("sh", path) or "/bin/sh"
     try:
         # Recorded, so that the next daemon can end the command if this one is killed.
         ledger = ChildLedger.of(context.ledger) if context.ledger else None
-        argv = [str(Path(context.cwd, shell)), "-c", command]
+        argv = _argv(command, context)
         child = spawn(argv, cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger, jail=context.jail)
     except OSError as error:
         where = f" in {context.cwd}" if error.filename == context.cwd else ""
@@ -176,6 +212,13 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
     # Marks what the command starts as a descendant that may read only this session.
     descent.belongs(child.pid, (context.session,))
     return child
+
+
+def _argv(command: str, context: ToolContext) -> list[str]:
+    # The session's PATH decides, not the daemon's: the sandbox recipe in docs/security.md replaces bash this way.
+    path = context.env.get("PATH")
+    shell = _found("bash", path) or _found("sh", path) or "/bin/sh"
+    return [str(Path(context.cwd, shell)), "-c", command]
 
 
 def _found(name: str, path: str | None) -> str | None:
@@ -245,8 +288,8 @@ class Capture:
         self._has_ended = True
         self._more.set()
 
-    async def spill(self, child: Child) -> None:
-        """Write waiting output to the file until the end, and resume a paused child."""
+    async def spill(self, resume: Callable[[], None]) -> None:
+        """Write waiting output to the file until the end; `resume` a paused child after each part."""
         while not self._has_ended or self._pending:
             await self._more.wait()
             self._more.clear()
@@ -254,7 +297,7 @@ class Capture:
             # A full disk must not fail the command: its output is lost, and the result says so.
             if waiting and not self._file_error:
                 await asyncio.to_thread(self._append, waiting)
-            child.resume_output()
+            resume()
 
     def text(self) -> str:
         """Return the output in the form of a result; ends with a newline unless empty."""

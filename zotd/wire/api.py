@@ -148,6 +148,24 @@ class Started(Frozen, frozen=True):
     position: int | None = None
 
 
+class SideQuestion(OfSession, frozen=True, kw_only=True):
+    """A question to the session's model, answered from the conversation without adding to it, also while a run goes on."""
+
+    question: str
+    key: str = ""
+    """Names the question in `side_delta`; empty: the client wants none."""
+
+
+class SideAnswer(Frozen, frozen=True):
+    """The answer to a `session.side_question`."""
+
+    text: str
+    provider: str
+    model: str
+    tokens: Tokens
+    """What it took; billed to the session."""
+
+
 class Compact(Mutation, frozen=True, kw_only=True):
     """Summarise the transcript; `instructions` say what matters."""
 
@@ -702,6 +720,31 @@ class FileAnswer(OfSession, frozen=True, kw_only=True):
     """Why it was neither read nor written; the daemon then uses the file on the disk."""
 
 
+class TerminalsOffer(OfSession, frozen=True, kw_only=True):
+    """The client is an editor: commands of the session may run in its terminals as long as its connection lasts.
+
+    It gets `terminal_request`. Of several clients the last one counts.
+    """
+
+    offered: bool = True
+    """False takes the offer back."""
+
+
+class TerminalAnswer(OfSession, frozen=True, kw_only=True):
+    """How the command of a `terminal_request` has ended."""
+
+    request: str
+    """Its `id`."""
+    output: str = ""
+    """What it has written; at least the end of it."""
+    truncated: bool = False
+    """The beginning of the output is missing."""
+    exit_code: int | None = None
+    """128 + N after signal N; absent: unknown."""
+    error: str | None = None
+    """Why there is no terminal, or its end is not known."""
+
+
 class ToolUse(Frozen, frozen=True):
     """A tool call that the model is still writing."""
 
@@ -1197,6 +1240,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("abort", Mutation, None, "cancels the current run"),
         ("retry", Mutation, None, "retries a failed model call now instead of after the pause"),
         ("compact", Compact, Started, "summarises the transcript"),
+        ("session.side_question", SideQuestion, SideAnswer, "asks the model beside the conversation"),
         ("queue.withdraw", QueueWithdraw, None, "removes a queued input"),
         ("queue.move", QueueMove, None, "moves a queued input"),
         ("run_command", RunCommand, CommandResult, "runs a slash command"),
@@ -1217,6 +1261,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("shell", Shell, Started, "runs a command of the user"),
         ("files.offer", FilesOffer, None, "has files read and written through an editor"),
         ("files.answer", FileAnswer, None, "answers a request about a file"),
+        ("terminals.offer", TerminalsOffer, None, "has commands run in terminals of an editor"),
+        ("terminals.answer", TerminalAnswer, None, "says how a command in a terminal has ended"),
         ("set_mode", SetMode, None, "sets the approval mode"),
         (
             "grant.revoke",

@@ -401,6 +401,31 @@ class FileRequest(Event, tag="file_request", frozen=True):
     """What is to be written."""
 
 
+class TerminalRequest(Event, tag="terminal_request", frozen=True):
+    """A command is to run in a terminal of an editor, or to be ended there; `terminals.answer` says how it has ended.
+
+    Only for the client that has offered the terminals of its editor.
+    """
+
+    id: str
+    action: str
+    """`run`, or `kill`: end the command of the request with this `id`, and make no terminal if there is none yet."""
+    call: str
+    """The tool call with which the terminal is shown."""
+    command: str = ""
+    args: list[str] = msgspec.field(default_factory=list)
+    cwd: str = ""
+    output_bytes: int = 0
+    """How much of the end of the output is to be kept."""
+
+
+class SideDelta(Event, tag="side_delta", frozen=True):
+    """A piece of the answer to a `session.side_question`; only for the client that asked."""
+
+    key: str
+    delta: str
+
+
 class ExtLog(Event, tag="ext_log", frozen=True):
     """New lines of an extension's log; only for clients that follow it."""
 
@@ -527,6 +552,8 @@ LIVE = (
     ExtPanelClosed,
     ExtInsert,
     FileRequest,
+    TerminalRequest,
+    SideDelta,
     ExtLog,
     ExtFrame,
     Presence,
@@ -583,6 +610,8 @@ AnyEvent = (
     | ExtPanelClosed
     | ExtInsert
     | FileRequest
+    | TerminalRequest
+    | SideDelta
     | ExtLog
     | ExtFrame
     | Presence

@@ -5,6 +5,7 @@ from zottui.commands.command import Command, UsageError, number, of
 from zottui.commands.files import FILES, FileFlags
 from zottui.dialogs import choose
 from zottui.dialogs.listing import Entry
+from zottui.dialogs.side_card import ask_beside
 from zottui.ui_context import UiContext
 from zottui.viewer.turns import PromptEntry, prompts
 from zottui.widgets.cells import clean, cut
@@ -28,6 +29,13 @@ async def clear(ui: UiContext, _: str) -> None:
     """Empty the model's context; the scrollback and the stored messages stay."""
     await ui.ask(api.Mutation(session=of(ui)), api.Nothing, command="clear")
     ui.say("the model's context is empty; the screen stays as it is")
+
+
+async def by_the_way(ui: UiContext, question: str) -> None:
+    """Ask the model something beside the conversation, which stays as it is; also while a run goes on."""
+    if not question:
+        raise UsageError("/btw needs a question")
+    ui.spawn(ask_beside(ui, of(ui), question))
 
 
 async def go_on(ui: UiContext, _: str) -> None:
@@ -89,6 +97,7 @@ async def _rewind(ui: UiContext, turn: PromptEntry, when_changed: str | None) ->
 
 COMMANDS = (
     Command("compact", "summarise the conversation for the model", compact, "[FOCUS]"),
+    Command("btw", "ask something beside the conversation", by_the_way, "QUESTION"),
     Command("clear", "empty the model's context", clear),
     Command("continue", "continue a run that stopped", go_on),
     Command("retry", "retry a failed model request now", retry),

@@ -182,8 +182,7 @@ class PlainChat:
 
     def help(self, _: str) -> None:
         """List the commands."""
-        own = {name: what for name, (what, _work) in COMMANDS.items()}
-        for line in command_lines(self._connection, self._id, own):
+        for line in command_lines(self._connection, self._id, {name: what for name, (what, _) in COMMANDS.items()}):
             self._say(line)
 
     def leave(self, _: str) -> None:
@@ -209,6 +208,10 @@ class PlainChat:
         """Compact the transcript; `instructions` say what to keep."""
         started = self._connection.call("compact", session=self._id, instructions=instructions or None)
         self._follower.follow(self._id, Run(None, maybe_text(started, "run"), starts_now=True))
+
+    def by_the_way(self, question: str) -> None:
+        """Ask something beside the conversation."""
+        self._say(slash.by_the_way(self._connection, self._id, question))
 
     def go_on(self, _: str) -> None:
         """Continue a run that stopped."""
@@ -387,6 +390,7 @@ COMMANDS: dict[str, tuple[str, Callable[[PlainChat, str], None]]] = {
     "/steer": ("send TEXT into the current run, as any line typed during a run: /steer TEXT", PlainChat.steer),
     "/queue": ("send TEXT when the current run ends: /queue TEXT", PlainChat.wait),
     "/compact": ("summarise the conversation for the model", PlainChat.compact),
+    "/btw": ("ask something beside the conversation, which stays as it is: /btw QUESTION", PlainChat.by_the_way),
     "/clear": ("empty the model's context", PlainChat.clear),
     "/model": ("show or switch the model: /model NAME", PlainChat.model),
     "/mode": ("show or set which calls need your approval: /mode yolo, workspace, ask or read-only", PlainChat.mode),

@@ -52,6 +52,7 @@ FIELDS = {
     "sender": "s",
     "servers": {},
     "request": "f_1",
+    "question": "what?",
     "probe": "stream",
     "endpoint": "https://fcm.googleapis.com/x",
     "public": "p",
@@ -71,6 +72,7 @@ ABOUT_A_SESSION = """
     queue.list queue.withdraw queue.move ext.list ext.doctor ext.reload auth.list prompt abort compact run_command clear
     retry set_model set_reasoning set_mode panel.key panel.resize panel.close approve shell
     grant.list grant.revoke session.mcp_servers files.offer files.answer
+    terminals.offer terminals.answer session.side_question
 """
 """Commands that a limited token may use for its own session; a new command is refused until it is added here."""
 

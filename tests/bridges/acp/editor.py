@@ -1,7 +1,7 @@
 """An editor for tests: the published Python SDK, and what a person in front of it would see and do."""
 
 import asyncio
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import acp
@@ -9,12 +9,17 @@ from acp.schema import (
     AcceptElicitationResponse,
     AllowedOutcome,
     ClientCapabilities,
+    CreateTerminalResponse,
     DeniedOutcome,
     ElicitationCapabilities,
     ElicitationFormCapabilities,
     FileSystemCapabilities,
+    KillTerminalResponse,
     ReadTextFileResponse,
+    ReleaseTerminalResponse,
     RequestPermissionResponse,
+    TerminalOutputResponse,
+    WaitForTerminalExitResponse,
     WriteTextFileResponse,
 )
 
@@ -27,12 +32,15 @@ LINE_BYTES = 32 * 1024 * 1024
 class Editor:
     """One `zot acp` process and the SDK's connection to it. `async with` starts and ends it."""
 
-    def __init__(self, command, env, cwd, *, answer="reject_once", buffers=None, forms=None):
+    def __init__(self, command, env, cwd, *, answer="reject_once", buffers=None, forms=None, meta=None, terminals=None):
         """`answer`: the option that the person chooses of each permission request; None: nothing, ever.
 
         `buffers`: files that are open, by path; None: the editor has no files for agents. `forms`: what the person fills in
-        in each form; None: the editor cannot show forms.
+        in each form; None: the editor cannot show forms. `meta`: what it says of itself beyond the protocol.
+        `terminals`: a `Terminals`; None: the editor has none for agents.
         """
+        self.meta = meta
+        self.terminals = terminals
         self.forms = forms
         self.messages = []
         """Of forms."""
@@ -55,7 +63,7 @@ class Editor:
     async def __aenter__(self):
         self.agent, self.process = await self._stack.enter_async_context(
             acp.spawn_agent_process(
-                self,  # type: ignore[arg-type]  # it offers no terminals, so it is not asked for them
+                self,  # type: ignore[arg-type]  # its methods take what they need of the parameters
                 *self._command,
                 env=self._env,
                 cwd=self._cwd,
@@ -66,14 +74,16 @@ class Editor:
         )
         has = self.buffers is not None
         fs = FileSystemCapabilities(read_text_file=has, write_text_file=has)
-        able = ClientCapabilities(fs=fs)
+        able = ClientCapabilities(fs=fs, terminal=self.terminals is not None, field_meta=self.meta)
         if self.forms is not None:
             able.elicitation = ElicitationCapabilities(form=ElicitationFormCapabilities())
         self.introduced = await self.agent.initialize(acp.PROTOCOL_VERSION, able)
         return self
 
     async def __aexit__(self, *exception):
-        await self._stack.__aexit__(*exception)
+        # Of one that was killed, answers may have been under way to it.
+        with suppress(*[ConnectionResetError] if self.process.returncode is not None else []):
+            await self._stack.__aexit__(*exception)
 
     # --- what a person does -----------------------------------------------------------------------------------------
 
@@ -114,6 +124,15 @@ class Editor:
         async with asyncio.timeout(WAIT_S), self._news:
             await self._news.wait_for(fact)
 
+    def shown(self):
+        """The text in the terminal that the agent fills for the first call, and how its command has ended."""
+        call = next((update["toolCallId"] for update in self.seen("tool_call")), None)
+        metas = [update.get("_meta", {}) for _, update in self.updates if update.get("toolCallId") == call]
+        outputs = [meta["terminal_output"] for meta in metas if "terminal_output" in meta]
+        ends = [meta["terminal_exit"] for meta in metas if "terminal_exit" in meta]
+        assert {one["terminal_id"] for one in [*outputs, *ends]} <= {call}
+        return "".join(one["data"] for one in outputs), [(one["exit_code"], one["signal"]) for one in ends]
+
     # --- what the SDK calls -----------------------------------------------------------------------------------------
 
     def on_connect(self, agent):
@@ -145,6 +164,26 @@ class Editor:
         if self.saves:
             await asyncio.to_thread(Path(path).write_text, content)
         return WriteTextFileResponse()
+
+    async def create_terminal(self, *, command, args, cwd, output_byte_limit, **_):
+        name = await self.terminals.create(command, args, cwd, output_byte_limit)
+        return CreateTerminalResponse(terminal_id=name)
+
+    async def wait_for_terminal_exit(self, *, terminal_id, **_):
+        code, signal = await self.terminals.ended(terminal_id)
+        return WaitForTerminalExitResponse(exit_code=code, signal=signal)
+
+    async def terminal_output(self, *, terminal_id, **_):
+        output, truncated = self.terminals.output(terminal_id)
+        return TerminalOutputResponse(output=output, truncated=truncated)
+
+    async def kill_terminal(self, *, terminal_id, **_):
+        self.terminals.kill(terminal_id)
+        return KillTerminalResponse()
+
+    async def release_terminal(self, *, terminal_id, **_):
+        self.terminals.release(terminal_id)
+        return ReleaseTerminalResponse()
 
     async def _observe(self, event):
         message = event.message

@@ -27,6 +27,9 @@ WHEN_BUSY = ("queue", "steer", "reject")
 COMMAND_BYTES = 128 * 1024 - 1
 """Longest command of a user. It is the longest argument on Linux, and is stored in the history of the session."""
 
+QUESTION_CHARS = 20_000
+"""Longest question beside the conversation."""
+
 UNATTENDED = ("park", "deny")
 """What happens to an approval that no client can decide."""
 
@@ -79,6 +82,25 @@ async def compact(call: Invocation, params: api.Compact) -> None:
         call.respond(api.Started(started=True) if call.door.stdio else started)
 
     await session.compact(params.instructions, accepted=accepted)
+
+
+async def side_question(call: Invocation, params: api.SideQuestion) -> api.SideAnswer:
+    """Answer from the conversation, without adding to it; pieces of the answer go to this client only."""
+    question = params.question.strip()
+    if not question:
+        raise CommandError(Code.BAD_REQUEST, "the question is empty")
+    if len(question) > QUESTION_CHARS:
+        raise CommandError(Code.TOO_LARGE, f"a question has at most {QUESTION_CHARS:,} characters")
+    session, connection = await loaded(call, params.session), connection_of(call)
+    row, label = session.ledger.row, session.ledger.label
+    call.manager.planner.check(row.settings, session.environment, row)
+
+    def show(delta: str) -> None:
+        if params.key:
+            connection.write(encode(events.SideDelta(params.key, delta, session=label)) + b"\n")
+
+    plan = await call.manager.planner.plan(session, None)
+    return await session.side.answer(plan, question, show)
 
 
 async def shell(call: Invocation, params: api.Shell) -> None:

@@ -207,6 +207,9 @@ class AcpAgent:
             frames.FileSystem() if self._daemon.place.is_remote or able.fs is None else able.fs,
             shows_notices=able.session is not None and able.session.notices is not None,
             has_forms=able.elicitation is not None and able.elicitation.form is not None,
+            # A terminal of the editor is on this machine, too.
+            has_terminals=able.terminal is True and not self._daemon.place.is_remote,
+            shows_terminals=able.meta is not None and able.meta.terminal_output is True,
         )
         models = await self._daemon.ask(api.GetModels(session=info.id, all=True), api.Models)
         return OpenSession(

@@ -20,3 +20,7 @@ class EditorSide:
     """It can show notices."""
     has_forms: bool
     """It can show forms."""
+    shows_terminals: bool
+    """It shows terminals that we fill."""
+    has_terminals: bool
+    """It runs commands in terminals."""

@@ -3,6 +3,8 @@
 Names follow the protocol, in snake case. Unused fields are missing here; msgspec skips them.
 """
 
+from msgspec import field
+
 from zotd.wire.base import Frozen
 
 VERSION = 1
@@ -91,12 +93,21 @@ class ElicitationCapability(Acp, frozen=True):
     form: Empty | None = None
 
 
+class ClientMeta(Frozen, frozen=True):
+    """Capabilities that are not part of the protocol."""
+
+    terminal_output: object = None
+    """True: it shows terminals that the agent fills, see `CallMeta`."""
+
+
 class ClientCapabilities(Acp, frozen=True):
     """Capabilities of the editor, as far as they are used."""
 
     elicitation: ElicitationCapability | None = None
     fs: FileSystem | None = None
     session: ClientSession | None = None
+    terminal: bool | None = None
+    meta: ClientMeta | None = field(default=None, name="_meta")
 
 
 class Initialize(Acp, frozen=True):
@@ -347,6 +358,45 @@ class Diff(Acp, frozen=True, tag_field="type", tag="diff"):
     old_text: str | None = None
 
 
+class TerminalContent(Acp, frozen=True, tag_field="type", tag="terminal"):
+    """A terminal: of the editor, or one that it shows and `CallMeta` fills."""
+
+    terminal_id: str
+
+
+CallContent = TextContent | Diff | TerminalContent
+
+
+class TerminalInfo(Frozen, frozen=True):
+    """A new terminal to show."""
+
+    terminal_id: str
+    cwd: str
+
+
+class TerminalOutput(Frozen, frozen=True):
+    """More output for a terminal."""
+
+    terminal_id: str
+    data: str
+
+
+class TerminalExit(Frozen, frozen=True):
+    """The command in a terminal has ended; None: it is not known how."""
+
+    terminal_id: str
+    exit_code: int | None
+    signal: str | None
+
+
+class CallMeta(Frozen, frozen=True):
+    """What editors with `ClientMeta.terminal_output` read beside a call. Not part of the protocol, so in snake case."""
+
+    terminal_info: TerminalInfo | None = None
+    terminal_output: TerminalOutput | None = None
+    terminal_exit: TerminalExit | None = None
+
+
 class Location(Acp, frozen=True):
     """A file that a call works on; `line` counts from 1."""
 
@@ -361,10 +411,11 @@ class CallFields(Acp, frozen=True, kw_only=True):
     title: str | None = None
     kind: str | None = None
     status: str | None = None
-    content: list[TextContent | Diff] | None = None
+    content: list[CallContent] | None = None
     locations: list[Location] | None = None
     raw_input: dict[str, object] | None = None
     raw_output: dict[str, object] | None = None
+    meta: CallMeta | None = field(default=None, name="_meta")
 
 
 class ToolCallStart(CallFields, frozen=True, kw_only=True, tag_field="sessionUpdate", tag="tool_call"):
@@ -564,6 +615,46 @@ class WriteTextFile(Acp, frozen=True):
     session_id: str
     path: str
     content: str
+
+
+# --- terminal/… -----------------------------------------------------------------------------------------------------
+
+
+class CreateTerminal(Acp, frozen=True):
+    """Parameters of `terminal/create`."""
+
+    session_id: str
+    command: str
+    args: list[str]
+    cwd: str
+    output_byte_limit: int
+
+
+class CreatedTerminal(Acp, frozen=True):
+    """Result of `terminal/create`."""
+
+    terminal_id: str
+
+
+class OfTerminal(Acp, frozen=True):
+    """Parameters of the other methods."""
+
+    session_id: str
+    terminal_id: str
+
+
+class TerminalText(Acp, frozen=True):
+    """Result of `terminal/output`."""
+
+    output: str
+    truncated: bool = False
+
+
+class TerminalStatus(Acp, frozen=True):
+    """Result of `terminal/wait_for_exit`."""
+
+    exit_code: int | None = None
+    signal: str | None = None
 
 
 class CancelRequest(Acp, frozen=True):

@@ -38,6 +38,7 @@ from zotd.bridges.acp.frames import (
 from zotd.bridges.acp.history import older
 from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
 from zotd.bridges.acp.questions import PermissionRequests
+from zotd.bridges.acp.terminals import TerminalRequests
 from zotd.bridges.acp.turns import PromptTurn
 from zotd.bridges.acp.updates import Remark, Updates, merged, plan_update
 from zotd.client.client import Client
@@ -95,7 +96,10 @@ class OpenSession:
         self._told_servers: Sequence[str] = ()
         # HOME of this machine has no meaning on a remote one.
         home = "" if daemon.place.is_remote else daemon.env.get("HOME", "")
-        self._updates = Updates(PathResolver(info.cwd, home))
+        self._updates = Updates(PathResolver(info.cwd, home), side.shows_terminals)
+        self._terminals = TerminalRequests(
+            info.id, editor, spawn, offered=side.has_terminals, show=self.show, updates=self._updates
+        )
         self._questions = PermissionRequests(info.id, editor, daemon, spawn, has_forms=side.has_forms)
         self._follower: Follower | None = None
         self._commands: list[AvailableCommand] = []
@@ -179,6 +183,7 @@ class OpenSession:
         """Close the session for this editor: withdraw questions, and answer accepted prompts with `why`."""
         self.over = self.over or why
         self._questions.keep(set())
+        self._terminals.kill_all()
         if not self.opened.done():
             self.opened.set_exception(why)
             self.opened.exception()  # marks it as retrieved: after `session/new` nothing awaits it
@@ -231,6 +236,7 @@ class OpenSession:
     async def _bring(self, client: Client) -> None:
         """Bring the editor's MCP servers and files along, over each new connection, because they end with it."""
         await self._files.offer(client)
+        await self._terminals.offer(client)
         told = await self._side.servers.bring(self.info.id, client)
         self._equipped.set()
         if told != self._told_servers:
@@ -263,6 +269,7 @@ class OpenSession:
     async def _disconnected(self, lost: Disconnected) -> None:
         self._failures += 1
         self._equipped.clear()
+        self._terminals.kill_all()
         # Equal, not greater: one warning for each outage is enough.
         if self._failures == PATIENCE:
             reason = lost.reason.rstrip(".")
@@ -288,8 +295,8 @@ class OpenSession:
                 self._questions.close(approval)
             case events.Interrupted(what="run"):  # the daemon was killed, so no `approval_resolved` was sent
                 self._questions.keep(set())
-            case events.FileRequest() if self._follower is not None and self._follower.client is not None:
-                self._spawn(f"the file {event.path}", self._files.serve(event, self._follower.client))
+            case events.FileRequest() | events.TerminalRequest() if self._follower and self._follower.client:
+                self._serve(event, self._follower.client)
             case events.SessionChanged():
                 await self._changed(event)
             case events.UserMessage() if not self.info.name:
@@ -299,6 +306,14 @@ class OpenSession:
                 await self._tell_usage(used, total)
             case _:
                 pass
+
+    def _serve(self, request: events.FileRequest | events.TerminalRequest, client: Client) -> None:
+        if isinstance(request, events.FileRequest):
+            self._spawn(f"the file {request.path}", self._files.serve(request, client))
+        elif request.action == "kill":
+            self._terminals.kill(request.id)
+        else:
+            self._spawn(f"the terminal of {request.call}", self._terminals.serve(request, client))
 
     def _is_known(self, event: events.AnyEvent) -> bool:
         """Return True for an event that the editor already knows.

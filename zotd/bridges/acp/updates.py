@@ -11,13 +11,15 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from zotd.bridges.acp import calls
+from zotd.bridges.acp import calls, shown_terminals
 from zotd.bridges.acp.frames import (
     AgentMessageChunk,
     AgentThoughtChunk,
+    CallContent,
     Diff,
     PlanEntry,
     PlanUpdate,
+    TerminalContent,
     TextBlock,
     TextContent,
     ToolCallStart,
@@ -54,6 +56,11 @@ class _Known:
     """State of a call that was sent to the editor."""
 
     output: str = ""
+    """The newest part of what it has said."""
+    has_terminal: bool = False
+    """It has a terminal that we fill."""
+    terminal: TerminalContent | None = None
+    """The terminal of the editor in which it runs."""
     diffs: Sequence[TextContent | Diff] = ()
 
 
@@ -62,6 +69,8 @@ class Updates:
     """Tracks what one editor has received of one session, and converts events accordingly."""
 
     place: calls.PathResolver
+    shows_terminals: bool = False
+    """The editor shows terminals that we fill."""
     _streamed: str = ""
     """Text of the current reply that was sent."""
     _is_writing: bool = False
@@ -96,6 +105,12 @@ class Updates:
             case _:
                 return self._of_call(event)
         return []
+
+    def has_shown(self, call: str, terminal: TerminalContent) -> None:
+        """Take note that a call is shown with a terminal of the editor in which it runs."""
+        known = self._calls.get(call)
+        if known is not None:
+            known.terminal = terminal
 
     def begin_anew(self) -> None:
         """Forget the state of reply and calls after a gap in the events."""
@@ -170,8 +185,7 @@ class Updates:
     def _of_call(self, event: events.AnyEvent) -> Iterable[Update | Remark]:
         match event:
             case events.ToolUseStart(id=call, name=name):
-                self._calls[call] = _Known()
-                return [ToolCallStart(tool_call_id=call, title=name, kind=calls.kind_of(name), status="pending")]
+                return [self._begun(call, name)]
             case events.ToolCallEvent(id=call, name=name, args=args):
                 return [self._call(call, name, args)]
             case events.ToolProgress(id=call, text=text):
@@ -192,6 +206,17 @@ class Updates:
             return [ToolCallUpdate(tool_call_id=call, status="completed" if is_allowed else "failed")]
         return [ToolCallUpdate(tool_call_id=call, status="in_progress")] if call and is_allowed else []
 
+    def _begun(self, call: str, name: str) -> Update:
+        self._calls[call] = known = _Known(has_terminal=self.shows_terminals and name == shown_terminals.TOOL)
+        return ToolCallStart(
+            tool_call_id=call,
+            title=name,
+            kind=calls.kind_of(name),
+            status="pending",
+            content=[shown_terminals.content(call)] if known.has_terminal else None,
+            meta=shown_terminals.opened(call, self.place.cwd) if known.has_terminal else None,
+        )
+
     def _call(self, call: str, name: str, args: Mapping[str, object]) -> Update:
         diffs = calls.diffs_of(name, args, self.place)
         return self._told(call, name, args, status="in_progress", content=diffs)
@@ -199,8 +224,9 @@ class Updates:
     def _told(
         self, call: str, name: str, args: Mapping[str, object], *, status: str, content: list[TextContent | Diff]
     ) -> ToolCallStart | ToolCallUpdate:
-        is_known = call in self._calls
-        self._calls[call] = _Known(diffs=[one for one in content if isinstance(one, Diff)])
+        is_known, has_terminal = call in self._calls, self.shows_terminals and name == shown_terminals.TOOL
+        self._calls[call] = _Known(diffs=[one for one in content if isinstance(one, Diff)], has_terminal=has_terminal)
+        shown: list[CallContent] = [shown_terminals.content(call), *content] if has_terminal else [*content]
         # A call may be known already, from its start event or from a question about it.
         kind = ToolCallUpdate if is_known else ToolCallStart
         return kind(
@@ -208,29 +234,42 @@ class Updates:
             title=calls.title_of(name, args),
             kind=calls.kind_of(name),
             status=status,
-            content=content or None,
+            content=shown or None,
             locations=calls.locations_of(name, args, self.place),
             raw_input=dict(args),
+            meta=shown_terminals.opened(call, self.place.cwd) if has_terminal and not is_known else None,
         )
 
     def _progress(self, call: str, text: str) -> Iterable[Update]:
         known = self._calls.get(call)
         if known is None:  # a shell command of a person, whose output arrives as a whole
             return []
+        known.terminal = None  # it runs in the daemon after all
         known.output = (known.output + text)[-calls.OUTPUT_CHARS :]
+        if known.has_terminal:
+            meta = shown_terminals.grown(call, text)
+            return [ToolCallUpdate(tool_call_id=call, status="in_progress", meta=meta)]
         # An update replaces the whole content, so the diffs have to be sent again.
-        content = [*known.diffs, *calls.output(known.output)]
+        content: list[CallContent] = [*known.diffs, *calls.output(known.output)]
         return [ToolCallUpdate(tool_call_id=call, status="in_progress", content=content)]
 
     def _result(self, call: str, content: Sequence[Text | Image], *, is_error: bool) -> Update:
         known = self._calls.pop(call, _Known())
         words = calls.said(content)
+        texts = [_text_of(one) for one in words]
+        # A failed call has changed nothing, so its diffs are removed.
+        shown: list[CallContent] = [*([] if is_error else known.diffs), *words]
+        meta = None
+        if known.terminal is not None:
+            shown = [known.terminal]
+        elif known.has_terminal:
+            shown, meta = [shown_terminals.content(call)], shown_terminals.ended(call, known.output, "\n".join(texts))
         return ToolCallUpdate(
             tool_call_id=call,
             status="failed" if is_error else "completed",
-            # A failed call has changed nothing, so its diffs are removed.
-            content=[*([] if is_error else known.diffs), *words],
-            raw_output={"is_error": is_error, "output": [_text_of(one) for one in words]},
+            content=shown,
+            raw_output={"is_error": is_error, "output": texts},
+            meta=meta,
         )
 
 
