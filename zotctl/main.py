@@ -40,6 +40,7 @@ from zotctl import (
     service,
     session_actions,
     sessions,
+    share,
     token,
     top,
     tree,
@@ -68,6 +69,7 @@ examples:
   zotctl rename s_01JX… tests
   zotctl delete tests
   zotctl export --session s_01JX… --format markdown -o talk.md
+  zotctl share tests -o talk.html
   zotctl usage --since 7d
   zotctl ext install https://git.example.org/ann/weather
   zotctl mcp add issues https://example.org/mcp
@@ -96,6 +98,7 @@ NOUNS = (
         agents,
         fork,
         export,
+        share,
         import_sessions,
         usage,
         ext,
