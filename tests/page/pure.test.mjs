@@ -16,6 +16,7 @@ import { fitted } from "./shrink.js";
 import { inFamilies, label, listed, ordered, placesOf, told, waitingIn } from "./sessions.js";
 import { commandOf, promptOf } from "./slash.js";
 import { linesOf, stepsOf, summaryOfPlan } from "./steps.js";
+import { choicesOf, fitting, tokenAt, written } from "./token.js";
 import {
   EMPTY,
   attached,
@@ -398,4 +399,31 @@ test("a plan says how far it is, and who has decided", () => {
   const steps = [{ text: "look", state: "done" }, { text: "test", state: "pending" }];
   assert.equal(summaryOfPlan({ steps, status: "draft", by: "ann" }), "1 of 2 done · draft");
   assert.equal(summaryOfPlan({ steps, status: "rejected", by: "ann", comment: "no" }), "1 of 2 done · rejected by ann: no");
+});
+
+// --- completion ------------------------------------------------------------------------------------------------------
+
+test("a slash begins a command at the beginning of the text only, an at sign a file at that of a word", () => {
+  const at = (words) => tokenAt(words, words.length);
+  assert.deepEqual(at("/un"), { kind: "command", start: 0, query: "un" });
+  assert.deepEqual(at("see @src/a"), { kind: "file", start: 4, query: "src/a" });
+  assert.deepEqual(at("@"), { kind: "file", start: 0, query: "" });
+  assert.deepEqual(at('@"my pa'), { kind: "file", start: 0, query: "my pa" });
+  assert.deepEqual(at("a\n@docs:file:///x"), { kind: "file", start: 2, query: "docs:file:///x" });
+  assert.deepEqual(at("@a@b"), { kind: "file", start: 0, query: "a@b" });
+  for (const words of ["", "x/un", "/un ", "/usr/bin", "a@b", "@a ", '@"a" ']) assert.equal(at(words), null, words);
+  assert.equal(tokenAt("@ab cd", 2).query, "a");
+});
+
+test("a mention with a space is quoted", () => {
+  assert.equal(written("file", "a b.txt"), '@"a b.txt"');
+  assert.equal(written("file", "docs:x"), "@docs:x");
+  assert.equal(written("command", "undo"), "/undo");
+});
+
+test("choices that cannot fit any more are left out until the next answer", () => {
+  const choices = choicesOf({ items: ["src/View.py", "docs:x"], found: [{ text: "docs:x", detail: "d", source: "docs" }] });
+  assert.deepEqual(choices[1], { name: "docs:x", detail: "d", source: "docs" });
+  assert.deepEqual(fitting(choices, "sv").map((choice) => choice.name), ["src/View.py"]);
+  assert.equal(fitting(choices, "").length, 2);
 });

@@ -37,7 +37,9 @@ class World:
         options = {"provider": "openai", "base_url": self.model.openai_url, "secrets": {"api_key": "k"}} | options
         async with WireClient.connect(self.daemon.place.socket) as client:
             env = {"PATH": self.daemon.place.env["PATH"]}
-            made = await client.ask("session.create", cwd=str(self.daemon.place.cwd), name=name, env=env, **options)
+            made = await client.ask(
+                "session.create", **{"cwd": str(self.daemon.place.cwd)} | options, name=name, env=env
+            )
         session = made["session"]
         assert isinstance(session, dict)
         return session["id"]

@@ -1,6 +1,7 @@
-// The prompt box with its images and slash commands, the queued prompts, and the button that aborts a run.
+// The prompt box with its images, completions and slash commands, the queued prompts, and the button that aborts a run.
 
 import { Attachments } from "./attachments.js";
+import { Completion } from "./completion.js";
 import { byId, element, fill, say } from "./elements.js";
 import { commandOf, promptOf } from "./slash.js";
 import { CallError } from "./wire.js";
@@ -18,6 +19,7 @@ export class Composer {
   #changes;
   #session = "";
   #attachments;
+  #completion;
   #sending = null; // {text, images, requestId} of a prompt without a response
   #queue = null; // the queue that is displayed
   #form = byId("composer");
@@ -34,6 +36,7 @@ export class Composer {
     this.#own = own;
     this.#changes = changes;
     this.#attachments = new Attachments({ area: this.#form, problem: (sentence) => say(this.#problem, sentence) });
+    this.#completion = new Completion({ box: this.#text, call });
     this.#form.addEventListener("submit", (event) => this.#submitted(event));
     this.#text.addEventListener("keydown", (event) => this.#pressed(event));
     byId("abort").addEventListener("click", () => this.#command("abort"));
@@ -44,6 +47,7 @@ export class Composer {
   open(session) {
     if (this.#session) drafts.set(this.#session, this.#text.value);
     this.#session = session;
+    this.#completion.close();
     this.#sending = null;
     this.#text.value = drafts.get(session) ?? "";
     this.#attachments.open(session);
@@ -77,6 +81,10 @@ export class Composer {
   }
 
   #pressed(event) {
+    if (this.#completion.pressed(event)) {
+      event.preventDefault();
+      return;
+    }
     // On a touch screen Enter inserts a newline, because there is no Shift+Enter.
     const isTouch = matchMedia("(pointer: coarse)").matches;
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || isTouch) return;
@@ -102,12 +110,25 @@ export class Composer {
       this.#changes.open();
       return;
     }
+    if (name.toLowerCase() === "btw") {
+      await this.#beside(text, args, session);
+      return;
+    }
     const answer = await this.#command("run_command", { name, args });
     if (answer === null || this.#session !== session) return;
     if (answer.input) this.#own(answer.input);
     if (this.#text.value === text) this.#text.value = answer.action === "insert" ? answer.text : "";
     const isTold = answer.extension || TOLD_BY_EVENT.includes(name.toLowerCase());
     if (!isTold && answer.action === "display") say(this.#answer, answer.text);
+  }
+
+  /** Asks something beside the conversation; the answer is shown here only. */
+  async #beside(text, question, session) {
+    if (this.#text.value === text) this.#text.value = "";
+    say(this.#answer, "Thinking…");
+    const answer = await this.#command("session.side_question", { question });
+    if (this.#session !== session) return;
+    say(this.#answer, answer === null ? "" : `By the way: ${question}\n\n${answer.text}`);
   }
 
   async #prompt(text, whenBusy) {

@@ -236,7 +236,7 @@ function change(next) {
 // --- user actions ----------------------------------------------------------------------------------------------------
 
 function ofSession(type, fields) {
-  const isChange = !["prompt", "session.changes"].includes(type); // a prompt has a request id of its own
+  const isChange = !["prompt", "session.changes", "session.side_question", "complete"].includes(type); // a prompt has a request id of its own
   return wire.call(type, { session: opened, ...(isChange ? { request_id: newId() } : {}), ...fields });
 }
 
