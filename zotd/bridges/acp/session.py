@@ -223,8 +223,7 @@ class OpenSession:
             for question in snapshot.approvals:
                 await self._ask(question)
         assert self._follower is not None
-        client = self._follower.client
-        if client is not None:
+        if (client := self._follower.client) is not None:
             if is_first:
                 await self._bring(client)
             else:  # events that were missed follow, and must not wait for an answer
