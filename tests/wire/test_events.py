@@ -36,7 +36,7 @@ STDIO = {
 """From `docs/protocol.md`; fields that only the daemon sends are optional."""
 
 DAEMON = {
-    "approval_requested": "approval tool_id tool args args_digest preview? expires? rule? choices?",
+    "approval_requested": "approval tool_id tool args args_digest preview? expires? rule? choices? subagent?",
     "approval_resolved": "approval decision scope by reason?",
     "queue_changed": "items held",
     "session_changed": "state name? provider? model? reasoning? mode?",
@@ -58,8 +58,8 @@ DAEMON = {
     "heartbeat": "",
     "evicted": "reason last_seq",
     "replay_complete": "",
-    "session_added": "name cwd state",
-    "session_updated": "name cwd state failed?",
+    "session_added": "name cwd state parent?",
+    "session_updated": "name cwd state failed? parent?",
     "session_removed": "",
     "ext_state": "extension cwd state reason?",
     "trust_required": "cwd items digest",

@@ -305,9 +305,8 @@ class Planner:
         return Authorization(context, hooks, unattended=unattended)
 
     def _access(self, session: Session, policy: Policy, decider: HostDecider) -> WebAccess | None:
-        if self._config.value.sandbox.network == "off" and policy.mode != "yolo":
-            return None
-        return self._machine.proxy.access(session.id, decider)
+        is_off = self._config.value.sandbox.network == "off" and policy.mode != "yolo"
+        return None if is_off else self._machine.proxy.access(session.id, decider)
 
     def _paths(self, session: Session, is_trusted: bool) -> ContextPaths:
         extensions = session.extensions
@@ -324,7 +323,7 @@ class Planner:
         delegate = partial(self._delegate, session) if self._delegate and self._may_delegate(session) else None
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
-            env, watch = session.environment.variables, session.watch
+            env, watch, editors = session.environment.variables, session.watch, session.terminals
             traceparent = watch.traceparent(call_id) if watch.makes_traces else ""
             return ToolContext(
                 session=row.id,
@@ -338,7 +337,9 @@ class Planner:
                 ledger=ledger,
                 home=os.fspath(home),
                 editor=session.files if session.files.offers else None,
-                terminals=session.terminals.usable(session.ledger.row, self._config.value, self._machine),
+                terminals=editors.usable(session.ledger.row, self._config.value, self._machine)
+                if editors.offers
+                else None,
                 delegate=delegate,
                 plan=partial(session.plan.update, call_id),
             )

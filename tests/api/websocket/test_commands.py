@@ -72,7 +72,7 @@ ABOUT_A_SESSION = """
     queue.list queue.withdraw queue.move ext.list ext.doctor ext.reload auth.list prompt abort compact run_command clear
     retry set_model set_reasoning set_mode panel.key panel.resize panel.close approve shell
     grant.list grant.revoke session.mcp_servers files.offer files.answer
-    terminals.offer terminals.answer session.side_question
+    terminals.offer terminals.answer session.side_question session.family
 """
 """Commands that a limited token may use for its own session; a new command is refused until it is added here."""
 
