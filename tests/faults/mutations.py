@@ -12,6 +12,7 @@ import msgspec
 
 from zotd.wire.api import COMMANDS, CommandSpec
 from zotd.wire.base import encode
+from zotd.wire.plan import PlanStep
 
 Frame = dict[str, object]
 
@@ -95,7 +96,7 @@ VALUES: Mapping[str, object] = {
 }
 """Of fields in real frames, by name; others have their default, and those without one something of their type."""
 
-BY_TYPE: Mapping[object, object] = {str: "word", int: 3, bool: True, list[str]: []}
+BY_TYPE: Mapping[object, object] = {str: "word", int: 3, bool: True, list[str]: [], list[PlanStep]: []}
 
 
 class Mutations:
