@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from tests.core.folding import attempt, call, compaction, fold, prompt, reply, result, resumed, seen
 from zotd.core import records
+from zotd.core.closings import closings, unrepeatable
 from zotd.core.records import AnyRecord
 from zotd.core.transcript import SUMMARY_HEAD, Transcript
 from zotd.testing.histories import TIME, Scribe, assert_legal
@@ -43,7 +44,7 @@ def test_calls_and_results_keep_the_order_of_the_records():
         result("a"),
     )
     assert seen(transcript) == ["user: do it", "assistant: look call a call b", "tool: b done", "tool: a done"]
-    assert transcript.closings(TIME) == []
+    assert closings(transcript, TIME) == []
 
 
 def test_a_second_result_of_a_call_is_dropped():
@@ -117,7 +118,7 @@ def test_clear_removes_the_messages_and_keeps_pending_inputs():
     )
     assert seen(transcript) == []
     assert list(transcript.waiting) == ["j"]
-    assert transcript.closings(TIME) == []
+    assert closings(transcript, TIME) == []
     assert not transcript.can_resume
 
 
@@ -174,9 +175,9 @@ def test_the_messages_are_valid_after_a_crash_at_any_record(choices, lives):
         write(transcript, written, scribe.repair())
         assert not transcript.run_open
         assert transcript.in_flight is None
-        assert transcript.unrepeatable(TIME) == []
+        assert unrepeatable(transcript, TIME) == []
         assert_same(fold(*written), transcript)
-        assert_legal(fold(*written, *transcript.closings(TIME)).messages)
+        assert_legal(fold(*written, *closings(transcript, TIME)).messages)
         going_on = [resumed(), *(result(one.id) for one in transcript.open_calls)]
         assert_legal(fold(*written, *going_on).messages)
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.core.folding import attempt, call, cut, fold, prompt, reply, result, resumed, seen, started, usage
 from zotd.core import records
-from zotd.core.transcript import INTERRUPTED, NOT_RUN
+from zotd.core.closings import INTERRUPTED, NOT_RUN, closings, unrepeatable
 from zotd.testing.histories import TIME, assert_legal
 from zotd.wire.content import Text
 
@@ -20,7 +20,7 @@ def texts(results):
 
 def test_every_call_that_is_not_resumed_gets_a_result():
     transcript = fold(*calling("a", "b", "c"), started("b"), result("a"))
-    found = transcript.closings(TIME)
+    found = closings(transcript, TIME)
     assert [(item.call_id, item.is_error, item.run, item.name) for item in found] == [
         ("b", True, "r", "bash"),
         ("c", True, "r", "bash"),
@@ -34,12 +34,12 @@ def test_every_call_that_is_not_resumed_gets_a_result():
 )
 def test_a_started_call_is_repeated_if_its_replay_class_permits(replay, is_repeated):
     transcript = fold(*calling("a"), started("a", replay=replay))
-    assert texts(transcript.unrepeatable(TIME)) == ([] if is_repeated else [("a", INTERRUPTED)])
-    assert texts(transcript.closings(TIME)) == [("a", INTERRUPTED)]
+    assert texts(unrepeatable(transcript, TIME)) == ([] if is_repeated else [("a", INTERRUPTED)])
+    assert texts(closings(transcript, TIME)) == [("a", INTERRUPTED)]
 
 
 def test_calls_without_a_start_record_may_start_again():
-    assert fold(*calling("a", "b")).unrepeatable(TIME) == []
+    assert unrepeatable(fold(*calling("a", "b")), TIME) == []
 
 
 @pytest.mark.parametrize("nested", ["never", "idempotent"])
@@ -47,8 +47,8 @@ def test_calls_without_a_start_record_may_start_again():
 def test_a_call_is_not_repeated_if_a_nested_call_has_started(own, nested):
     within = started("n", within="a", replay=nested), started("m", within="of a command", replay=nested)
     transcript = fold(*calling("a", "b"), *own, *within)
-    assert texts(transcript.unrepeatable(TIME)) == [("a", INTERRUPTED)]
-    assert texts(transcript.closings(TIME)) == [("a", INTERRUPTED), ("b", NOT_RUN)]
+    assert texts(unrepeatable(transcript, TIME)) == [("a", INTERRUPTED)]
+    assert texts(closings(transcript, TIME)) == [("a", INTERRUPTED), ("b", NOT_RUN)]
 
 
 def test_a_repeated_call_keeps_its_arguments_and_operation_key():
@@ -64,9 +64,9 @@ def test_a_repeated_call_keeps_its_arguments_and_operation_key():
 
 def test_closing_open_calls_twice_has_no_further_effect():
     transcript = fold(*calling("a"))
-    for closing in transcript.closings(TIME):
+    for closing in closings(transcript, TIME):
         transcript.apply(closing)
-    assert transcript.closings(TIME) == []
+    assert closings(transcript, TIME) == []
     assert_legal(transcript.messages)
 
 

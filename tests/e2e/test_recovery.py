@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from tests.e2e.shop import Shop
-from zotd.core.transcript import INTERRUPTED, NOT_RUN
+from zotd.core.closings import INTERRUPTED, NOT_RUN
 from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 
 HAZARD = '''

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 from tests.e2e.family import OPENING, Cast, of, results_of, tasks
-from zotd.core.transcript import INTERRUPTED
+from zotd.core.closings import INTERRUPTED
 from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 
 HANG = ScriptedReply([TextPart(["Half"]), Hang()])

@@ -7,6 +7,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from zotd.core import records
+from zotd.core.closings import closings, unrepeatable
 from zotd.core.ports import SessionRow
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
@@ -67,8 +68,8 @@ class Restarts:
         assert list(other.waiting.items()) == list(one.waiting.items())
         assert other.held == one.held
         assert other.run_open == one.run_open
-        assert other.closings(TIME) == one.closings(TIME)
-        assert other.unrepeatable(TIME) == one.unrepeatable(TIME)
+        assert closings(other, TIME) == closings(one, TIME)
+        assert unrepeatable(other, TIME) == unrepeatable(one, TIME)
         assert (other.interrupted, other.can_resume) == (one.interrupted, one.can_resume)
         assert self.ledger.row.messages == len(other.messages)
 

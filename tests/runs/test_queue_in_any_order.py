@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.sessions.desk import TIME, Desk, new_row, session_of
 from zotd.core import records
 from zotd.core.budget import FREE
+from zotd.core.closings import unrepeatable
 from zotd.core.ports import Replay, ToolOutcome, ToolSpec
 from zotd.core.reply import CallArgs, CallEnd, CallStart, RequestAccepted, Stopped, TextChunk
 from zotd.core.retry import Failure, ModelError
@@ -321,7 +322,7 @@ async def live(steps):
             life = Life(tasks, books, journal, row)
             await life.session.load()
             assert not journal.seen.run_open
-            assert journal.seen.unrepeatable(TIME) == []
+            assert unrepeatable(journal.seen, TIME) == []
             life.check()
             crashed = await play(life, rest)
             if not crashed:

@@ -6,8 +6,9 @@ import pytest
 
 from tests.sessions.desk import TIME, never_early, new_row, plan
 from zotd.core import records
+from zotd.core.closings import INTERRUPTED, NOT_RUN
 from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
-from zotd.core.transcript import INTERRUPTED, NOT_RUN, Transcript
+from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.context import RunStart
 from zotd.runs.queue import Queue

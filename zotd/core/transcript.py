@@ -1,8 +1,7 @@
 """State of a session, computed from its records: what the model sees, the queue, and unfinished work.
 
 `apply` takes records in order, live and after a restart, so both yield the same transcript. Vendors accept the messages
-only if no call is open: `closings` returns the missing results, `unrepeatable` those of them that are needed
-immediately after a restart (`docs/durability.md`, After a crash).
+only if no call is open: `core.closings` makes the missing results.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,15 +15,6 @@ from zotd.wire.content import Message, Text, ToolCall, ToolResult, with_notes
 
 SUMMARY_HEAD = "Summary of the conversation so far:\n\n"
 """Beginning of the message that replaces compacted messages."""
-
-INTERRUPTED = "interrupted, outcome unknown"
-"""Result of a call that had started when a crash cut it (`docs/durability.md`)."""
-
-NOT_RUN = "not run: the run ended before this call started"
-"""Result of a call that never started."""
-
-REPEATABLE = ("idempotent", "reconcile")
-"""Replay classes of started calls that recovery may repeat. `safe` calls are not recorded as started at all."""
 
 KNOWN = 256
 """Number of request ids that survive a compaction: clients repeat a request within seconds, not after hundreds of others."""
@@ -47,6 +37,26 @@ class Transcript:
     """The calls that this run begins with, until they are on record."""
     plan_news: PlanChange | None = None
     """What the model reads about the plan with its next request."""
+    run: str | None = None
+    """Id of the run of the last records."""
+    run_open = False
+    """The run has begun and has no recorded end: it is running, or a crash cut it."""
+    held = False
+    """The queue waits for a person to go on."""
+    in_flight: records.Attempt | None = None
+    """The model request that was sent and has neither a recorded reply nor recorded usage."""
+    has_unknown = False
+    """Whether a call of the last reply may or may not have taken effect."""
+    shell: records.ShellStarted | None = None
+    """A started user command without a recorded result."""
+    told_date = ""
+    """The last day that the model was told with an input; empty: none, or the conversation was shortened since."""
+    _is_answered = False
+    """The reply to the request in flight has begun."""
+    _is_cut = False
+    """The last reply is incomplete."""
+    _was_cut = False
+    """A crash has cut the last run or the queue, and no run has begun since."""
 
     def __init__(self) -> None:
         self.messages: list[Message] = []
@@ -54,35 +64,20 @@ class Transcript:
         """Accepted inputs that have not started, in the order of the queue."""
         self.requests: dict[str, Known] = {}
         """Request ids, to recognise a request that a client repeats after a restart."""
-        self.run: str | None = None
-        """Id of the run of the last records."""
-        self.held = self.run_open = False
-        """The run has begun and has no recorded end: it is running, or a crash cut it."""
-        self.in_flight: records.Attempt | None = None
-        """The model request that was sent and has neither a recorded reply nor recorded usage."""
-        self._is_answered = False
-        """The reply to the request in flight has begun."""
-        self.has_unknown = False
-        """Whether a call of the last reply may or may not have taken effect."""
         self.approvals: dict[str, records.ApprovalRow] = {}
         """Approval requests for calls without a result, by id, oldest first."""
         self.decisions: dict[str, records.Decision] = {}
         """Decisions on these requests, by the same ids."""
+        self.beside: dict[str, records.Attempt] = {}
+        """Requests of a tool call and of a person that were sent and have no recorded usage, by the purpose of that."""
         self.fallback = CurrentFallback()
         """The model that is asked instead of the session's own."""
-        self.shell: records.ShellStarted | None = None
-        """A started user command without a recorded result."""
-        self.cache, self.early = CacheTrace(), early_summary.EarlySummary()
-        """What the model's vendor has cached of it; the summary that is made before it is needed."""
-        self.told_date, self.beside = "", dict[str, records.Attempt]()
-        """The last day that the model was told with an input (empty: none, or the conversation was shortened since); requests of
-        a tool call and of a person that were sent and have no recorded usage, by the purpose of that."""
+        self.cache = CacheTrace()
+        """What the model's vendor has cached of it."""
+        self.early = early_summary.EarlySummary()
+        """The summary that is made before it is needed."""
         self._open: dict[str, ToolCall] = {}
         self._started: dict[str, records.CallStarted] = {}
-        self._is_cut = False
-        """The last reply is incomplete."""
-        self._was_cut = False
-        """A crash has cut the last run or the queue, and no run has begun since."""
 
     @property
     def rest(self) -> str:
@@ -234,38 +229,10 @@ class Transcript:
         """Return the newest request ids, to be stored in a record that makes earlier records unnecessary."""
         return list(self.requests.values())[-KNOWN:]
 
-    def unrepeatable(self, time: str) -> list[records.CallResult]:
-        """Return a result with unknown outcome for every started call that must not be repeated."""
-        return [self._failed(call, time) for call in self._open.values() if not self._may_repeat(call.id)]
-
-    def closings(self, time: str) -> list[records.CallResult]:
-        """Return an error result for every open call, in order; applying them makes the messages valid for vendors."""
-        return [self._failed(call, time) for call in self._open.values()]
-
     @property
     def ended(self) -> Mapping[str, records.ApprovalRow]:
         """Open calls that have ended, and the question that their result waits for."""
         return {row.call_id: row for row in self.approvals.values() if row.result is not None}
-
-    def _may_repeat(self, key: str) -> bool:
-        if key in self.ended:  # it is not repeated, and its outcome is known
-            return True
-        # Without a start record the call has not begun, or it is `safe`.
-        started = self._started.get(key)
-        return started is None or (started.within is None and started.replay in REPEATABLE)
-
-    def _failed(self, call: ToolCall, time: str) -> records.CallResult:
-        ended = self.ended.get(call.id)
-        unknown = ended is None and call.id in self._started
-        return records.CallResult(
-            time=time,
-            run=self.run or "",
-            call_id=call.id,
-            name=call.name,
-            is_error=True,
-            content=(ended and ended.result) or [Text(INTERRUPTED if unknown else NOT_RUN)],
-            unknown=unknown,
-        )
 
     def _accept(self, record: Input) -> None:
         self.waiting[record.id] = record

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import records
+from zotd.core.closings import closings
 from zotd.core.records import AnyRecord
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.wire.content import Message, ToolCall, ToolResult
@@ -19,10 +20,10 @@ async def continue_after(ledger: Ledger, messages: Sequence[Message]) -> None:
         return
     await ledger.write([Shown(record) for record in _records(ledger, messages)], durable=False)
     now = rfc3339()
-    closings: list[AnyRecord] = [*ledger.transcript.closings(now)]
+    ending: list[AnyRecord] = [*closings(ledger.transcript, now)]
     # Whatever was under way in that conversation is over.
-    closings.append(records.ForkRow(time=now, session="", at=0))
-    await ledger.write([Shown(record) for record in closings], durable=False)
+    ending.append(records.ForkRow(time=now, session="", at=0))
+    await ledger.write([Shown(record) for record in ending], durable=False)
 
 
 def _records(ledger: Ledger, messages: Sequence[Message]) -> Iterator[AnyRecord]:

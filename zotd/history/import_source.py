@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from zotd.core import records
+from zotd.core.closings import INTERRUPTED
 from zotd.core.records import AnyRecord, Settings
-from zotd.core.transcript import INTERRUPTED
 from zotd.history.draft import Draft
 from zotd.runs.tool_calls import cut_results
 from zotd.wire.content import Text, ToolCall

@@ -17,9 +17,9 @@ from typing import NamedTuple
 from zotd.contributions.guards import Hooks
 from zotd.core import permissions
 from zotd.core.choices import SESSION, choices_for
+from zotd.core.closings import INTERRUPTED
 from zotd.core.permissions import FILES, NETWORK, SHELL, WORKSPACE, Action, PermissionQuery, Policy, Ruling
 from zotd.core.ports import Replay, StorageError, Tool, ToolOutcome
-from zotd.core.transcript import INTERRUPTED
 from zotd.core.web_access import WebAccess
 from zotd.exthost.guards import GuardedCall, GuardRemark, GuardVerdict
 from zotd.jail import Mechanism, Network

@@ -4,6 +4,7 @@ import msgspec
 
 from zotd.clock import rfc3339
 from zotd.core import records
+from zotd.core.closings import unrepeatable
 from zotd.core.early_summary import PURPOSE
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Shown
@@ -50,7 +51,7 @@ def _queue(transcript: Transcript, now: str) -> list[Shown]:
 
 def _calls(transcript: Transcript, now: str) -> list[Shown]:
     found: list[Shown] = []
-    for result in transcript.unrepeatable(now):
+    for result in unrepeatable(transcript, now):
         text = CALL.format(name=result.name)
         note = records.Interrupted(time=now, what=TOOL, text=text, call_id=result.call_id)
         found += cut_results([result])

@@ -11,9 +11,9 @@ import asyncio
 
 from msgspec.structs import replace
 
+from zotd.core.closings import INTERRUPTED
 from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
 from zotd.core.records import CallStarted
-from zotd.core.transcript import INTERRUPTED
 from zotd.wire.content import Text
 
 ASKS = 5

@@ -15,9 +15,10 @@ from zotd.clock import rfc3339
 from zotd.contributions.guards import Hooks
 from zotd.core import records
 from zotd.core.call_jail import CallJail
+from zotd.core.closings import NOT_RUN
 from zotd.core.model_questions import ModelQuestion, QuestionReply
 from zotd.core.ports import Replay, Tool, ToolContext, ToolOutcome
-from zotd.core.transcript import NOT_RUN, Transcript
+from zotd.core.transcript import Transcript
 from zotd.core.turn_inputs import RequestedCall
 from zotd.exthost.guards import GuardRemark
 from zotd.ids import new as new_id

@@ -14,6 +14,7 @@ from functools import partial
 
 from zotd.clock import rfc3339
 from zotd.core import records
+from zotd.core.closings import closings
 from zotd.core.ports import StorageError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs import recovery
@@ -247,7 +248,7 @@ class Worker:
         """Record results for calls that a crash left open, because the next job does not resume their run."""
         if self._ledger.transcript.has_open_calls:
             self._closing()
-            await self._ledger.write(cut_results(self._ledger.transcript.closings(rfc3339())), durable=False)
+            await self._ledger.write(cut_results(closings(self._ledger.transcript, rfc3339())), durable=False)
 
     async def _end_broken(self, job: Job, text: str) -> None:
         """End a run that failed inside zot, so that clients get `done` and the history stays valid."""
@@ -258,7 +259,7 @@ class Worker:
         note = records.Note(time=now, level="error", text=text)
         items: list[Shown] = []
         if transcript.run_open:  # else it had not begun: a run that a crash has cut before it can still be resumed
-            items += [*cut_results(transcript.closings(now)), *recovery.unbilled(transcript, now)]
+            items += [*cut_results(closings(transcript, now)), *recovery.unbilled(transcript, now)]
         items.append(Shown(note, [events.Error(text), events.Done(run=run)]))
         state = "held" if transcript.interrupted else self._ledger.transcript.rest
         await self._ledger.write(items, durable=False, state=state)

@@ -11,6 +11,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from zotd.core import compaction, records
+from zotd.core.closings import closings, unrepeatable
 from zotd.core.early_summary import PURPOSE
 from zotd.core.model_questions import SAMPLING
 from zotd.core.records import AnyRecord
@@ -83,7 +84,7 @@ class Scribe:
             commit.append(self._shell_result(self.transcript.shell, unknown=True))
         if self.transcript.run_open:
             cut = records.Interrupted(time=TIME, what="run", text="cut")
-            commit += [*self.transcript.unrepeatable(TIME), *self._unbilled(), cut]
+            commit += [*unrepeatable(self.transcript, TIME), *self._unbilled(), cut]
         if self.transcript.waiting and not self.transcript.held:
             commit.append(self._order(held=True))
         return commit
@@ -138,7 +139,7 @@ class Scribe:
     def _close(self) -> Iterator[Commit]:
         """Calls that a crash has left open get their results before anything but going on with them."""
         if self.transcript.open_calls:
-            yield [*self.transcript.closings(TIME)]
+            yield [*closings(self.transcript, TIME)]
 
     def _enqueue(self, *, steers: bool) -> Commit:
         prompt = self._input("steer" if steers else "queue")

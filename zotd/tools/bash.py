@@ -19,8 +19,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from msgspec.structs import replace
 
 from zotd.core.call_jail import CallJail
+from zotd.core.closings import INTERRUPTED
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
-from zotd.core.transcript import INTERRUPTED
 from zotd.paths import make_private_dir
 from zotd.process import Child, ChildLedger, descent, spawn
 from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, BuiltinTool, ToolError, in_thread, text_outcome

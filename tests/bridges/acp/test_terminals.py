@@ -11,7 +11,7 @@ from tests.bridges.acp.terminals import Terminals
 from tests.npm.packages import INSTALL_S
 from zotd.bridges.acp.frames import TerminalStatus
 from zotd.bridges.acp.terminals import exit_code
-from zotd.core.transcript import INTERRUPTED
+from zotd.core.closings import INTERRUPTED
 from zotd.process.census import identify, is_alive
 from zotd.process.ladder import signal_all
 from zotd.runs.tool_calls import ABORTED
