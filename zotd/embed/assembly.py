@@ -35,7 +35,7 @@ from zotd.sessions.notifier import Notifier
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import RESERVED
-from zotd.sessions.task_offer import Delegate
+from zotd.sessions.tool_offers import Delegate
 from zotd.store import credentials, keyring_vault
 from zotd.store.journal import SqliteJournal
 from zotd.store.key_command import KeyCommand
@@ -144,7 +144,7 @@ def assemble(
         environment=env,
         addressed=addressed,
     )
-    planner.connect(_delegate(manager))
+    planner.offers.connect(_delegate(manager))
     return EmbeddedParts(
         config=current,
         manager=manager,

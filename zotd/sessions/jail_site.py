@@ -5,9 +5,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from zotd.config.current import CurrentConfig
-from zotd.core.permissions import Policy
+from zotd.config.sections import Config
+from zotd.core.permissions import PermissionRule, Policy
 from zotd.jail.site import JailSite
-from zotd.permissions.file_grants import granted_places
+from zotd.permissions.file_grants import granted_places, malformed_grants
+from zotd.permissions.host_rules import allowed_hosts, malformed
 from zotd.permissions.session_jail import NETWORKS
 from zotd.sessions.machine import Machine
 from zotd.sessions.session import Session
@@ -37,3 +39,8 @@ def jail_site(
         shown=tuple(map(os.fspath, shown)),
         granted=(*granted_places(policy, session.environment.variables.get("HOME")), *once),
     )
+
+
+def jail_problems(config: Config, rules: Sequence[PermissionRule]) -> list[str]:
+    """Return what is wrong with the configuration of the jail, as sentences for people."""
+    return [*allowed_hosts(config.sandbox).problems, *malformed(rules), *malformed_grants(rules)]

@@ -19,29 +19,24 @@ from zotd.core.permissions import WORKSPACE, Policy
 from zotd.core.ports import SessionRow, Tool, ToolContext
 from zotd.core.retry import RetryPolicy
 from zotd.core.run_watch import RunWatch
-from zotd.core.web_access import WebAccess
 from zotd.exthost.surroundings import About
 from zotd.ledger.ledger import Ledger
 from zotd.ledger.spending import Spending
 from zotd.permissions.authorization import Authorization
-from zotd.permissions.authorization_context import AuthorizationContext
-from zotd.permissions.file_grants import malformed_grants
-from zotd.permissions.host_rules import allowed_hosts, malformed
 from zotd.permissions.rules import NO_RULES, RuleStore, WorkspaceRules
-from zotd.proxy import HostDecider
 from zotd.runs.context import RunContext
 from zotd.runs.model_ladder import ModelSource, OnlyModel, OpenedModel
 from zotd.sessions.admission import NOTHING_ADDED, admitted_prompt
+from zotd.sessions.authorization_site import authorization_context
 from zotd.sessions.extension_pool import ExtensionPool
-from zotd.sessions.jail_site import jail_site
+from zotd.sessions.jail_site import jail_problems
 from zotd.sessions.machine import Machine
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles, prompt_parts, read_files
 from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
-from zotd.sessions.task_offer import Delegate, may_delegate, with_task
+from zotd.sessions.tool_offers import ToolOffers
 from zotd.sessions.unavailable import NOT_OPENED
-from zotd.tools.task import task_tool
 from zotd.workspace.context import ContextPaths, WorkspaceContext
 from zotd.workspace.environment import Environment
 from zotd.workspace.session_checkpoints import CheckpointKeeper
@@ -80,17 +75,14 @@ class Planner:
         self.rules = rules
         """The permission rules of all sessions."""
         self.keeper = CheckpointKeeper(os.fspath(machine.home), config)
+        self.offers = ToolOffers(config)
+        """The built-in tools that not all sessions have."""
         self._config = config
         self._machine = machine
-        self._delegate: Delegate | None = None
         self._last: dict[str, PreparedRun] = {}
         """By the session's id; without it, preparing a run took longer than sending its request."""
         self._said: dict[str, set[str]] = {}
         """By the session's id: what users were told of wishes that its models do not fulfil."""
-
-    def connect(self, delegate: Delegate) -> None:
-        """Have subagents run by `delegate`; without it sessions have none."""
-        self._delegate = delegate
 
     def watch(self, ledger: Ledger, environment: Callable[[], Mapping[str, str]]) -> RunWatch:
         """Return what follows the runs of a session from now on; `environment` returns that of its client."""
@@ -211,7 +203,7 @@ class Planner:
         """Compute what follows from the basis; the model is still to be opened."""
         extensions, settings = basis.extensions, basis.settings
         tools_of_program = self._machine.tools
-        offered = partial(with_task, tool=task_tool(files.agents) if self._may_delegate(session) else None)
+        offered = self.offers.of(session, files.agents)
         own = offered(joined(choose(settings), tools_of_program))
         toolbox = partial(_toolbox, extensions, settings, own, of_program=tools_of_program, offered=offered)
         tools = toolbox()
@@ -235,7 +227,7 @@ class Planner:
             notes=[
                 *surroundings.notes,
                 *([note] if note else []),
-                *(self._unread(basis) if settings.mode == WORKSPACE else ()),
+                *(jail_problems(basis.config, self.rules.rules) if settings.mode == WORKSPACE else ()),
                 *missing(settings, tools),
             ],
             hooks=hooks,
@@ -245,14 +237,6 @@ class Planner:
             checkpoints=session.checkpoints,
             probe=self._machine.probe,
         )
-
-    def _may_delegate(self, session: Session) -> bool:
-        return self._delegate is not None and may_delegate(session, self._config.value.agents)
-
-    def _unread(self, basis: RunBasis) -> list[str]:
-        """What is wrong with the configuration of the jail, as sentences for people."""
-        rules = self.rules.rules
-        return [*allowed_hosts(basis.config.sandbox).problems, *malformed(rules), *malformed_grants(rules)]
 
     async def _ground(self, session: Session, is_trusted: bool) -> WorkspaceRules:
         if not is_trusted and not self.rules.narrowing:
@@ -269,9 +253,16 @@ class Planner:
         unattended: str | None,
         allowed: records.AllowedTools | None = None,
     ) -> Authorization:
-        limit = None if allowed is None else limit_of(allowed)
-        approval = self._config.value.approval
+        policy = self._policy(session, ground, allowed)
+        context = authorization_context(session, policy, machine=self._machine, config=self._config)
+        hooks = with_own_guard(hooks, self._machine.guard, About(session.id, session.ledger.row.cwd))
+        return Authorization(context, hooks, unattended=unattended)
 
+    def _policy(
+        self, session: Session, ground: WorkspaceRules, allowed: records.AllowedTools | None
+    ) -> Callable[[], Policy]:
+        """Return what computes the policy as it is at the moment, and keeps it until something that it depends on changes."""
+        limit = None if allowed is None else limit_of(allowed)
         last: tuple[object, Policy] | None = None
 
         def policy() -> Policy:
@@ -282,31 +273,7 @@ class Planner:
                 last = basis, self.rules.policy(ground, mode=row.settings.mode, granted=row.granted, limit=limit)
             return last[1]
 
-        site = partial(jail_site, session, self._machine, self._config)
-        context = AuthorizationContext(
-            policy=policy,
-            approvals=session.approvals,
-            cwd=session.ledger.row.cwd,
-            home=session.environment.variables.get("HOME"),
-            run=lambda: session.ledger.transcript.run,
-            recorded=partial(_recorded, session),
-            way=approval.unattended,
-            notify=self._machine.notify,
-            ttl_s=approval.ttl_s,
-            jail=lambda command: session.jail.at(site(policy(), once=session.jail.once.of(command))),
-            once=session.jail.once,
-            plans=session.plan,
-            hosts=lambda: allowed_hosts(self._config.value.sandbox).rules,
-            outlet=lambda decider: session.jail.outlet(self._machine.proxy.outlet(session.id, decider)),
-            is_open=lambda: self._config.value.sandbox.network == "open",
-            access=lambda decider: self._access(session, policy(), decider),
-        )
-        hooks = with_own_guard(hooks, self._machine.guard, About(session.id, session.ledger.row.cwd))
-        return Authorization(context, hooks, unattended=unattended)
-
-    def _access(self, session: Session, policy: Policy, decider: HostDecider) -> WebAccess | None:
-        is_off = self._config.value.sandbox.network == "off" and policy.mode != "yolo"
-        return None if is_off else self._machine.proxy.access(session.id, decider)
+        return policy
 
     def _paths(self, session: Session, is_trusted: bool) -> ContextPaths:
         extensions = session.extensions
@@ -320,10 +287,10 @@ class Planner:
         home = self._machine.home
         out_dir, ledger = os.fspath(home / "out" / row.id), os.fspath(home / "run" / "children")
         skill_dirs = tuple(paths.skill_dirs())
-        delegate = partial(self._delegate, session) if self._delegate and self._may_delegate(session) else None
+        delegate = self.offers.delegate_of(session)
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
-            env, watch, editors = session.environment.variables, session.watch, session.terminals
+            env, watch, editors = session.environment.variables, session.watch, session.editors.terminals
             traceparent = watch.traceparent(call_id) if watch.makes_traces else ""
             return ToolContext(
                 session=row.id,
@@ -336,7 +303,7 @@ class Planner:
                 skill_dirs=skill_dirs,
                 ledger=ledger,
                 home=os.fspath(home),
-                editor=session.files if session.files.offers else None,
+                editor=session.editors.files if session.editors.files.offers else None,
                 terminals=editors.usable(session.ledger.row, self._config.value, self._machine)
                 if editors.offers
                 else None,
@@ -393,8 +360,3 @@ def _hooks(extensions: Extensions | None, *, streams: bool) -> Hooks | None:
     if extensions is None or not extensions.resolution.extensions:
         return None
     return extensions.hooks(streams=streams)
-
-
-def _recorded(session: Session, call: str, digest: str) -> str | None:
-    rows = session.ledger.transcript.approvals.values()
-    return next((row.id for row in rows if row.call_id == call and row.args_digest == digest), None)

@@ -9,10 +9,9 @@ Whatever changes the session is decided in one synchronous step and awaited afte
 an order take effect in it.
 """
 
-import asyncio
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from zotd import ids
 from zotd.clock import rfc3339
@@ -24,15 +23,16 @@ from zotd.ledger.ledger import Ledger, LetGoError, Shown
 from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.pending import lasting
 from zotd.permissions.session_jail import SessionJail
-from zotd.runs import recovery
 from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
+from zotd.runs.recovery import GO_ON
 from zotd.runs.side_question import SideQuestions
 from zotd.runs.worker import Activity, Intake, Worker
 from zotd.sessions.children import Children
 from zotd.sessions.clearing import clear
 from zotd.sessions.client_files import ClientFiles
 from zotd.sessions.client_terminals import ClientTerminals
+from zotd.sessions.loading import Loading, repeated, rest_of
 from zotd.sessions.plans import PlanKeeper
 from zotd.wire import events
 from zotd.wire.api import Approve, PromptImage, Started
@@ -63,8 +63,24 @@ class RunPlanner(Protocol):
         ...
 
 
+class Editors(NamedTuple):
+    """What clients that are editors bring."""
+
+    files: ClientFiles
+    """Files that are open there."""
+    terminals: ClientTerminals
+    """Terminals in which commands may run."""
+
+
 class Session:
     """A conversation. Methods that change it raise CommandError for the sender, StorageError from the journal."""
+
+    extensions: Extensions | None = None
+    """Its extensions while the session is needed; `sessions.extension_pool` attaches them."""
+    is_quieted = False
+    """A person aborted and has asked for nothing since: extensions may not submit prompts."""
+    is_closed = False
+    """It accepts no commands: it is being closed, or was; see `sessions.closing`."""
 
     def __init__(
         self,
@@ -96,12 +112,17 @@ class Session:
             self.id, ledger.row.cwd, environment=lambda: self.environment.variables, told=self._warn
         )
         """The recorded states of its directory's files."""
-        self._planner, self._stored_queue, self._changed = planner, stored_queue, changed
+        self._planner = planner
+        self._stored_queue = stored_queue
+        self._changed = changed
         self.approvals = SessionApprovals(ledger, changed=partial(changed, self))
         """Questions to people about its calls."""
-        self.children, self.side = Children(partial(changed, self)), SideQuestions(ledger, partial(changed, self))
-        """Subagents that its calls wait for, and questions of people beside the conversation."""
+        self.children = Children(partial(changed, self))
+        """Subagents that its calls wait for."""
+        self.side = SideQuestions(ledger, partial(changed, self))
+        """Questions of people beside the conversation."""
         self.plan = PlanKeeper(ledger, self.approvals, check=self._refuse_when_blocked, changed=partial(changed, self))
+        """The plan that people and the model change."""
         self.work = Worker(
             ledger,
             plan=partial(planner.plan, self),
@@ -113,15 +134,9 @@ class Session:
         """What it does; ask, and change it through the session."""
         self.jail = SessionJail(self._warn)
         """What its calls are confined to in the mode `workspace`; its manager closes it."""
-        self.files, self.terminals = ClientFiles(ledger.label, self._warn), ClientTerminals(ledger.label, self._warn)
-        """Files that are open in editors, and terminals that these have."""
-        self.extensions: Extensions | None = None
-        """Its extensions while the session is needed; `sessions.extension_pool` attaches them."""
-        self.is_quieted = False
-        """A person aborted and has asked for nothing since: extensions may not submit prompts."""
-        self.is_closed = False
-        """It accepts no commands: it is being closed, or was; see `sessions.closing`."""
-        self._loading = asyncio.Lock()
+        self.editors = Editors(ClientFiles(ledger.label, self._warn), ClientTerminals(ledger.label, self._warn))
+        """What clients that are editors bring."""
+        self._loading = Loading(ledger, self.work.queue, self.approvals)
 
     # --- what it is -------------------------------------------------------------------------------------------
 
@@ -134,7 +149,7 @@ class Session:
             return "waiting"
         if self.work.is_active:
             return "running"
-        if not self.ledger.loaded or self._loading.locked():  # not loaded, or its approvals are not restored yet
+        if not self.ledger.loaded or self._loading.is_going_on:  # not loaded, or its approvals are not restored yet
             return "held" if self.ledger.row.state == "running" else self.ledger.row.state
         found = self.ledger.transcript
         return "held" if found.held or found.interrupted else "idle"
@@ -152,7 +167,7 @@ class Session:
         ledger = self.ledger
         if ledger.failure is not None or ledger.damage is not None:
             return False
-        if self._loading.locked():  # a command repairs it, and what it has found may not be shown yet
+        if self._loading.is_going_on:  # a command repairs it, and what it has found may not be shown yet
             return True
         return not ledger.loaded and ledger.row.state != "idle"
 
@@ -164,47 +179,11 @@ class Session:
 
     async def load(self) -> None:
         """Have the transcript in memory; after a crash, give every cut call its result and say what was cut."""
-        if self.ledger.loaded and not self._loading.locked():
-            return  # at once, so that commands stay in their order: a lock would let those that wait for it go first
-        async with self._loading:
-            if not self.ledger.loaded:
-                row = self.ledger.row
-                self.ledger.load(await self.ledger.journal.records(row.id, row.base))
-                await self._repair()
+        await self._loading.load()
 
     async def reload(self, row: SessionRow) -> None:
         """Begin anew from what the journal holds, when it could not write; followers, environment and keys stay."""
-        if self.ledger.failure is not None:
-            self.ledger.reset(row)
-            self.work.queue.clear()  # what waits is in the journal; an earlier attempt to load may have queued it
-            if row.state != "idle":
-                await self.load()
-
-    async def _repair(self) -> None:
-        transcript = self.ledger.transcript
-        partial, begun = await self._partial(), recovery.reply_begun(transcript)
-        items = recovery.repairs(transcript, partial)
-        for item in transcript.waiting.values():
-            self.work.queue.restore(Job(_told_before, item, stored=True))
-        items = [*begun, *recovery.beside_unbilled(transcript, rfc3339()), *self.approvals.restore(transcript), *items]
-        waits = len(self.work.queue) > 0
-        if waits and not transcript.held:
-            items.append(self.work.queue.record(held=True))
-        is_cut = transcript.interrupted or (transcript.run_open and transcript.can_resume)
-        rest = self._rest(held=waits or is_cut)
-        if items or self.ledger.row.state != rest:
-            await self.ledger.write(items, durable=False, state=rest)
-
-    async def _partial(self) -> str:
-        """Return the stored text of a reply that a crash has cut; empty if there is none."""
-        found, sent = await self.ledger.journal.partial(self.id), self.ledger.transcript.in_flight
-        is_its = found is not None and sent is not None and (found.run, found.step) == (sent.run, sent.step)
-        return found.text if found is not None and is_its else ""
-
-    def _rest(self, *, held: bool) -> str:
-        if self.approvals.pending():
-            return "waiting"
-        return "held" if held else "idle"
+        await self._loading.reload(row)
 
     # --- inputs -----------------------------------------------------------------------------------------------
 
@@ -308,7 +287,7 @@ class Session:
         """Withdraw or move inputs that wait; `change` does it at once."""
         change(self.work.queue)
         held = self.ledger.transcript.held and bool(self.work.queue.items())
-        rest = self._rest(held=held or self.ledger.transcript.interrupted)
+        rest = rest_of(self.approvals, held=held or self.ledger.transcript.interrupted)
         state = self.ledger.row.state if self.work.is_active else rest
         await self.ledger.write([self.work.queue.record(held=held)], durable=True, accepted=accepted, state=state)
 
@@ -322,9 +301,9 @@ class Session:
         waits = bool(self.approvals.pending()) or self.work.is_active
         if self.ledger.transcript.interrupted and not waits:
             try:
-                await self.go_on(accepted=_told_before)
+                await self.go_on(accepted=repeated)
             except CommandError as error:  # the decider already has its answer, so all clients are told
-                text = f"{DECIDED}: {error.sentence}; {recovery.GO_ON}"
+                text = f"{DECIDED}: {error.sentence}; {GO_ON}"
                 self.ledger.live([events.Notice("error", text, session=self.ledger.label)])
 
     async def stopped(self) -> None:
@@ -394,7 +373,3 @@ class Session:
             raise CommandError(Code.STORAGE_BLOCKED, f"the journal cannot be written: {self.ledger.failure}")
         if self.ledger.damage is not None:
             raise CommandError(Code.BLOCKED, str(self.ledger.damage))
-
-
-def _told_before(_: Started) -> None:
-    """The sender of an input from before a restart has had its answer."""

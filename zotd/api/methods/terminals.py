@@ -10,17 +10,17 @@ async def offer(call: Invocation, params: api.TerminalsOffer) -> None:
     """Have commands of the session run in terminals of the client, as long as its connection lasts."""
     session, connection = await session_of(call, params.session), connection_of(call)
     if not params.offered:
-        session.terminals.withdraw(connection.id)
+        session.editors.terminals.withdraw(connection.id)
         return
 
     def send(request: events.TerminalRequest) -> None:
         connection.write(encode(request) + b"\n")
 
-    session.terminals.offer(connection.id, send)
-    connection.at_end(lambda: session.terminals.withdraw(connection.id))
+    session.editors.terminals.offer(connection.id, send)
+    connection.at_end(lambda: session.editors.terminals.withdraw(connection.id))
 
 
 async def answer(call: Invocation, params: api.TerminalAnswer) -> None:
     """Take the answer to a `terminal_request`."""
     session = await session_of(call, params.session)
-    session.terminals.answer(connection_of(call).id, params)
+    session.editors.terminals.answer(connection_of(call).id, params)

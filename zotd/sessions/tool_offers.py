@@ -1,0 +1,58 @@
+"""Built-in tools that not all sessions have: `task` those that may have subagents."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+
+from zotd.config.current import CurrentConfig
+from zotd.contributions.toolbox import Toolbox
+from zotd.core.ports import Tool, ToolContext, ToolOutcome
+from zotd.core.subagents import NAME as TASK
+from zotd.core.subagents import TaskOrder
+from zotd.sessions.session import Session
+from zotd.tools.task import task_tool
+
+Delegate = Callable[[Session, TaskOrder, ToolContext], Awaitable[ToolOutcome]]
+"""Has a subagent of the session do a task."""
+
+
+class ToolOffers:
+    """Decides which of these tools a session has, and what they work with."""
+
+    def __init__(self, config: CurrentConfig) -> None:
+        """`config`: the configuration that holds now."""
+        self._config = config
+        self._delegate: Delegate | None = None
+
+    def connect(self, delegate: Delegate) -> None:
+        """Have subagents run by `delegate`; without it sessions have none."""
+        self._delegate = delegate
+
+    def of(self, session: Session, agents: Sequence[tuple[str, str]]) -> Callable[[Toolbox], Toolbox]:
+        """Return what gives a toolbox the tools of this session; `agents`: names and descriptions of agent types."""
+        return partial(with_offers, offers={TASK: task_tool(agents) if self._delegates(session) else None})
+
+    def delegate_of(self, session: Session) -> Callable[[TaskOrder, ToolContext], Awaitable[ToolOutcome]] | None:
+        """Return what has a subagent do a task; None: the session may have none."""
+        return partial(self._delegate, session) if self._delegate is not None and self._delegates(session) else None
+
+    def _delegates(self, session: Session) -> bool:
+        # What is not stored could not find its subagents again after a crash.
+        if self._delegate is None or session.ephemeral:
+            return False
+        parent = session.ledger.row.parent
+        return (0 if parent is None else parent.depth) < self._config.value.agents.depth
+
+
+def with_offers(box: Toolbox, offers: Mapping[str, Tool | None]) -> Toolbox:
+    """Return the toolbox with these tools in the places of the built-in ones of their names; None: without that one.
+
+    An extension may have a tool of such a name, which stays.
+    """
+    built_in = {name for name in offers if (one := box.tools.get(name)) is not None and one.extension is None}
+    changed = {name: offers[name] for name in built_in if offers[name] is not box.tools[name]}
+    if not changed:
+        return box
+    tools = {name: changed.get(name, one) for name, one in box.tools.items()}
+    kept = {name: one for name, one in tools.items() if one is not None}
+    specs = tuple(kept[spec.name].spec if spec.name in changed else spec for spec in box.specs if spec.name in kept)
+    return Toolbox(kept, specs, box.hidden)
