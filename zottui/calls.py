@@ -20,6 +20,7 @@ _SUBJECTS = {
     "grep": "pattern",
     "glob": "pattern",
     "fetch": "url",
+    "web_search": "query",
     "task": "description",
 }
 

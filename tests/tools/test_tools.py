@@ -6,11 +6,11 @@ import pytest
 from zotd.core.ports import Replay
 from zotd.tools import TOOLS
 
-READERS = {"read", "fetch", "glob", "grep", "plan", "skill"}
+READERS = {"read", "fetch", "glob", "grep", "plan", "skill", "web_search"}
 
 
 def test_the_tools_are_these_in_this_order():
-    names = ["bash", "edit", "fetch", "glob", "grep", "plan", "read", "skill", "task", "write"]
+    names = ["bash", "edit", "fetch", "glob", "grep", "plan", "read", "skill", "task", "web_search", "write"]
     assert [tool.spec.name for tool in TOOLS] == names
 
 

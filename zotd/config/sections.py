@@ -104,6 +104,23 @@ class EditorSection(Struct, frozen=True, kw_only=True):
     with the editor. In other modes they run in their jail, as always."""
 
 
+class WebSection(Struct, frozen=True, kw_only=True):
+    """`[web]`: searches of the model. Pages are fetched by the rules of `[sandbox]`. See security.md."""
+
+    search: Literal["off", "brave", "tavily", "searxng", "anthropic", "openai"] = "off"
+    """Who answers the tool `web_search`; sessions have the tool only then, and not with `sandbox.network = "off"`. The key is in
+    `BRAVE_API_KEY`, `TAVILY_API_KEY`, `ANTHROPIC_API_KEY` or `OPENAI_API_KEY`, in the environment of `zot` or of the daemon; commands
+    of the model do not see it. Queries of the model go there without a question."""
+
+    search_url: Url | None = None
+    """Where that is, if not at its own address: for SearXNG it has to be set, such as `http://localhost:8888/search`, and its JSON
+    format must be enabled there."""
+
+    search_model: str | None = None
+    """The model that searches with `anthropic` and `openai`. Default: that of the vendor. What it costs is on the vendor's bill, and in
+    no budget of zot."""
+
+
 class TerminalSection(Struct, frozen=True, kw_only=True):
     """`[terminal]`: settings of the terminal client; the daemon ignores them."""
 
@@ -439,6 +456,7 @@ class Config(Struct, frozen=True, kw_only=True):
     guard: GuardSection = GuardSection()
     agents: AgentsSection = AgentsSection()
     editor: EditorSection = EditorSection()
+    web: WebSection = WebSection()
     terminal: TerminalSection = TerminalSection()
     local: LocalSection = LocalSection()
     channels: ChannelsSection = ChannelsSection()
@@ -452,6 +470,8 @@ class Config(Struct, frozen=True, kw_only=True):
         if self.api_key_command and not any(PROVIDER in word for word in self.api_key_command):
             # Without it, the command would print the same key for all vendors, and it would be sent to all of them.
             raise ValueError(f"api_key_command must contain {PROVIDER}, which is replaced by the vendor's name")
+        if self.web.search == "searxng" and self.web.search_url is None:
+            raise ValueError("web: search_url must be set for searxng, which has no address of its own")
         if (self.websocket.tls_cert is None) != (self.websocket.tls_key is None):
             raise ValueError("websocket: tls_cert and tls_key must be set together")
         if self.websocket.is_exposed:

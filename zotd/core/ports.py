@@ -20,7 +20,7 @@ from zotd.core.person_questions import PersonAnswer, PersonQuestion
 from zotd.core.records import AnyRecord, CacheLife, Settings
 from zotd.core.reply import Part
 from zotd.core.subagents import TaskOrder
-from zotd.core.web_access import WebAccess
+from zotd.core.web_access import SearchEngine, WebAccess
 from zotd.wire.content import Message, Text, Tokens, ToolContent
 from zotd.wire.families import SessionParent
 from zotd.wire.plan import Plan, PlanStep
@@ -139,6 +139,8 @@ class ToolContext(Struct, frozen=True):
     `bash`. None, or returns None: the call has no network."""
     delegate: "Callable[[TaskOrder, ToolContext], Awaitable[ToolOutcome]] | None" = None
     """Has a subagent do a task, and returns its last answer; None: there can be no subagents."""
+    search_engine: Callable[[], SearchEngine | None] = lambda: None
+    """What answers searches of the web at the moment; None: nothing does."""
     editor: EditorFiles | None = None
     """Where a person may have files open; None: nowhere."""
     plan: "Callable[[Sequence[PlanStep]], Awaitable[ToolOutcome]] | None" = None

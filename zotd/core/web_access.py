@@ -4,6 +4,28 @@ from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from msgspec import Struct
+
+SEARCH_KEYS = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "brave": "BRAVE_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "tavily": "TAVILY_API_KEY",
+}
+"""The environment variables with the keys of search engines."""
+
+
+class SearchEngine(Struct, frozen=True):
+    """What the user has chosen for searches of the web."""
+
+    name: str
+    url: str
+    """Where it is, if not at its own address; empty: there."""
+    key: str
+    """Empty: there is none."""
+    model: str = ""
+    """What searches, if it is a vendor's model that does."""
+
 
 class WebConnection(Protocol):
     """A host that a call may reach."""

@@ -75,7 +75,7 @@ class Planner:
         self.rules = rules
         """The permission rules of all sessions."""
         self.keeper = CheckpointKeeper(os.fspath(machine.home), config)
-        self.offers = ToolOffers(config)
+        self.offers = ToolOffers(config, models)
         """The built-in tools that not all sessions have."""
         self._config = config
         self._machine = machine
@@ -287,7 +287,7 @@ class Planner:
         home = self._machine.home
         out_dir, ledger = os.fspath(home / "out" / row.id), os.fspath(home / "run" / "children")
         skill_dirs = tuple(paths.skill_dirs())
-        delegate = self.offers.delegate_of(session)
+        delegate, engine = self.offers.delegate_of(session), partial(self.offers.engine_of, session)
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
             env, watch, editors = session.environment.variables, session.watch, session.editors.terminals
@@ -308,6 +308,7 @@ class Planner:
                 if editors.offers
                 else None,
                 delegate=delegate,
+                search_engine=engine,
                 plan=partial(session.plan.update, call_id),
             )
 

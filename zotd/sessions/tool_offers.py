@@ -1,4 +1,4 @@
-"""Built-in tools that not all sessions have: `task` those that may have subagents."""
+"""Built-in tools that not all sessions have: `task` those that may have subagents, `web_search` where an engine is chosen."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -8,7 +8,11 @@ from zotd.contributions.toolbox import Toolbox
 from zotd.core.ports import Tool, ToolContext, ToolOutcome
 from zotd.core.subagents import NAME as TASK
 from zotd.core.subagents import TaskOrder
+from zotd.core.web_access import SearchEngine
+from zotd.sessions.models import ModelChooser
+from zotd.sessions.search_engines import engine_of, searches
 from zotd.sessions.session import Session
+from zotd.tools import web_search
 from zotd.tools.task import task_tool
 
 Delegate = Callable[[Session, TaskOrder, ToolContext], Awaitable[ToolOutcome]]
@@ -18,9 +22,10 @@ Delegate = Callable[[Session, TaskOrder, ToolContext], Awaitable[ToolOutcome]]
 class ToolOffers:
     """Decides which of these tools a session has, and what they work with."""
 
-    def __init__(self, config: CurrentConfig) -> None:
+    def __init__(self, config: CurrentConfig, models: ModelChooser) -> None:
         """`config`: the configuration that holds now."""
         self._config = config
+        self._models = models
         self._delegate: Delegate | None = None
 
     def connect(self, delegate: Delegate) -> None:
@@ -29,11 +34,22 @@ class ToolOffers:
 
     def of(self, session: Session, agents: Sequence[tuple[str, str]]) -> Callable[[Toolbox], Toolbox]:
         """Return what gives a toolbox the tools of this session; `agents`: names and descriptions of agent types."""
-        return partial(with_offers, offers={TASK: task_tool(agents) if self._delegates(session) else None})
+        offers = {
+            TASK: task_tool(agents) if self._delegates(session) else None,
+            web_search.NAME: web_search.TOOL if self._searches(session) else None,
+        }
+        return partial(with_offers, offers=offers)
 
     def delegate_of(self, session: Session) -> Callable[[TaskOrder, ToolContext], Awaitable[ToolOutcome]] | None:
         """Return what has a subagent do a task; None: the session may have none."""
         return partial(self._delegate, session) if self._delegate is not None and self._delegates(session) else None
+
+    def engine_of(self, session: Session) -> SearchEngine | None:
+        """Return what answers the searches of the session at the moment; None: nothing does."""
+        return engine_of(self._config.value, session.environment, self._models) if self._searches(session) else None
+
+    def _searches(self, session: Session) -> bool:
+        return searches(self._config.value, session.ledger.row.settings.mode)
 
     def _delegates(self, session: Session) -> bool:
         # What is not stored could not find its subagents again after a crash.

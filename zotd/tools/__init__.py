@@ -1,7 +1,7 @@
 """The built-in tools, one module each, and the list `TOOLS`."""
 
 from zotd.core.ports import Tool
-from zotd.tools import bash, edit, fetch, glob, grep, plan, read, skill, task, write
+from zotd.tools import bash, edit, fetch, glob, grep, plan, read, skill, task, web_search, write
 
 TOOLS: tuple[Tool, ...] = (
     bash.TOOL,
@@ -13,6 +13,7 @@ TOOLS: tuple[Tool, ...] = (
     read.TOOL,
     skill.TOOL,
     task.TOOL,
+    web_search.TOOL,
     write.TOOL,
 )
 """Sorted by name, the order in which models see them. Changing the order would invalidate providers' prompt caches."""

@@ -9,10 +9,8 @@ import socket
 import ssl
 import zlib
 from collections.abc import AsyncIterator, Sequence
-from functools import lru_cache
 
 import aiohttp
-import httpx2
 from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct
 from yarl import URL
@@ -20,6 +18,7 @@ from yarl import URL
 from zotd.core.web_access import WebAccess, WebConnection
 from zotd.proxy.errors import HostError, RefusedHostError, UnreachableError
 from zotd.web.errors import WebError
+from zotd.web.tls import tls_context
 
 URL_CHARS = 8_000
 """Longest URL."""
@@ -76,7 +75,7 @@ async def fetch_page(url: str, access: WebAccess) -> WebPage:
     Raises WebError: it cannot be had. An answer with an error status is a page, too.
     """
     here = URL(url)
-    tls = await asyncio.to_thread(_tls_context)
+    tls = await asyncio.to_thread(tls_context)
     for _ in range(REDIRECTS_MAX + 1):
         host, port = here.host or "", here.port or _PORTS[here.scheme]
         try:
@@ -206,8 +205,3 @@ def _reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(error) or type(error).__name__
-
-
-@lru_cache(maxsize=1)
-def _tls_context() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()

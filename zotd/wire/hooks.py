@@ -33,6 +33,7 @@ CLAUDE_NAMES: Mapping[str, str] = {
     "write": "Write",
     "edit": "Edit",
     "fetch": "WebFetch",
+    "web_search": "WebSearch",
     "grep": "Grep",
     "glob": "Glob",
     "skill": "Skill",

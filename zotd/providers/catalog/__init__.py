@@ -21,6 +21,7 @@ import msgspec
 
 from zotd.config import Config
 from zotd.core.budget import MILLION, FlatPrices, Rates
+from zotd.core.web_access import SEARCH_KEYS
 from zotd.providers.catalog import overlay, prices
 from zotd.providers.catalog.figures import chats, figures, needs_responses
 from zotd.providers.catalog.lineage import newest_first, superseded
@@ -85,8 +86,9 @@ class Catalog:
         return list(self._vendors.values())
 
     def key_variables(self) -> frozenset[str]:
-        """The environment variables that may hold any vendor's key."""
-        return frozenset(variable for vendor in self._vendors.values() for variable in vendor.key_env)
+        """The environment variables that may hold the key of any vendor, or of a search engine."""
+        of_vendors = (variable for vendor in self._vendors.values() for variable in vendor.key_env)
+        return frozenset((*of_vendors, *SEARCH_KEYS.values()))
 
     def other_variables(self) -> frozenset[str]:
         """The environment variables that any vendor's requests depend on otherwise; tools see them."""
