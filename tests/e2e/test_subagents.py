@@ -160,6 +160,23 @@ async def test_a_subagent_has_the_mode_of_its_parent(family, house):
     assert not (house.cwd / "a.txt").exists()
 
 
+async def test_a_narrower_mode_of_the_parent_holds_for_a_subagent_that_works_already(family, house):
+    gate = asyncio.Event()
+    write = ScriptedReply([Gate(gate), CallPart("write", {"path": "a.txt", "content": "one"})], stop="tool_use")
+    wider = calls(CallPart("write", {"path": "b.txt", "content": "one"}))
+    talk, server = await family(go=[tasks("a"), text("done")], a=[write, wider, text("it was denied")])
+    await talk.ask("prompt", message="go")
+    await server.received(2)
+    await talk.ask("set_mode", mode="read-only")
+    await talk.ask("set_mode", mode="yolo")
+    gate.set()
+    await talk.until("done")
+    assert ["denied" in results_of(request)[-1] for request in of(server, "a")[1:]] == [True, True]
+    assert list(house.cwd.glob("*.txt")) == []
+    (child,) = await below(talk)
+    assert child["mode"] == "read-only"
+
+
 async def test_an_unknown_model_is_told_to_the_model(family):
     talk, server = await family(go=[tasks("a", model="openai/none"), text("done")])
     await talk.run("go")

@@ -26,9 +26,9 @@ async def asked(talk):
     return (await talk.until("approval_requested"))[-1]
 
 
-async def approve(talk, event, decision="allow", session=None):
+async def approve(talk, event, decision="allow", session=None, **more):
     about = {"approval": event["approval"], "args_digest": event["args_digest"], "decision": decision}
-    await talk.client.ask("approve", session=session or talk.id, **about)
+    await talk.client.ask("approve", session=session or talk.id, **about, **more)
 
 
 async def test_a_client_of_the_parent_sees_what_a_subagent_asks_and_decides_it(family, house, look):
@@ -69,6 +69,18 @@ async def test_who_attaches_later_finds_it_in_the_snapshot_and_the_first_decisio
     response = await talk.client.answer("approve", session=question["subagent"], **about)
     assert (response["code"], response["error"]) == ("already_resolved", "ben has allowed it already")
     await talk.until("done")
+
+
+async def test_what_was_allowed_for_the_session_is_allowed_for_its_subagents(family, look):
+    commands = calls(CallPart("bash", {"command": "touch b.txt"}))
+    talk, server = await family(go=[commands, tasks("a"), text("done")], a=[commands, WRITE, text("fine")])
+    await talk.ask("prompt", message="go")
+    await approve(talk, await asked(talk), scope="session")
+    question = await asked(talk)
+    assert question["tool"] == "write"  # the command of the subagent was not asked about
+    await approve(talk, question)
+    await talk.until("done")
+    assert results_of(of(server, "go")[2])[1] == "fine"
 
 
 async def test_an_abort_ends_the_questions_of_subagents(family, look):

@@ -25,6 +25,7 @@ from zotd.sessions.agent_types import AgentTypes, limit_by
 from zotd.sessions.bubbling import bubbling
 from zotd.sessions.closing import STOP_S
 from zotd.sessions.manager import Manager
+from zotd.sessions.narrowing import keeping_narrow
 from zotd.sessions.session import Session
 from zotd.sessions.task_answers import answer_of, bounded
 from zotd.sessions.task_places import TaskPlaces
@@ -130,6 +131,7 @@ class Subagents:
             now,
             settings,
             "idle",
+            granted=above.granted,
             parent=SessionParent(above.id, context.call_id, depth, order.agent),
         )
         environment = _environment(parent, settings)
@@ -147,6 +149,7 @@ class Subagents:
             await self._count(parent, child)
             stack.callback(self._uncount, child)
             stack.enter_context(bubbling(child, parent, lambda session: self._above.get(session.id)))
+            stack.enter_context(keeping_narrow(child, parent))
             progress = TaskProgress(child, context.progress)
             for watcher in (partial(self._committed, child), progress.committed):
                 child.ledger.watchers.append(watcher)
