@@ -25,7 +25,7 @@ from zotd.wire.extensions import Finding
 from zotd.workspace import command_files
 from zotd.workspace.command_files import FileCommand
 from zotd.workspace.context import ContextPaths
-from zotd.workspace.markdown_files import FilePlace, MarkdownFileError
+from zotd.workspace.markdown_files import FilePlace, MarkdownFileError, places_of
 
 READ_S = 5.0
 """Longest wait for files of commands; local ones take a millisecond, a dead network mount for ever."""
@@ -141,7 +141,7 @@ class FileCommands:
             return await asyncio.to_thread(self._read, paths, name)
 
     def _places(self, paths: ContextPaths) -> list[FilePlace]:
-        return command_files.places_of(paths, claude=self._config.value.ext.claude_commands)
+        return places_of(paths, command_files.COMMANDS, claude=self._config.value.ext.claude_commands)
 
     def _read(self, paths: ContextPaths, name: str) -> FileCommand | None:
         found = command_files.read_command(self._places(paths), name)

@@ -9,19 +9,29 @@ model: inherit
 You review changes. ...
 """
 
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from zotd.core.allowed_tools import not_understood
 from zotd.front_matter import FrontMatter, split_outside
 from zotd.sanitize import blanked, is_harmless
 from zotd.workspace.context import ContextPaths
-from zotd.workspace.markdown_files import FilePlace, MarkdownFileError, PlaceWalk, fields_of, is_inside
+from zotd.workspace.markdown_files import (
+    FilePlace,
+    MarkdownFileError,
+    fields_of,
+    first_of_each_name,
+    is_inside,
+    places_of,
+    version_of,
+)
+
+AGENTS = "agents"
+"""Name of the directories with agent types."""
 
 DESCRIPTION_CHARS = 500
 """The model reads it with each request."""
@@ -47,7 +57,7 @@ class AgentType(Struct, frozen=True):
     description: str
     """One line, for the model."""
     instructions: str
-    path: str
+    path: Path
     label: str
     """Where it was found, such as `.zot/agents`."""
     tools: Sequence[str] | None = None
@@ -62,53 +72,32 @@ class AgentType(Struct, frozen=True):
     """What the file says that has no effect, as sentences for people."""
 
 
-class FoundAgents(Struct):
+class FoundAgents(Struct, frozen=True):
     """The agent types of several places."""
 
-    types: dict[str, AgentType] = field(default_factory=dict)
-    problems: dict[Path, str] = field(default_factory=dict)
+    types: dict[str, AgentType]
+    problems: dict[Path, str]
     """Why a file or directory is not used: a sentence that names it."""
 
 
 def find_agents(places: Iterable[FilePlace]) -> FoundAgents:
     """Find the types of these places. Of one name the first counts."""
-    found = FoundAgents()
-    for place in places:
-        for path in PlaceWalk(place, found.problems).files():
-            try:
-                kind = _listed(place, path)
-            except MarkdownFileError as error:
-                found.problems[path] = str(error)
-                continue
-            first = found.types.setdefault(kind.name, kind)
-            if first is not kind:
-                found.problems[path] = f"{path} is hidden by {first.path}, which has the same name"
-    return found
+    problems: dict[Path, str] = {}
+    return FoundAgents(first_of_each_name(places, problems, _listed), problems)
 
 
 def agent_places(paths: ContextPaths) -> list[FilePlace]:
     """Return where a session's agent types are: its project's if that is trusted, then the user's."""
-    own = [FilePlace(paths.home / "agents", "$ZOT_HOME/agents")]
-    if paths.claude_agents:
-        own.append(FilePlace(paths.user / ".claude" / "agents", "~/.claude/agents"))
-    # A session may work in the user's home directory.
-    users = {os.path.realpath(path) for path in (paths.home, paths.user / ".claude")}
-    dots = [name for name in (".zot", ".claude") if os.path.realpath(paths.cwd / name) not in users]
-    project = [FilePlace(paths.cwd / dot / "agents", f"{dot}/agents", within=paths.cwd) for dot in dots]
-    return [*(project if paths.trusted else ()), *own]
+    return places_of(paths, AGENTS, claude=paths.claude_agents)
 
 
 def _listed(place: FilePlace, path: Path) -> AgentType:
     """Read a file once for each version of it, because types are looked for before every run."""
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise MarkdownFileError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
-    return _read_version(place, path, (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size))
+    return _read_version(place, path, version_of(path))
 
 
 @lru_cache(maxsize=256)
-def _read_version(place: FilePlace, path: Path, version: tuple[int, ...]) -> AgentType:
+def _read_version(place: FilePlace, path: Path, version: Sequence[int]) -> AgentType:
     del version  # part of the key
     if place.within is not None and not is_inside(path, place.within):
         raise MarkdownFileError(f"{path} is not used: it leads out of {place.within}")
@@ -128,7 +117,7 @@ def _read_version(place: FilePlace, path: Path, version: tuple[int, ...]) -> Age
         name=name,
         description=description,
         instructions=fields.text.strip(),
-        path=str(path),
+        path=path,
         label=place.label,
         tools=tools,
         model="" if model in OTHER_MODELS else model,

@@ -10,21 +10,22 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from zotd.core.allowed_tools import not_understood
 from zotd.core.command_text import SHELL_RUN
 from zotd.front_matter import split_outside
 from zotd.sanitize import blanked, is_harmless
-from zotd.workspace.context import ContextPaths
 from zotd.workspace.markdown_files import (
     MAX_DEPTH,
     FilePlace,
     MarkdownFileError,
     PlaceWalk,
     fields_of,
+    first_of_each_name,
     is_inside,
     source_of,
+    version_of,
 )
 
 COMMANDS = "commands"
@@ -63,28 +64,18 @@ class FileCommand(Struct, frozen=True):
     """What the file says that has no effect, as sentences for people."""
 
 
-class FoundCommands(Struct):
+class FoundCommands(Struct, frozen=True):
     """The commands of several places."""
 
-    commands: dict[str, FileCommand] = field(default_factory=dict)
-    problems: dict[Path, str] = field(default_factory=dict)
+    commands: dict[str, FileCommand]
+    problems: dict[Path, str]
     """Why a file or directory is not used: a sentence that names it."""
 
 
 def find_commands(places: Sequence[FilePlace]) -> FoundCommands:
     """Find the commands of these places. Of one name the first counts."""
-    found = FoundCommands()
-    files = ((place, path) for place in places for path in PlaceWalk(place, found.problems).files())
-    for place, path in files:
-        try:
-            command = _listed(place, path)
-        except MarkdownFileError as error:
-            found.problems[path] = str(error)
-            continue
-        first = found.commands.setdefault(command.name, command)
-        if first is not command:
-            found.problems[path] = f"{path} is hidden by {first.path}, which has the same name"
-    return found
+    problems: dict[Path, str] = {}
+    return FoundCommands(first_of_each_name(places, problems, _listed), problems)
 
 
 def read_command(places: Sequence[FilePlace], name: str) -> FileCommand | None:
@@ -108,21 +99,6 @@ def path_of(places: Sequence[FilePlace], name: str) -> Path | None:
     return None if found is None else found[1]
 
 
-def places_of(paths: ContextPaths, *, claude: bool) -> list[FilePlace]:
-    """Return where a session's commands are: its project's if that is trusted, then the user's.
-
-    `claude`: also the user's commands of Claude Code.
-    """
-    own = [FilePlace(paths.home / COMMANDS, "$ZOT_HOME/commands")]
-    if claude:
-        own.append(FilePlace(paths.user / ".claude" / COMMANDS, "~/.claude/commands"))
-    # A session may work in the user's home directory.
-    users = {os.path.realpath(path) for path in (paths.home, paths.user / ".claude")}
-    dots = [name for name in (".zot", ".claude") if os.path.realpath(paths.cwd / name) not in users]
-    project = [FilePlace(paths.cwd / dot / COMMANDS, f"{dot}/{COMMANDS}", within=paths.cwd) for dot in dots]
-    return [*(project if paths.trusted else ()), *own]
-
-
 def shell_runs(directory: Path) -> list[tuple[Path, str]]:
     """Return the shell commands that the files of a project's directory would have run, each with its file."""
     place = FilePlace(directory, "")
@@ -144,15 +120,11 @@ def _place_of(places: Sequence[FilePlace], name: str) -> tuple[FilePlace, Path] 
 
 def _listed(place: FilePlace, path: Path) -> FileCommand:
     """Read a file once for each version of it: lists of commands are shown often."""
-    try:
-        found = path.stat()
-    except OSError as error:
-        raise MarkdownFileError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
-    return _read_version(place, path, (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size))
+    return _read_version(place, path, version_of(path))
 
 
 @lru_cache(maxsize=512)
-def _read_version(place: FilePlace, path: Path, version: tuple[int, ...]) -> FileCommand:
+def _read_version(place: FilePlace, path: Path, version: Sequence[int]) -> FileCommand:
     del version  # part of the key
     return _read(place, path)
 

@@ -3,15 +3,17 @@
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from msgspec import Struct
 
 from zotd import front_matter
 from zotd.front_matter import FrontMatter
 from zotd.sanitize import blanked
+from zotd.workspace.context import ContextPaths
 
 MAX_BYTES = 256 * 1024
 """Largest file. It is a prompt, and longer texts are documents that it should name."""
@@ -32,6 +34,23 @@ class FilePlace(Struct, frozen=True):
     """What people are told instead of the path, such as `.claude/commands`."""
     within: Path | None = None
     """A project's files are only read if they are in the project; None: they are the user's and may be anywhere."""
+
+
+class NamedFile(Protocol):
+    """What one file defines."""
+
+    @property
+    def name(self) -> str:
+        """What people and models call it."""
+        ...
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        ...
+
+
+Named = TypeVar("Named", bound=NamedFile)
 
 
 class PlaceWalk:
@@ -94,6 +113,54 @@ def _is_directory(entry: "os.DirEntry[str]") -> bool:
         return entry.is_dir()
     except OSError:  # a link that leads to itself; reading it tells so
         return False
+
+
+def places_of(paths: ContextPaths, folder: str, *, claude: bool) -> list[FilePlace]:
+    """Return where a session's files of this kind are: its project's if that is trusted, then the user's.
+
+    Args:
+        paths: of the session.
+        folder: the name of the directories, such as `commands`.
+        claude: also those that the user has for Claude Code.
+    """
+    own = [FilePlace(paths.home / folder, f"$ZOT_HOME/{folder}")]
+    if claude:
+        own.append(FilePlace(paths.user / ".claude" / folder, f"~/.claude/{folder}"))
+    # A session may work in the user's home directory.
+    users = {os.path.realpath(path) for path in (paths.home, paths.user / ".claude")}
+    dots = [name for name in (".zot", ".claude") if os.path.realpath(paths.cwd / name) not in users]
+    project = [FilePlace(paths.cwd / dot / folder, f"{dot}/{folder}", within=paths.cwd) for dot in dots]
+    return [*(project if paths.trusted else ()), *own]
+
+
+def first_of_each_name(
+    places: Iterable[FilePlace], problems: dict[Path, str], read: Callable[[FilePlace, Path], Named]
+) -> dict[str, Named]:
+    """Return what `read` makes of the files of these places, by name; of one name the first counts.
+
+    `read` raises MarkdownFileError; why a file or directory is not used comes to `problems`.
+    """
+    found: dict[str, Named] = {}
+    for place in places:
+        for path in PlaceWalk(place, problems).files():
+            try:
+                one = read(place, path)
+            except MarkdownFileError as error:
+                problems[path] = str(error)
+                continue
+            first = found.setdefault(one.name, one)
+            if first is not one:
+                problems[path] = f"{path} is hidden by {first.path}, which has the same name"
+    return found
+
+
+def version_of(path: Path) -> Sequence[int]:
+    """Return what changes with the file, as part of a key under which it is kept. Raises MarkdownFileError."""
+    try:
+        found = path.stat()
+    except OSError as error:
+        raise MarkdownFileError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
+    return (found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size)
 
 
 def is_inside(path: Path, top: Path) -> bool:

@@ -37,13 +37,13 @@ def _found(trusting: WorkspaceTrust, paths: ContextPaths) -> Agents:
     problems = {str(path): sentence for path, sentence in found.problems.items()}
     if not trusting.is_granted:
         whole = find_agents(agent_places(paths))
-        problems |= _untrusted([kind.path for kind in whole.types.values() if kind.is_project_s], paths)
+        problems |= _untrusted([str(kind.path) for kind in whole.types.values() if kind.is_project_s], paths)
     infos = [
         AgentInfo(
             name=kind.name,
             description=kind.description,
             source=kind.label,
-            path=kind.path,
+            path=str(kind.path),
             tools=None if kind.tools is None else list(kind.tools),
             model=kind.model,
             mode=kind.mode,
