@@ -24,3 +24,13 @@ def contained(group: asyncio.TaskGroup, name: str, work: Coroutine[object, objec
     # A task that is cancelled before its first step never gets to `work`, which Python would complain about.
     task.add_done_callback(lambda _: work.close())
     return task
+
+
+def ignore_failure(future: asyncio.Future[None]) -> None:
+    """Have nobody wait for this future: asyncio does not log its exception, because something else tells of the failure."""
+    future.add_done_callback(_retrieve)
+
+
+def _retrieve(future: asyncio.Future[None]) -> None:
+    if not future.cancelled():
+        future.exception()

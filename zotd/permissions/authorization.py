@@ -49,8 +49,8 @@ TURNS = 5
 """Most rounds in which guards and a person change the arguments in turn, before the call is refused."""
 
 
-class _Shown(NamedTuple):
-    """A call in a question about a host."""
+class _AskedCall(NamedTuple):
+    """A call in a question about a host, as people see it."""
 
     tool: str
     text: str
@@ -154,7 +154,7 @@ class Authorization:
                 return with_text(outcome, refused_text(ruling.reason))
             if self._kept_closed.intersection(places) or context.policy().mode != WORKSPACE:
                 return with_text(outcome, refused_text(""))
-            if self._unless_unattended(key, FILES, ruling).action is Action.DENY:
+            if self._unless_unattended(key, FILES, ruling, waits=SHELL).action is Action.DENY:
                 return with_text(outcome, refused_text(""))
             self._tell_asked(key, FILES, args, ruling)
         try:
@@ -184,7 +184,7 @@ class Authorization:
 
         Questions show the text `shown`.
         """
-        hosts = CallHosts(self._judge_page, partial(self._ask_host, key, _Shown(tool, shown)))
+        hosts = CallHosts(self._judge_page, partial(self._ask_host, key, _AskedCall(tool, shown)))
         return self._context.access(hosts)
 
     def judge(self, key: str, query: PermissionQuery) -> Ruling:
@@ -308,7 +308,7 @@ class Authorization:
         query = replace(query, is_confined=not border, border=border)
         if name != SHELL or jail.policy.network is not Network.PROXIED or jail.mechanism is not Mechanism.BUBBLEWRAP:
             return CallQuestion(query, found, jail)
-        hosts = CallHosts(self._judge_host, partial(self._ask_host, key, _Shown(SHELL, _command(args))))
+        hosts = CallHosts(self._judge_host, partial(self._ask_host, key, _AskedCall(SHELL, _command(args))))
         return CallQuestion(query, found, jail, hosts, await context.outlet(hosts))
 
     def _judge_host(self, question: HostQuestion) -> Ruling:
@@ -318,10 +318,10 @@ class Authorization:
         context = self._context
         return judge_page(context.policy(), context.hosts(), question, is_open=context.is_open())
 
-    async def _ask_host(self, key: str, call: "_Shown", question: HostQuestion, ruling: Ruling) -> HostDecision:
+    async def _ask_host(self, key: str, call: "_AskedCall", question: HostQuestion, ruling: Ruling) -> HostDecision:
         """Have a person decide whether the call `key` may connect there."""
         context, (host, port) = self._context, question.remote
-        ruling = self._unless_unattended(key, NETWORK, ruling)
+        ruling = self._unless_unattended(key, NETWORK, ruling, waits=call.tool)
         if ruling.action is Action.DENY:
             return HostDecision(allowed=False, reason=ruling.reason)
         args: dict[str, object] = {"host": host, "port": port, "command": call.text[:COMMAND_CHARS]}
@@ -342,17 +342,18 @@ class Authorization:
         self._tell(key, NETWORK, "approved" if answer.allowed else "denied", "user", reason=answer.reason)
         return HostDecision(answer.allowed, answer.reason.removeprefix("not run: "))
 
-    def _unless_unattended(self, key: str, tool: str, ruling: Ruling) -> Ruling:
-        """Return what to do about a question of a command: ask it, or deny it because no client can decide."""
+    def _unless_unattended(self, key: str, tool: str, ruling: Ruling, *, waits: str = "") -> Ruling:
+        """Return what to do about a question of a call that runs: ask it, or deny it because no client can decide.
+
+        `waits`: the tool that waits meanwhile, if the question names another one.
+        """
         if self._context.approvals.is_attended:
             return ruling
         ruling = permissions.unattended(ruling, self._unattended or self._context.way)
         if ruling.action is Action.DENY:
             self._tell(key, tool, "denied", SOURCES[ruling.source], reason=ruling.reason)
         else:
-            self._context.notify(
-                f"{SHELL} waits for a decision: {ruling.reason}" if tool in {NETWORK, FILES} else ruling.reason
-            )
+            self._context.notify(f"{waits} waits for a decision: {ruling.reason}" if waits else ruling.reason)
         return ruling
 
     def _tell_asked(self, key: str, tool: str, args: dict[str, object], ruling: Ruling) -> None:

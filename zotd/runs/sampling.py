@@ -8,7 +8,8 @@ is repeated, neither after a failure nor after a restart.
 
 import asyncio
 import logging
-from contextlib import closing, suppress
+from contextlib import suppress
+from functools import partial
 
 from zotd.clock import rfc3339
 from zotd.core import records
@@ -19,7 +20,7 @@ from zotd.ledger.ledger import Ledger, Shown
 from zotd.permissions.tool_questions import why_not
 from zotd.runs.context import RunContext
 from zotd.runs.request_billing import RequestBilling
-from zotd.runs.side_request import reply_to
+from zotd.runs.side_request import ask_beside
 
 log = logging.getLogger(__name__)
 
@@ -74,28 +75,23 @@ class RunSampling:
             max_output=question.max_tokens,
             cache_life=billing.life,
         )
-        failure: ModelError | None = None
-        with closing(billing):
-            try:
-                await self._ledger.write([Shown(attempt)], durable=True)
-                async with asyncio.timeout(LIMIT_S):
-                    reply = await reply_to(billing, asked.model, request)
-            except TimeoutError:
-                failure = ModelError(Failure.CUT, f"the model did not answer within {LIMIT_S:g} s")
-                raise failure from None
-            except ModelError as error:
-                failure = error
-                raise
-            finally:
-                self._bill(billing, failure)
+        reply, _ = await ask_beside(
+            billing,
+            asked.model,
+            request,
+            record=lambda: self._ledger.write([Shown(attempt)], durable=True),
+            bill=partial(self._bill, billing),
+            within_s=LIMIT_S,
+        )
         text = reply.text()
         if not text or reply.stop == "refusal":
             raise ModelError(Failure.REFUSED, f"{asked.name} gave no answer")
         return QuestionReply("accept", text, reply.answered_by or asked.name, reply.stop or "end_turn")
 
-    def _bill(self, billing: RequestBilling, failure: ModelError | None) -> None:
+    def _bill(self, billing: RequestBilling, failure: ModelError | None) -> records.UsageRow:
         """Record the usage with the next commit: the call may be over, and nothing can be waited for."""
         row = billing.bill(0, failure)
         assert row is not None, "the request was begun and not billed"
         with suppress(StorageError):  # the session is read anew when the journal can be written, and bills it then
             self._ledger.defer([Shown(row)], usage=row.tokens)
+        return row

@@ -8,12 +8,12 @@ tool runs. One at a time in a session. Nothing is repeated, neither after a fail
 
 import asyncio
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from functools import partial
 
 from zotd.clock import rfc3339
 from zotd.core import budget, records
 from zotd.core.model_questions import SIDE_QUESTION
-from zotd.core.ports import ModelRequest, StorageError
+from zotd.core.ports import ModelRequest
 from zotd.core.records import CacheLife
 from zotd.core.retry import Failure, ModelError
 from zotd.core.transcript import Transcript
@@ -21,7 +21,8 @@ from zotd.ids import new as new_id
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.context import RunContext
 from zotd.runs.request_billing import RequestBilling
-from zotd.runs.side_request import reply_to
+from zotd.runs.side_request import ask_beside
+from zotd.tasks import ignore_failure
 from zotd.wire.api import SideAnswer
 from zotd.wire.content import Message, Text, ToolCall
 from zotd.wire.errors import Code, CommandError
@@ -90,41 +91,36 @@ class SideQuestions:
             estimate=billing.begin(SIDE_QUESTION, reads=sum(budget.size(one.content) for one in messages)),
             asked_by=SIDE_QUESTION,
         )
-        failure: ModelError | None = None
-        row: records.UsageRow | None = None
-        with closing(billing):
-            try:
-                # A restart looks into a session that is not idle, and bills the request.
-                state = "running" if self._ledger.row.state == "idle" else self._ledger.row.state
-                await self._ledger.write([Shown(attempt)], durable=True, state=state)
-                async with asyncio.timeout(LIMIT_S):
-                    reply = await reply_to(billing, asked.model, request, show)
-            except TimeoutError:
-                failure = ModelError(Failure.CUT, f"the model did not answer within {LIMIT_S:g} s")
-                raise failure from None
-            except ModelError as error:
-                failure = error
-                raise
-            finally:
-                row = self._bill(billing, failure)
+        reply, row = await ask_beside(
+            billing,
+            asked.model,
+            request,
+            record=lambda: self._record(attempt),
+            bill=partial(self._bill, billing),
+            within_s=LIMIT_S,
+            show=show,
+        )
         text = reply.text().strip()
         if not text or reply.stop == "refusal":
             raise ModelError(Failure.REFUSED, f"{asked.name} gave no answer; ask in other words, or in a prompt")
         tokens = row.tokens if row is not None and row.tokens is not None else billing.estimate
         return SideAnswer(text, asked.provider, reply.answered_by or asked.name, tokens)
 
+    def _record(self, attempt: records.Attempt) -> asyncio.Future[None]:
+        # A restart looks into a session that is not idle, and bills the request.
+        state = "running" if self._ledger.row.state == "idle" else self._ledger.row.state
+        return self._ledger.write([Shown(attempt)], durable=True, state=state)
+
     def _bill(self, billing: RequestBilling, failure: ModelError | None) -> records.UsageRow | None:
-        """Record the usage. Nothing is waited for: whoever asked may be gone."""
         row, transcript = billing.bill(0, failure), self._ledger.transcript
-        if (
-            row is None or SIDE_QUESTION not in transcript.beside
-        ):  # the session was read anew meanwhile, which billed the request
+        # Without it, the session was read anew meanwhile, which has billed the request.
+        if row is None or SIDE_QUESTION not in transcript.beside:
             return row
         is_at_rest = not transcript.run_open and transcript.shell is None and not transcript.waiting
         is_over = is_at_rest and transcript.early.sent is None and self._ledger.row.state == "running"
         state = "idle" if is_over else self._ledger.row.state
-        done = self._ledger.write([Shown(row)], durable=True, usage=row.tokens, state=state)
-        done.add_done_callback(_heard)
+        # If it fails, the session is read anew when the journal can be written, and bills the request then.
+        ignore_failure(self._ledger.write([Shown(row)], durable=True, usage=row.tokens, state=state))
         return row
 
 
@@ -141,8 +137,3 @@ def _cache_life(transcript: Transcript, plan: RunContext) -> CacheLife:
     """Return how long the request is to be cached: only if its vendor has the beginning of it already."""
     trace = transcript.cache
     return trace.life if trace.last is not None and plan.clock() <= trace.fresh_until else "off"
-
-
-def _heard(done: asyncio.Future[None]) -> None:
-    if not done.cancelled() and isinstance(done.exception(), StorageError):
-        pass  # the session is read anew when the journal can be written, and bills it then

@@ -25,6 +25,7 @@ from zotd.core.records import Settings
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.decisions import ApprovalAnswer
+from zotd.tasks import ignore_failure
 from zotd.wire import api, events
 from zotd.wire.content import Text
 from zotd.wire.errors import Code, CommandError
@@ -194,7 +195,8 @@ class PlanKeeper:
         """Nobody is asked about the plan of this call any more."""
         plan = self._ledger.row.plan
         if plan is not None and plan.call == key and plan.status == PROPOSED:
-            self._write(plans.withdrawn(plan)).add_done_callback(_seen)
+            # If it fails the session is blocked, which others tell.
+            ignore_failure(self._write(plans.withdrawn(plan)))
 
     # --- recording --------------------------------------------------------------------------------------------
 
@@ -271,9 +273,3 @@ def _summary(plan: Plan) -> str:
         return f"{plan.by} has approved the plan"
     done = sum(step.state == DONE for step in plan.steps)
     return f"the plan has {len(plan.steps)} steps, {done} done; the user sees it"
-
-
-def _seen(written: asyncio.Future[None]) -> None:
-    """Mark the exception as retrieved: the session is blocked, which others tell."""
-    if not written.cancelled():
-        written.exception()
