@@ -3,12 +3,13 @@
 import argparse
 import sys
 
-from zotctl import link, output
+from zotctl import editor, link, output
 from zotctl.commands import Subparsers
 from zotd.client import asking, options
 from zotd.client.blocking import Connection, Json
+from zotd.client.call_text import CallText
 from zotd.client.errors import ClientError
-from zotd.client.fields import children, maybe_text, text
+from zotd.client.fields import child, children, maybe_text, text
 from zotd.sanitize import harmless, one_line
 
 EPILOG = """\
@@ -18,6 +19,7 @@ examples:
   zotctl approve a_01JX… --session    also similar calls in its session
   zotctl approve a_01JX… --always     also similar calls everywhere: shows a rule and adds it to config.toml
   zotctl approve a_01JX… --session --choice prefix    also commands with the same first words: npm test *
+  zotctl approve a_01JX… --edit       with other arguments, or another plan, which you change in $VISUAL or $EDITOR
   zotctl deny a_01JX… --reason "use the staging host"
 
 "zotctl approvals" lists the scopes and choices of each call. A unique prefix of an ID is enough. Approvals do not
@@ -57,6 +59,9 @@ def add(commands: Subparsers) -> None:
     scope.add_argument("--always", action="store_true", help="also allow similar calls in every session, by a rule")
     choice = f"which calls --session or --always covers, as listed by zotctl approvals (default: {asking.SAME})"
     approve.add_argument("--choice", metavar="NAME", help=choice)
+    approve.add_argument(
+        "--edit", action="store_true", help="change the arguments, or the steps of a plan, in your editor first"
+    )
     approve.add_argument("-y", "--yes", action="store_true", help="add the rule without asking; for scripts")
     approve.set_defaults(run=_approve)
     deny = commands.add_parser("deny", help="deny a pending tool call", epilog=EPILOG)
@@ -97,11 +102,29 @@ def _approve(args: argparse.Namespace) -> int:
     with link.connect("zotctl", can_approve=True) as connection:
         approval = _chosen(connection, str(args.id))
         _show(approval)
+        if args.edit:
+            return _approve_changed(connection, approval, args, scope=scope)
         if scope != "once":
             _check_rule(approval, scope, args.choice or asking.SAME, is_sure=args.yes)
         elif args.choice:
             raise ClientError("--choice needs --session or --always")
         return _decide(connection, approval, args, decision="allow", scope=scope)
+
+
+def _approve_changed(connection: Connection, approval: Json, args: argparse.Namespace, *, scope: str) -> int:
+    if scope != "once" or args.choice:
+        raise ClientError("--edit approves this call only; leave out --session, --always and --choice")
+    if text(approval, "tool") == asking.QUESTION:
+        raise ClientError("a question is answered where it is shown: in zot, on the page, or in an editor")
+    before = child(approval, "args")
+    call = CallText(text(approval, "tool"), before)
+
+    def take(changed: str) -> int:
+        after = call.read(changed)
+        own = None if after == call.read(call.written(before)) else after
+        return _decide(connection, approval, args, decision="allow", scope=scope, own=own)
+
+    return editor.edit(call.written(before), take, name="zot-call-", suffix=call.suffix)
 
 
 def _deny(args: argparse.Namespace) -> int:
@@ -111,9 +134,17 @@ def _deny(args: argparse.Namespace) -> int:
         return _decide(connection, approval, args, decision="deny", scope="once")
 
 
-def _decide(connection: Connection, approval: Json, args: argparse.Namespace, *, decision: str, scope: str) -> int:
+def _decide(
+    connection: Connection,
+    approval: Json,
+    args: argparse.Namespace,
+    *,
+    decision: str,
+    scope: str,
+    own: Json | None = None,
+) -> int:
     choice = None if decision == "deny" else args.choice
-    asking.decide(connection, approval, decision, scope=scope, choice=choice, reason=args.reason)
+    asking.decide(connection, approval, decision, scope=scope, choice=choice, reason=args.reason, args=own)
     key = text(approval, "approval")
     if args.json:
         output.print_json({"v": 1, "approval": key, "decision": decision, "scope": scope})

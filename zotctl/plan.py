@@ -1,18 +1,12 @@
 """`zotctl plan`: the plan of a session, step by step, and changes of it in an editor."""
 
 import argparse
-import asyncio
-import os
-import shlex
-import tempfile
 
-from zotctl import link, output
+from zotctl import editor, link, output
 from zotctl.commands import Subparsers
 from zotd.client.blocking import Connection
-from zotd.client.errors import ClientError
 from zotd.client.fields import text
 from zotd.sanitize import harmless, one_line
-from zotd.template import foreground
 from zotd.wire.api import PlanState
 from zotd.wire.base import convert
 from zotd.wire.plan import EXPLAINED, Plan, read_steps, step_lines
@@ -24,7 +18,7 @@ examples:
   zotctl plan --session tests --edit    change them in $VISUAL or $EDITOR, a line for each step
 
 The model is told of an edit with its next request. An edit of a plan that has changed meanwhile is refused. A plan that
-waits for a decision is approved or rejected instead: `zotctl approve`, `zotctl deny`.
+waits for a decision is approved or rejected instead: `zotctl approve`, also with `--edit`, or `zotctl deny`.
 """
 
 
@@ -63,31 +57,15 @@ def _show(state: PlanState) -> None:
 
 
 def _edit(connection: Connection, session: str, plan: Plan | None) -> dict[str, object]:
-    """Have the user change the steps; the plan after that. The user's text is kept when it is refused."""
-    descriptor, name = tempfile.mkstemp(prefix="zot-plan-", suffix=".txt")
-    with open(descriptor, "w", encoding="utf-8") as file:
-        file.write(EXPLAINED + "".join(f"{line}\n" for line in step_lines(plan.steps if plan else [])))
-    _run_editor(name)
-    with open(name, encoding="utf-8", errors="replace") as file:
-        steps = read_steps(file.read())
-    try:
-        changed = connection.call(
+    """Have the user change the steps; the plan after that."""
+
+    def take(lines: str) -> dict[str, object]:
+        return connection.call(
             "session.plan_edit",
             session=session,
             revision=plan.revision if plan else 0,
-            steps=[{"text": step.text, "state": step.state} for step in steps],
+            steps=[{"text": step.text, "state": step.state} for step in read_steps(lines)],
         )
-    except ClientError as error:
-        raise ClientError(f"{error}; your text is in {name}") from error
-    os.unlink(name)
-    return changed
 
-
-def _run_editor(name: str) -> None:
-    editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
-    try:
-        failed = asyncio.run(foreground.run([*shlex.split(editor), name], os.environ))
-    except (OSError, ValueError) as error:
-        raise ClientError(f"{editor} cannot be run as an editor: {error}") from error
-    if failed:
-        raise ClientError(f"{editor} failed, so nothing was changed; your text is in {name}")
+    lines = EXPLAINED + "".join(f"{line}\n" for line in step_lines(plan.steps if plan else []))
+    return editor.edit(lines, take, name="zot-plan-", suffix=".txt")

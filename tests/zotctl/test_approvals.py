@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import pty
 
 import pytest
@@ -197,3 +198,46 @@ def test_grants_of_a_session_are_listed_and_taken_back(live, waiting):
         assert "is not the number of a grant of this session: there are 1" in error
     assert json.loads(live.zotctl("grants", "--session", key, "--revoke", "1", "--json")[1])["grants"] == []
     assert live.zotctl("grants", "--session", key, "--revoke", "all")[0] == 0
+
+
+def editor(live, script):
+    """The user's editor is this shell script; `$1` is the file."""
+    path = live.home.parent / "editor"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o700)
+    live.shell.env["VISUAL"] = str(path)
+
+
+def test_a_call_is_approved_with_other_arguments(live, waiting):
+    question = waiting("touch out")
+    editor(live, """sed -i 's/touch out/touch other/' "$1" """)
+    code, out, _ = live.zotctl("approve", question["approval"], "--edit")
+    assert (code, out) == (0, f"{question['approval']} is allowed\n")
+    outcome(live, question)
+    assert sorted(path.name for path in live.cwd.glob("o*")) == ["other"]
+
+
+def test_a_text_that_is_no_arguments_is_kept_and_decides_nothing(live, waiting):
+    question = waiting()
+    editor(live, 'echo nonsense > "$1"')
+    code, _, err = live.zotctl("approve", question["approval"], "--edit")
+    assert (code, "the arguments must be a JSON object" in err) == (1, True)
+    kept = err.split("your text is in ")[1].strip()
+    with pathlib.Path(kept).open(encoding="utf-8") as file:
+        assert file.read() == "nonsense\n"
+    assert question["approval"] in live.zotctl("approvals")[1]
+    assert live.zotctl("approve", question["approval"], "--edit", "--session")[0] == 1
+
+
+def test_a_plan_is_approved_with_changes(live):
+    steps = [{"text": "look", "state": "done"}, {"text": "cut"}]
+    call = {"type": "call", "name": "plan", "args": {"steps": steps}}
+    session = live.session(live.scripted({"steps": [call]}, {"steps": [{"type": "text", "deltas": ["done"]}]}))
+    with live.connect() as connection:
+        connection.call("attach", session=session)
+        connection.call("run_command", session=session, name="plan", args="cut it")
+        question = next(event for event in connection.events(10) if event["type"] == "approval_requested")
+    editor(live, """sed -i 's/cut/measure/' "$1"; echo '[ ] cut' >> "$1" """)
+    assert live.zotctl("approve", question["approval"], "--edit")[0] == 0
+    outcome(live, question)
+    assert live.zotctl("plan", "--last")[1].splitlines()[1:] == ["[x] look", "[ ] measure", "[ ] cut"]

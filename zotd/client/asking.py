@@ -81,14 +81,15 @@ def decide(
     scope: str = "once",
     choice: str | None = None,
     reason: str | None = None,
+    args: Json | None = None,
 ) -> None:
-    """Decide about a pending call, an event `approval_requested`: `allow` or `deny`.
+    """Decide about a pending call, an event `approval_requested`: `allow` or `deny`; with `args`, it runs with these instead.
 
     Raises `CallError`: `already_resolved` says who decided first; other codes as for `approve` in docs/protocol.md.
     """
     connection.call(
         "approve",
-        {"choice": choice} if choice else {},
+        {name: value for name, value in (("choice", choice or None), ("args", args)) if value is not None},
         session=text(approval, "session"),
         approval=text(approval, "approval"),
         args_digest=text(approval, "args_digest"),

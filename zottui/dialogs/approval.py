@@ -9,18 +9,16 @@
 A decision carries the digest of the arguments on the screen, so the daemon cannot apply it to other arguments.
 """
 
-import json
 from collections.abc import Callable, Sequence
 from enum import Enum, auto
 
 from zotd.client.asking import FILES, NETWORK, OVER, SAME, SCOPES, Lasting, lasting
+from zotd.client.call_text import CallText
 from zotd.client.errors import CallError, ClientError
 from zotd.wire import api
-from zotd.wire.base import BadFrameError, decode
 from zotd.wire.events import ApprovalRequested
 from zottui.blocks import CodeLines
 from zottui.calls import CHANGING, subject
-from zottui.dialogs import plan_text
 from zottui.dialogs.frame import Keys, framed, headed
 from zottui.dialogs.keys import PASTED, TYPED, letter, named
 from zottui.dialogs.line import Line
@@ -67,6 +65,7 @@ class Approval:
         self._over = over
         self._stage = Stage.ASKING
         self._reason = Line()
+        self._text = CallText(question.tool, question.args)
         # Arguments that the user has edited; None while they are the model's.
         self._args: dict[str, object] | None = None
         self._offers = lasting(question)
@@ -149,12 +148,8 @@ class Approval:
     @property
     def _preview(self) -> str:
         if self._args is not None:
-            return plan_text.shown(self._args) if self._is_plan else _as_json(self._args)
-        return self.question.preview or _as_json(self.question.args)
-
-    @property
-    def _is_plan(self) -> bool:
-        return self.question.tool == plan_text.TOOL and bool(plan_text.shown(self.question.args))  # not an extension's
+            return self._text.shown(self._args)
+        return self.question.preview or self._text.shown(self.question.args)
 
     def _keys(self) -> Keys:
         match self._stage:
@@ -163,7 +158,7 @@ class Approval:
                 wider += [("a", "always" if len(self._wider) == 1 else "more…")] if self._wider else []
                 edits = [("e", "edit")] if self._is_editable else []
                 others = [("n", "no"), ("f", "no, because…"), *edits, ("ctrl+t", "all"), ("tab", "later")]
-                return [("y", "approve" if self._is_plan else "once"), *wider, *others]
+                return [("y", "approve" if self._text.is_plan else "once"), *wider, *others]
             case Stage.CONFIRMING:
                 is_saved = self._wider[self._chosen].scope == "always"
                 which = [(f"1-{len(self._wider)}", "which")] if len(self._wider) > 1 else []
@@ -303,12 +298,11 @@ class Approval:
     async def _edit(self) -> None:
         """Open the arguments in the user's editor: a plan as lines, others as JSON. What is no JSON object is rejected."""
         args = self._args if self._args is not None else self.question.args
-        before = plan_text.written(args) if self._is_plan else _as_json(args)
-        after = await edited(self._ui, before, suffix=".txt" if self._is_plan else ".json")
+        after = await edited(self._ui, self._text.written(args), suffix=self._text.suffix)
         try:
-            args = plan_text.read(after) if self._is_plan else decode(after.encode(), dict[str, object])
-        except BadFrameError as error:
-            self._trouble = f"the arguments must be a JSON object: {error}"
+            args = self._text.read(after)
+        except ValueError as error:
+            self._trouble = str(error)
         else:
             self._trouble = ""
             self._args = None if args == self.question.args else args
@@ -316,10 +310,6 @@ class Approval:
         # Keys that were typed for the external editor may still arrive here; do not take them for decisions.
         self._last_key = self._ui.now()
         self._ui.redraw()
-
-
-def _as_json(args: dict[str, object]) -> str:
-    return json.dumps(args, indent=2, ensure_ascii=False)
 
 
 def _role(line: str) -> TextRole:
