@@ -274,8 +274,8 @@ def spawn(  # noqa: PLR0913  (each is something that a process has, as in `subpr
     """
     since = clock()
 
-    def start(command: Sequence[str]) -> _Started:
-        return _start(command, cwd, env, stdin=stdin, stderr=stderr)
+    def start(command: Sequence[str]) -> PipedProcess:
+        return start_piped(command, cwd, env, stdin=stdin, stderr=stderr)
 
     pid, readable = start(argv) if jail is None else jail.start(argv, start)
     # After the start, while the kernel loads the program. An entry before it would not help a daemon that is killed in
@@ -284,13 +284,23 @@ def spawn(  # noqa: PLR0913  (each is something that a process has, as in `subpr
     return Child(pid, PipeReader(readable, on_output), entry)
 
 
-class _Started(NamedTuple):
+class PipedProcess(NamedTuple):
+    """A child that was just started, and that the caller has to watch."""
+
     pid: int
     output: int
-    """The read end of the output pipe."""
+    """The read end of its output pipe."""
 
 
-def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int, stderr: int) -> _Started:
+def start_piped(
+    argv: Sequence[str],
+    cwd: str,
+    env: Mapping[str, str],
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stderr: int = subprocess.STDOUT,
+) -> PipedProcess:
+    """Start a child as `spawn` does, without watching it; raises like `spawn`."""
     readable, writable = os.pipe()
     try:
         process = subprocess.Popen(  # noqa: S603  (running what the user's agent asks for is the purpose)
@@ -304,5 +314,5 @@ def _start(argv: Sequence[str], cwd: str, env: Mapping[str, str], *, stdin: int,
         os.close(writable)
     if descriptors.inherited is not None:
         descriptors.give_back(process.pid)
-    process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only `Child` waits for
-    return _Started(process.pid, readable)
+    process.returncode = 0  # disowned: Popen would warn about, and later reap, a child that only its watch waits for
+    return PipedProcess(process.pid, readable)
