@@ -17,7 +17,21 @@ from zotd.wire.api import SessionCreate
 from zotd.wire.base import BadFrameError, convert
 from zotd.wire.content import Message
 
-BuiltinTool = Literal["bash", "edit", "fetch", "glob", "grep", "plan", "read", "skill", "web_search", "write"]
+BuiltinTool = Literal[
+    "bash",
+    "edit",
+    "fetch",
+    "glob",
+    "grep",
+    "job_output",
+    "job_stop",
+    "job_wait",
+    "plan",
+    "read",
+    "skill",
+    "web_search",
+    "write",
+]
 
 Mode = Literal["yolo", "workspace", "ask", "read-only"]
 

@@ -21,6 +21,7 @@ from zotd.permissions.authorization_context import AuthorizationContext
 from zotd.runs.context import RunContext
 from zotd.runs.early_summary import EarlyRequest
 from zotd.runs.model_ladder import OnlyModel, OpenedModel
+from zotd.sessions.jobs import JobGround
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.workspace.environment import Environment
@@ -88,6 +89,7 @@ class Desk:
     fault: Exception | None = None
     """What the next `plan` raises instead."""
     keeper: CheckpointKeeper = field(default_factory=no_checkpoints)
+    job_ground: JobGround = field(default_factory=lambda: JobGround(None, CurrentConfig(Config())))
 
     def check(self, settings, environment, spent):
         pass

@@ -6,11 +6,13 @@ import pytest
 from zotd.core.ports import Replay
 from zotd.tools import TOOLS
 
-READERS = {"read", "fetch", "glob", "grep", "plan", "skill", "web_search"}
+READERS = {"read", "fetch", "glob", "grep", "plan", "skill", "web_search", "job_output", "job_stop", "job_wait"}
+"""Of these, `job_stop` ends what is the session's own, and a second time it does nothing."""
 
 
 def test_the_tools_are_these_in_this_order():
-    names = ["bash", "edit", "fetch", "glob", "grep", "plan", "read", "skill", "task", "web_search", "write"]
+    jobs = ["job_output", "job_stop", "job_wait"]
+    names = ["bash", "edit", "fetch", "glob", "grep", *jobs, "plan", "read", "skill", "task", "web_search", "write"]
     assert [tool.spec.name for tool in TOOLS] == names
 
 

@@ -20,12 +20,12 @@ ROLES = {
         hello ping
         session.list session.get session.history session.image session.search session.tree attach detach presence presence.update
         subscribe push.key
-        get_state get_messages get_models model.show complete prompt.history workspace.info session.changes session.plan queue.list approval.list grant.list channel.list ext.list ext.logs ext.doctor
+        get_state get_messages get_models model.show complete prompt.history workspace.info session.changes session.plan session.jobs queue.list approval.list grant.list channel.list ext.list ext.logs ext.doctor
         daemon.status daemon.metrics usage.report auth.list
         session.family agents.list
     """,
     Role.SUBMIT: """
-        session.create session.configure session.rename session.fork session.rewind session.undo session.redo session.plan_edit
+        session.create session.configure session.rename session.fork session.rewind session.undo session.redo session.plan_edit session.job_stop
         session.export session.close session.mcp_servers session.side_question
         prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
         panel.key panel.resize panel.close ext.reload ext.tap push.subscribe push.unsubscribe

@@ -46,6 +46,7 @@ DAEMON = {
     "retry": "attempt of delay_s reason brief? left_s?",
     "model_switched": "provider model before own? reason? brief?",
     "plan": "plan planning?",
+    "job": "job",
     "notice": "level text",
     "ext_notify": "extension level message",
     "ext_display": "extension text",
@@ -176,7 +177,10 @@ def sample(kind):
 def empty(kind):
     if type(None) in get_args(kind):
         return None
-    return [] if get_origin(kind) is list else {}
+    if get_origin(kind) is list:
+        return []
+    found = msgspec.structs.fields(kind) if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else ()
+    return {field.encode_name: sample(field.type) for field in found if field.required}
 
 
 def test_an_unknown_event_raises_a_validation_error():

@@ -10,6 +10,7 @@ YEAR_S = 365 * 24 * 3600
 Count = Annotated[int, Meta(ge=1, title="an integer of at least 1")]
 Days = Annotated[int, Meta(ge=1, le=36_500, title="an integer from 1 to 36,500")]
 Levels = Annotated[int, Meta(ge=0, le=4, title="an integer from 0 to 4")]
+Jobs = Annotated[int, Meta(ge=0, le=64, title="an integer from 0 to 64")]
 Tokens = Annotated[int, Meta(ge=0, title="an integer of at least 0")]
 Money = Annotated[float, Meta(gt=0, title="a number greater than 0")]
 Cents = Annotated[float, Meta(ge=0, title="a number of at least 0")]

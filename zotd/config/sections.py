@@ -16,6 +16,7 @@ from zotd.config.kinds import (
     Days,
     Directory,
     Flag,
+    Jobs,
     Level,
     Levels,
     Listen,
@@ -281,6 +282,19 @@ class AgentsSection(Struct, frozen=True, kw_only=True):
     """Largest number of model calls in a run of a subagent. The run then fails, as with `max_steps` of a session."""
 
 
+class JobsSection(Struct, frozen=True, kw_only=True):
+    """`[jobs]`: commands that run in the background of a session. See jobs.md."""
+
+    at_once: Jobs = 8
+    """Number of jobs that run at once in a session. 0: none, so the model has no tools for jobs."""
+
+    output_mb: Count = 16
+    """Largest file of a job's output, in MiB. It keeps the newest part."""
+
+    wait_s: Pause = 600
+    """Longest wait of `job_wait` in seconds."""
+
+
 class GuardSection(Struct, frozen=True, kw_only=True):
     """`[guard]`."""
 
@@ -455,6 +469,7 @@ class Config(Struct, frozen=True, kw_only=True):
     ext: ExtensionsSection = ExtensionsSection()
     guard: GuardSection = GuardSection()
     agents: AgentsSection = AgentsSection()
+    jobs: JobsSection = JobsSection()
     editor: EditorSection = EditorSection()
     web: WebSection = WebSection()
     terminal: TerminalSection = TerminalSection()

@@ -32,6 +32,8 @@ class Fold:
         """The record of the last request for an early summary."""
         self._planned = base
         """The record of the last news about the plan."""
+        self._job_ended = base
+        """The record of the oldest news about a job."""
         self._side = base
         """The record of the last question beside the conversation."""
 
@@ -43,6 +45,8 @@ class Fold:
             oldest = min(oldest, self._asked)
         if self.transcript.plan_news is not None:
             oldest = min(oldest, self._planned)
+        if self.transcript.job_news:
+            oldest = min(oldest, self._job_ended)
         if SIDE_QUESTION in self.transcript.beside:
             oldest = min(oldest, self._side)
         return min([oldest, *[self._inputs[key] for key in waiting]]) if waiting else oldest
@@ -63,23 +67,23 @@ class Fold:
     def apply(self, number: int, record: AnyRecord) -> None:
         """Fold in the record with this number."""
         before, news = len(self.transcript.messages), self.transcript.plan_news
+        jobs = self.transcript.job_news
         self.transcript.apply(record)
         after = len(self.transcript.messages)
         match record:
             case records.Input(id=key):  # a message only when an attempt names it, see `_begun`
                 self._inputs[key] = number
-            case records.Attempt(covers=covers) if covers:
-                self._asked = number
-            case records.Attempt(asked_by=asked) if asked == SIDE_QUESTION:
-                self._side = number
+            case records.Attempt() if record.covers or record.asked_by:
+                self._begin_beside(number, record)
             case records.Attempt(input=first, steered=steered):
-                is_told = news is not None and self.transcript.plan_news is None
-                begun = [*([self._planned] if is_told else []), *self._begun([*([first] if first else []), *steered])]
+                told = [self._job_ended] if jobs and not self.transcript.job_news else []
+                told += [self._planned] if news is not None and self.transcript.plan_news is None else []
+                begun = [*told, *self._begun([*([first] if first else []), *steered])]
                 del self._numbers[after - len(begun) :]  # resuming a run drops the cut reply from the transcript
                 self._numbers += begun
                 self._oldest = min([self._oldest, *begun])
-            case records.PlanChange(note=note) if note:
-                self._planned = number
+            case records.PlanChange() | records.JobEnded() if record.note:
+                self._change_news(number, record)
             case records.Compaction(kept=kept):
                 # The summary is in this record; the kept messages stay in theirs.
                 self._numbers = [number, *(self._numbers[-kept:] if kept else [])]
@@ -93,6 +97,18 @@ class Fold:
                 self._numbers.append(number)
             case _:
                 pass
+
+    def _begin_beside(self, number: int, record: records.Attempt) -> None:
+        if record.covers:
+            self._asked = number
+        elif record.asked_by == SIDE_QUESTION:
+            self._side = number
+
+    def _change_news(self, number: int, record: records.PlanChange | records.JobEnded) -> None:
+        if isinstance(record, records.PlanChange):
+            self._planned = number
+        elif len(self.transcript.job_news) == 1:  # the oldest that the model has not been told
+            self._job_ended = number
 
     def go_back(self, past: "Fold") -> None:
         """Show the model what `past`, folded up to an earlier record, shows. The rewind's record is applied after."""

@@ -13,6 +13,7 @@ from zotd.core.budget import Rates
 from zotd.core.call_jail import CallJail
 from zotd.core.editor_files import EditorFiles
 from zotd.core.editor_terminals import EditorTerminals
+from zotd.core.jobs import JobDesk
 from zotd.core.lineage import RewindPoint, Span
 from zotd.core.model_questions import ModelQuestion, QuestionReply
 from zotd.core.permissions import PermissionRule
@@ -23,6 +24,7 @@ from zotd.core.subagents import TaskOrder
 from zotd.core.web_access import SearchEngine, WebAccess
 from zotd.wire.content import Message, Text, Tokens, ToolContent
 from zotd.wire.families import SessionParent
+from zotd.wire.jobs import JobInfo
 from zotd.wire.plan import Plan, PlanStep
 
 # --- models ---------------------------------------------------------------------------------------------------
@@ -145,6 +147,8 @@ class ToolContext(Struct, frozen=True):
     """Where a person may have files open; None: nowhere."""
     plan: "Callable[[Sequence[PlanStep]], Awaitable[ToolOutcome]] | None" = None
     """Changes the session's plan, and returns what the model is told of that; None: there can be none."""
+    jobs: JobDesk | None = None
+    """Runs commands in the background; None: there can be no jobs."""
     terminals: EditorTerminals | None = None
     """Where commands run that no jail confines; None: in children of this process."""
     reconcile: bool = False
@@ -242,6 +246,8 @@ class SessionRow(Struct, frozen=True):
     """Which session began it; None: it is no subagent."""
     spent_below: Tokens = Tokens()
     """What budgets count for its subagents, and theirs."""
+    jobs: tuple[JobInfo, ...] = ()
+    """Its jobs, oldest first: those that run, and the newest of those that do not."""
 
 
 class JournalEntry(Struct, frozen=True):

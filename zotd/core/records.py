@@ -12,6 +12,7 @@ from zotd.core.choices import Choice, of_rule
 from zotd.core.permissions import PermissionRule
 from zotd.wire.base import Frozen
 from zotd.wire.content import Block, Tokens, ToolContent
+from zotd.wire.jobs import JobInfo
 from zotd.wire.plan import Plan
 
 VERSION = 1
@@ -404,6 +405,22 @@ class PlanChange(Record, tag="plan", frozen=True, kw_only=True):
         return "\n\n".join(filter(None, (self.mode_note, self.edit_note)))
 
 
+class JobStarted(Record, tag="job_started", frozen=True, kw_only=True):
+    """A command is about to be started in the background."""
+
+    job: JobInfo
+    command: str
+    """The whole command."""
+
+
+class JobEnded(Record, tag="job_ended", frozen=True, kw_only=True):
+    """A job has ended, or a crash has cut it."""
+
+    job: JobInfo
+    note: str = ""
+    """A message for the model, with the next request; empty: it knows."""
+
+
 AnyRecord = (
     Input
     | Attempt
@@ -426,6 +443,8 @@ AnyRecord = (
     | RewindRow
     | FileRestore
     | PlanChange
+    | JobStarted
+    | JobEnded
 )
 
 DECODER = msgspec.json.Decoder(AnyRecord)

@@ -10,7 +10,7 @@ from zotd.core import early_summary, model_questions, records
 from zotd.core.caching import CacheTrace, MissReason
 from zotd.core.fallback import CurrentFallback
 from zotd.core.images import has_images, without_images
-from zotd.core.records import AllowedTools, AnyRecord, Input, Known, PlanChange
+from zotd.core.records import AllowedTools, AnyRecord, Input, JobEnded, Known, PlanChange
 from zotd.wire.content import Message, Text, ToolCall, ToolResult, with_notes
 
 SUMMARY_HEAD = "Summary of the conversation so far:\n\n"
@@ -68,6 +68,8 @@ class Transcript:
         """Approval requests for calls without a result, by id, oldest first."""
         self.decisions: dict[str, records.Decision] = {}
         """Decisions on these requests, by the same ids."""
+        self.job_news: list[JobEnded] = []
+        """What the model reads about jobs with its next request."""
         self.beside: dict[str, records.Attempt] = {}
         """Requests of a tool call and of a person that were sent and have no recorded usage, by the purpose of that."""
         self.fallback = CurrentFallback()
@@ -181,7 +183,7 @@ class Transcript:
                 self.decisions[key] = record
             case records.Note():
                 self._note(record)
-            case records.ModelSwitch() | records.ConfigRecord() | PlanChange():
+            case records.ModelSwitch() | records.ConfigRecord() | PlanChange() | JobEnded():
                 self._choose(record)
             case records.Interrupted(what="run" | "queue"):
                 self._end()
@@ -210,11 +212,13 @@ class Transcript:
             self._settle()
             self._shortened(MissReason.REWIND, self.messages)
 
-    def _choose(self, record: records.ModelSwitch | records.ConfigRecord | PlanChange) -> None:
+    def _choose(self, record: records.ModelSwitch | records.ConfigRecord | PlanChange | JobEnded) -> None:
         if isinstance(record, records.ModelSwitch):
             self.fallback.apply(record)
         elif isinstance(record, PlanChange):
             self.plan_news = record if record.note else None
+        elif isinstance(record, JobEnded):
+            self.job_news += [record] if record.note else []
         else:
             self.early.configured(record.settings)
             self.fallback.configured(record.settings)
@@ -261,9 +265,8 @@ class Transcript:
             self._drop_cut_reply()
         if not record.waits:
             self.in_flight = record
-        if (news := self.plan_news) is not None:
-            self.messages.append(Message("user", [Text(news.note)], news.time))
-            self.plan_news, self._is_cut = None, False
+        if self.job_news or self.plan_news is not None:
+            self._tell_news()
         date = record.date
         for key in ([record.input] if record.input else []) + record.steered:
             started = self.waiting.pop(key, None)
@@ -276,6 +279,16 @@ class Transcript:
                 date = ""
                 self._is_cut = False
         self.told_date = record.date or self.told_date
+
+    def _tell_news(self) -> None:
+        if self.job_news:
+            told = [Text(one.note) for one in self.job_news]
+            self.messages.append(Message("user", [*told], self.job_news[-1].time))
+            self.job_news = []
+        if (news := self.plan_news) is not None:
+            self.messages.append(Message("user", [Text(news.note)], news.time))
+            self.plan_news = None
+        self._is_cut = False
 
     def _ask_beside(self, record: records.Attempt) -> None:
         if record.covers:
@@ -351,6 +364,7 @@ class Transcript:
         """Forget the queue, the run and the approvals of a fork's origin: they belong to that session."""
         self.waiting, self.requests, self.held, self.run = {}, {}, False, None
         self.shell, self.beside, self.fallback = None, {}, CurrentFallback()
+        self.job_news = []
         self.early.disowned()
         self._end()
         self._settle()

@@ -133,6 +133,7 @@ def assemble(
                 lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn
             ),
             watch=_watch(telemetry, addressed=addressed),
+            reaper=grounds.reaper,
         ),
     )
     manager = Manager(
@@ -183,7 +184,13 @@ def _places(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def _machine(
-    places: Mapping[str, str], proxy: ProxyOnDemand, instruments: Instruments, *, notifier: Notifier, watch: Watch
+    places: Mapping[str, str],
+    proxy: ProxyOnDemand,
+    instruments: Instruments,
+    *,
+    notifier: Notifier,
+    watch: Watch,
+    reaper: OrphanReaper,
 ) -> Machine:
     return Machine(
         Path(places["ZOT_HOME"]),
@@ -195,6 +202,7 @@ def _machine(
         clock=instruments.clock,
         tools=instruments.tools,
         guard=instruments.guard,
+        reaper=reaper,
         places=places,
     )
 

@@ -8,6 +8,7 @@ import logging
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
+from zotd.store.families import sessions_with_jobs
 from zotd.wire.api import Started
 from zotd.wire.errors import CommandError
 
@@ -24,6 +25,8 @@ async def recover(manager: Manager, *, resumes: bool) -> None:
     for state in (*CUT, "held") if resumes else CUT:
         for key in await _sessions(manager, state):
             await _recover(manager, key, resumes=resumes)
+    for key in [] if manager.journal is None else await sessions_with_jobs(manager.journal):
+        await _recover(manager, key, resumes=False)
 
 
 async def _recover(manager: Manager, key: str, *, resumes: bool) -> None:

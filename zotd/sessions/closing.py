@@ -13,6 +13,9 @@ from contextlib import asynccontextmanager
 from zotd.sessions.session import Session
 from zotd.wire.errors import Code, CommandError
 
+CLOSED = "ended with its session"
+"""Why a job ended, as the model reads it if the session goes on."""
+
 STOP_S = 5.0
 """How long a stop waits for runs to end after they were aborted; ending a tool's processes takes under a second."""
 
@@ -42,6 +45,7 @@ class Closing:
         done = self._under_way[session.id] = asyncio.Event()
         try:
             await _rest(session)
+            await session.jobs.end_all(CLOSED)
             yield
         finally:
             session.is_closed = self._current(session.id) is not session

@@ -8,17 +8,19 @@ from zotd.ledger.ledger import Ledger
 from zotd.permissions.approvals import SessionApprovals
 from zotd.runs import recovery
 from zotd.runs.queue import Job, Queue
+from zotd.sessions.jobs import SessionJobs
 from zotd.wire.api import Started
 
 
 class Loading:
     """Of one session. Raises StorageError from the journal."""
 
-    def __init__(self, ledger: Ledger, queue: Queue, approvals: SessionApprovals) -> None:
-        """The queue and the approvals get what the journal holds of them."""
+    def __init__(self, ledger: Ledger, queue: Queue, approvals: SessionApprovals, jobs: SessionJobs) -> None:
+        """The queue, the approvals and the jobs get what the journal holds of them."""
         self._ledger = ledger
         self._queue = queue
         self._approvals = approvals
+        self._jobs = jobs
         self._lock = asyncio.Lock()
 
     @property
@@ -35,13 +37,14 @@ class Loading:
                 row = self._ledger.row
                 self._ledger.load(await self._ledger.journal.records(row.id, row.base))
                 await self._repair()
+                await self._jobs.repair()
 
     async def reload(self, row: SessionRow) -> None:
         """Begin anew from what the journal holds, if it could not write; the ledger keeps its followers."""
         if self._ledger.failure is not None:
             self._ledger.reset(row)
             self._queue.clear()  # what waits is in the journal; an earlier attempt to load may have queued it
-            if row.state != "idle":
+            if row.state != "idle" or self._jobs.has_lost:
                 await self.load()
 
     async def _repair(self) -> None:

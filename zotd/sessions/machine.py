@@ -10,6 +10,7 @@ from zotd.contributions.guards import CallGuard
 from zotd.core.ports import Probe, Tool
 from zotd.core.run_watch import RunWatch, unwatched
 from zotd.ledger.ledger import Ledger
+from zotd.process.orphan_reaper import OrphanReaper
 from zotd.proxy.on_demand import ProxyOnDemand
 
 Watch = Callable[[Ledger, Callable[[], Mapping[str, str]]], RunWatch]
@@ -34,6 +35,8 @@ class Machine(Struct, frozen=True):
     """The time that sessions go by, in seconds since the epoch."""
     tools: Sequence[Tool] = ()
     """Tools of the program that embeds sessions; each session has them beside its own."""
+    reaper: OrphanReaper | None = None
+    """Ends what jobs leave behind; None: there can be no jobs."""
     guard: CallGuard | None = None
     """A guard of that program; asked about the calls of each session."""
     places: Mapping[str, str] = field(default_factory=dict)

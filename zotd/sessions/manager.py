@@ -19,7 +19,7 @@ from zotd.core.ports import Journal, SessionRow, StorageError
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.announcements import added, removed, updated
-from zotd.sessions.closing import STOP_S, Closing
+from zotd.sessions.closing import CLOSED, STOP_S, Closing
 from zotd.sessions.defaults import check_directory, new_settings
 from zotd.sessions.extension_pool import LINGER_S, PoolListener
 from zotd.sessions.file_commands import FileCommands
@@ -41,6 +41,9 @@ from zotd.wire import events
 from zotd.wire.api import SessionCreate, SessionInfo
 from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment, split
+
+STOPPED = "ended because zot has stopped"
+"""Why jobs ended, as the model reads it."""
 
 MIN_STAY_S = 60.0
 """Shortest time in memory after a command: while the command reads the journal (30 s at most), a second copy of the
@@ -277,6 +280,9 @@ class Manager:
                     await session.stopped()
         except TimeoutError:
             pass  # what is left is cancelled with its task; the journal repairs it at the next start
+        async with asyncio.TaskGroup() as group:
+            for session in self.loaded:
+                group.create_task(session.jobs.end_all(STOPPED), name=f"jobs of {session.id}")
         for session in self.loaded:
             session.jail.close()
             session.checkpoints.close()
@@ -316,7 +322,8 @@ class Manager:
 
     def _is_needed(self, session: Session) -> bool:
         works = session.work.is_active or not session.work.early.ended.is_set() or session.side.is_asking
-        return bool(session.ledger.followers or session.holders or works or session.approvals.is_due)
+        has_jobs = session.jobs.running and not session.ephemeral  # that one ends with its last client
+        return bool(session.ledger.followers or session.holders or works or session.approvals.is_due or has_jobs)
 
     def _stay(self, session: Session) -> None:
         """Begin the time anew after which a stored session leaves memory: a command is about it."""
@@ -353,6 +360,8 @@ class Manager:
         self._discarding.discard(session.id)
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
+        if session.jobs.running:  # of an ephemeral one
+            self._spawn(f"end of the jobs of {session.id}", session.jobs.end_all(CLOSED))
         session.jail.close()
         session.checkpoints.close()
         session.ledger.let_go()

@@ -30,6 +30,7 @@ from zotd.sessions.admission import NOTHING_ADDED, admitted_prompt
 from zotd.sessions.authorization_site import authorization_context
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.jail_site import jail_problems
+from zotd.sessions.jobs import JobGround
 from zotd.sessions.machine import Machine
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles, prompt_parts, read_files
@@ -77,6 +78,8 @@ class Planner:
         self.keeper = CheckpointKeeper(os.fspath(machine.home), config)
         self.offers = ToolOffers(config, models)
         """The built-in tools that not all sessions have."""
+        self.job_ground = JobGround(machine.reaper, config)
+        """What the jobs of all sessions have in common."""
         self._config = config
         self._machine = machine
         self._last: dict[str, PreparedRun] = {}
@@ -310,6 +313,7 @@ class Planner:
                 delegate=delegate,
                 search_engine=engine,
                 plan=partial(session.plan.update, call_id),
+                jobs=session.jobs,
             )
 
         return context

@@ -32,6 +32,7 @@ from zotd.sessions.children import Children
 from zotd.sessions.clearing import clear
 from zotd.sessions.client_files import ClientFiles
 from zotd.sessions.client_terminals import ClientTerminals
+from zotd.sessions.jobs import JobGround, SessionJobs
 from zotd.sessions.loading import Loading, repeated, rest_of
 from zotd.sessions.plans import PlanKeeper
 from zotd.wire import events
@@ -49,6 +50,7 @@ class RunPlanner(Protocol):
     """Prepares runs."""
 
     keeper: CheckpointKeeper
+    job_ground: JobGround
 
     def check(self, settings: records.Settings, environment: Environment, row: SessionRow | None) -> None:
         """Raise CommandError when no run could start, such as for want of a key. Quick."""
@@ -132,11 +134,13 @@ class Session:
             hurry=self._hurry,
         )
         """What it does; ask, and change it through the session."""
+        self.jobs = SessionJobs(ledger, planner.job_ground, spawn=spawn, changed=partial(changed, self))
+        """Its commands in the background."""
         self.jail = SessionJail(self._warn)
         """What its calls are confined to in the mode `workspace`; its manager closes it."""
         self.editors = Editors(ClientFiles(ledger.label, self._warn), ClientTerminals(ledger.label, self._warn))
         """What clients that are editors bring."""
-        self._loading = Loading(ledger, self.work.queue, self.approvals)
+        self._loading = Loading(ledger, self.work.queue, self.approvals, self.jobs)
 
     # --- what it is -------------------------------------------------------------------------------------------
 
@@ -163,13 +167,13 @@ class Session:
 
     @property
     def is_cut(self) -> bool:
-        """A crash may have interrupted it, or inputs are queued, and it was not loaded since: `load` it."""
+        """A crash may have interrupted it or its jobs, or inputs are queued, and it was not loaded since: `load` it."""
         ledger = self.ledger
         if ledger.failure is not None or ledger.damage is not None:
             return False
         if self._loading.is_going_on:  # a command repairs it, and what it has found may not be shown yet
             return True
-        return not ledger.loaded and ledger.row.state != "idle"
+        return not ledger.loaded and (ledger.row.state != "idle" or self.jobs.has_lost)
 
     def use_environment(self, environment: Environment) -> None:
         """Use the environment and keys of a client from the next run on."""

@@ -8,6 +8,7 @@
 | a run only waits for subagents, and these for people, or they were drained | stops: all of them go on | no |
 | a question of a command that runs, about a host | waits | no |
 | a question is left from before a restart, with a deadline | stops: the next start ends it, if it is over | no |
+| a job runs, which ends with the daemon | stops: the model is told | no |
 | such a question without a deadline, or nothing, is there | stops | yes |
 """
 
@@ -33,7 +34,12 @@ def drain(manager: Manager) -> None:
 
 def is_awaited(session: Session) -> bool:
     """Something of it goes on, or will at a certain time, without anybody's command."""
-    return session.work.is_active or not session.work.early.ended.is_set() or session.approvals.is_due
+    return (
+        session.work.is_active
+        or not session.work.early.ended.is_set()
+        or session.approvals.is_due
+        or bool(session.jobs.running)
+    )
 
 
 def _would_be_cut(session: Session) -> bool:

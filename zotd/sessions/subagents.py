@@ -42,6 +42,9 @@ from zotd.workspace.environment import Environment
 SENDER = "task"
 """Who has sent the prompt of a subagent, for people."""
 
+TASK_OVER = "ended with the task of its subagent"
+"""Why a job ended."""
+
 WAITS = "waits: {count} subagents of this level work already\n"
 
 TOO_MANY = (
@@ -161,6 +164,9 @@ class Subagents:
             except asyncio.CancelledError:
                 await self._abort(child)
                 raise
+            finally:
+                if not self._manager.is_stopping:
+                    await child.jobs.end_all(TASK_OVER)  # nobody would look after them
             if child.ledger.transcript.interrupted and self._manager.is_stopping:
                 # The run was drained. The next daemon repeats this call, which has no outcome until then.
                 await asyncio.Event().wait()

@@ -1,4 +1,4 @@
-"""Built-in tools that not all sessions have: `task` those that may have subagents, `web_search` where an engine is chosen."""
+"""Built-in tools that not all sessions have: `task` where there may be subagents, `web_search` where an engine is chosen, jobs."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -13,6 +13,7 @@ from zotd.sessions.models import ModelChooser
 from zotd.sessions.search_engines import engine_of, searches
 from zotd.sessions.session import Session
 from zotd.tools import web_search
+from zotd.tools.jobs import NAMES as JOB_TOOLS
 from zotd.tools.task import task_tool
 
 Delegate = Callable[[Session, TaskOrder, ToolContext], Awaitable[ToolOutcome]]
@@ -34,10 +35,12 @@ class ToolOffers:
 
     def of(self, session: Session, agents: Sequence[tuple[str, str]]) -> Callable[[Toolbox], Toolbox]:
         """Return what gives a toolbox the tools of this session; `agents`: names and descriptions of agent types."""
-        offers = {
+        offers: dict[str, Tool | None] = {
             TASK: task_tool(agents) if self._delegates(session) else None,
             web_search.NAME: web_search.TOOL if self._searches(session) else None,
         }
+        if not self._config.value.jobs.at_once:
+            offers |= dict.fromkeys(JOB_TOOLS)
         return partial(with_offers, offers=offers)
 
     def delegate_of(self, session: Session) -> Callable[[TaskOrder, ToolContext], Awaitable[ToolOutcome]] | None:

@@ -12,15 +12,17 @@ from zotd.core.records import Attempt, kind_of
 from zotd.store import generations, partials, sums
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire.base import ENCODER
+from zotd.wire.jobs import RUNNING
 
 ROW_BYTES = 1024
 """Estimated size of the index row, and of a record without its JSON."""
 
 _SAVE_ROW = """
-INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, generation, parent)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, generation, parent)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
-    updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row
+    updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row,
+    jobs = excluded.jobs
 RETURNING key
 """
 
@@ -140,7 +142,8 @@ def _repeated(entries: Sequence[JournalEntry]) -> int:
 
 def _values(row: SessionRow) -> tuple[object, ...]:
     whole = ENCODER.encode(row).decode()
-    return (row.id, row.name, row.cwd, row.state, row.updated, row.records, row.seq, whole)
+    jobs = sum(job.state == RUNNING for job in row.jobs) if row.jobs else 0
+    return (row.id, row.name, row.cwd, row.state, row.updated, row.records, row.seq, whole, jobs)
 
 
 def _record(key: int, entry: JournalEntry, body: bytes) -> tuple[object, ...]:

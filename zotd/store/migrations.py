@@ -164,6 +164,9 @@ def _version_8(connection: sqlite3.Connection) -> None:
     # A column, because the commits of a session must not have to decode its row for an index on what is in it.
     connection.execute("ALTER TABLE sessions ADD COLUMN parent TEXT")
     connection.execute("CREATE INDEX sessions_parent ON sessions (parent) WHERE parent IS NOT NULL")
+    # Number of jobs that run, so that a start finds those that a crash has cut without decoding every row.
+    connection.execute("ALTER TABLE sessions ADD COLUMN jobs INTEGER NOT NULL DEFAULT 0")
+    connection.execute("CREATE INDEX sessions_jobs ON sessions (id) WHERE jobs > 0")
 
 
 MIGRATIONS: tuple[Migration, ...] = (

@@ -1,7 +1,7 @@
 """The built-in tools, one module each, and the list `TOOLS`."""
 
 from zotd.core.ports import Tool
-from zotd.tools import bash, edit, fetch, glob, grep, plan, read, skill, task, web_search, write
+from zotd.tools import bash, edit, fetch, glob, grep, jobs, plan, read, skill, task, web_search, write
 
 TOOLS: tuple[Tool, ...] = (
     bash.TOOL,
@@ -9,6 +9,9 @@ TOOLS: tuple[Tool, ...] = (
     fetch.TOOL,
     glob.TOOL,
     grep.TOOL,
+    jobs.OUTPUT,
+    jobs.STOP,
+    jobs.WAIT,
     plan.TOOL,
     read.TOOL,
     skill.TOOL,

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from zotd.core.call_jail import CallJail
 from zotd.core.closings import INTERRUPTED
+from zotd.core.jobs import NONE_HERE, JobError, JobOrder
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.paths import make_private_dir
 from zotd.process import Child, ChildLedger, descent, spawn
@@ -57,6 +58,7 @@ class BashArgs(msgspec.Struct, frozen=True):
     timeout: (
         Annotated[float, Meta(gt=0, description="Seconds after which it is ended; default: no limit")] | UnsetType
     ) = UNSET
+    background: Annotated[bool, Meta(description="Run it as a job: the call returns at once with the job's id")] = False
 
 
 class CommandFinished(Struct, frozen=True):
@@ -75,6 +77,8 @@ class CommandFinished(Struct, frozen=True):
 
 
 async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
+    if args.background:
+        return await _begin_job(args, context)
     jail, patience = context.jail, asyncio.timeout(None if args.timeout is UNSET else args.timeout)
     finished: CommandFinished | None = None
     taken_back: Sequence[str] = ()
@@ -93,6 +97,21 @@ async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
     if jail is None:
         return text_outcome(text, is_error=finished.code != 0)
     return await _with_refusals(text, finished, jail, taken_back)
+
+
+async def _begin_job(args: BashArgs, context: ToolContext) -> ToolOutcome:
+    if context.jobs is None:
+        raise ToolError(NONE_HERE)
+    if args.timeout is not UNSET:
+        raise ToolError("a job has no timeout: leave it out, and end the job with job_stop")
+    try:
+        argv = _argv(args.command, context)
+        order = JobOrder(context.call_id, args.command, argv, context.cwd, context.env, context.out_dir, context.jail)
+        return text_outcome(await context.jobs.begin(order))
+    except JobError as error:
+        raise ToolError(str(error)) from error
+    except (OSError, ValueError) as error:
+        raise _not_started(error, context) from error
 
 
 async def _with_refusals(
@@ -180,8 +199,8 @@ TOOL = BuiltinTool(
     description=(
         "Run a shell command in the working directory, without a terminal or input. Gives its output, errors included, "
         f"and its exit code. Of long output the beginning and the end are shown ({TEXT_BYTES // 1024} KiB, {TEXT_LINES} "
-        "lines), and the file that has all of it. Processes started in the background with & continue after the "
-        "command; send their output to a file."
+        "lines), and the file that has all of it. For a server, or work that you need not wait for, set background. Processes "
+        "started with & continue after the command; send their output to a file."
     ),
     parallel=False,
     replay=Replay.NEVER,
@@ -204,14 +223,18 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
         ledger = ChildLedger.of(context.ledger) if context.ledger else None
         argv = _argv(command, context)
         child = spawn(argv, cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger, jail=context.jail)
-    except OSError as error:
-        where = f" in {context.cwd}" if error.filename == context.cwd else ""
-        raise ToolError(f"the command could not be started{where}: {(error.strerror or '').lower()}") from error
-    except ValueError as error:
-        raise ToolError("the command or the environment contains a NUL; leave it out") from error
+    except (OSError, ValueError) as error:
+        raise _not_started(error, context) from error
     # Marks what the command starts as a descendant that may read only this session.
     descent.belongs(child.pid, (context.session,))
     return child
+
+
+def _not_started(error: OSError | ValueError, context: ToolContext) -> ToolError:
+    if isinstance(error, ValueError):
+        return ToolError("the command or the environment contains a NUL; leave it out")
+    where = f" in {context.cwd}" if error.filename == context.cwd else ""
+    return ToolError(f"the command could not be started{where}: {(error.strerror or '').lower()}")
 
 
 def _argv(command: str, context: ToolContext) -> list[str]:

@@ -14,6 +14,7 @@ from zotd.wire.channels import ChannelList, ChannelPair, ChannelUnpair, PairedSe
 from zotd.wire.content import Message, ShellRun, Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel, ExtStatus, QueueItem
 from zotd.wire.families import Agents, AgentScope, SessionParent
+from zotd.wire.jobs import JobInfo
 from zotd.wire.plan import Plan, PlanStep
 
 
@@ -547,6 +548,18 @@ class PlanEdit(Mutation, frozen=True, kw_only=True):
     """The revision that this changes, 0 if there was no plan. If it is not the newest one, the edit is refused: `conflict`."""
 
 
+class JobList(Frozen, frozen=True):
+    """The jobs of a session, oldest first: those that run, and the newest of those that do not."""
+
+    jobs: list[JobInfo]
+
+
+class JobStop(Mutation, frozen=True, kw_only=True):
+    """Ends a job with all that it has started; one that does not run stays as it is. The response comes when it has ended."""
+
+    job: str
+
+
 class Undo(Mutation, frozen=True, kw_only=True):
     """Take back what the last run that changed files has changed in them."""
 
@@ -827,6 +840,8 @@ class Attached(Frozen, frozen=True, omit_defaults=False):
     plan: Plan | None = None
     """As in `session.plan`."""
     planning: bool = False
+    jobs: list[JobInfo] = []
+    """As in `session.jobs`."""
 
 
 class PresenceList(Frozen, frozen=True):
@@ -1212,6 +1227,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("approval.list", ApprovalScope, Approvals, "lists pending approval requests of one session or all"),
         ("grant.list", OfSession, Grants, "lists what was allowed for the rest of a session"),
         ("session.plan", OfSession, PlanState, "returns the plan of a session"),
+        ("session.jobs", OfSession, JobList, "lists the jobs of a session"),
         ("session.changes", FileChanges, ChangedFiles, "returns what a run has changed in files"),
         ("queue.list", OfSession, QueueList, "lists queued inputs"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "lists extensions and their states"),
@@ -1233,6 +1249,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.undo", Undo, FilesRestored, "takes back what the last run has changed in files"),
         ("session.redo", Redo, FilesRestored, "makes the changes again that the last undo has taken back"),
         ("session.plan_edit", PlanEdit, PlanState, "changes the steps of the plan"),
+        ("session.job_stop", JobStop, JobInfo, "ends a job"),
         ("session.export", Export, Exported, "returns the transcript as text, page by page"),
         ("session.close", Mutation, None, "unloads a session; deletes an ephemeral one"),
         ("session.mcp_servers", McpServers, McpServersTaken, "runs MCP servers of the client while it is connected"),

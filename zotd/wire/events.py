@@ -8,6 +8,7 @@ import msgspec
 
 from zotd.wire.base import Frozen
 from zotd.wire.content import Block, Image, ShellRun, Text, Tokens
+from zotd.wire.jobs import JobInfo
 from zotd.wire.plan import Plan
 
 
@@ -258,6 +259,12 @@ class PlanChanged(Event, tag="plan", frozen=True):
     """Null: there is none."""
     planning: bool = False
     """Whether the session only reads until a person approves a plan."""
+
+
+class JobChanged(Event, tag="job", frozen=True):
+    """A command begins to run in the background, or does not run any more."""
+
+    job: JobInfo
 
 
 class Forked(Event, tag="forked", frozen=True):
@@ -595,6 +602,7 @@ AnyEvent = (
     | SessionChanged
     | Rewound
     | PlanChanged
+    | JobChanged
     | Forked
     | Interrupted
     | Blocked

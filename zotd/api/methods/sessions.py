@@ -299,6 +299,7 @@ def _snapshot(call: Invocation, session: Session, seq: int) -> api.Attached:
         context=session.ledger.row.context,
         plan=session.plan.state.plan,
         planning=session.plan.state.planning,
+        jobs=session.jobs.infos,
     )
 
 

@@ -1,0 +1,181 @@
+"""A job while its process lives: its output, and those who wait for something in it. Loaded with the first job."""
+
+import asyncio
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from zotd.core.call_jail import CallJail
+from zotd.core.jobs import JobOrder
+from zotd.core.output_pattern import LineFinder
+from zotd.process.background import BackgroundCommand, start_in_background
+from zotd.process.bounded_output import BoundedOutput, OutputPart
+from zotd.process.orphan_reaper import OrphanReaper
+from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, in_thread
+from zotd.wire.jobs import ENDED, STOPPED, JobInfo
+
+MIB = 1024 * 1024
+
+SEARCHED_BYTES = 1 * MIB
+"""How much of what came before a wait is searched: the end of it."""
+
+HALF_BYTES, HALF_LINES = TEXT_BYTES // 2, TEXT_LINES // 2
+
+REFUSALS = " The jail of this session has refused something to it. It may not: {}."
+
+
+class JobRun:
+    """One running job. Used on one event loop."""
+
+    def __init__(
+        self, info: JobInfo, command: BackgroundCommand, jail: CallJail | None, waiters: "set[_Waiter]"
+    ) -> None:
+        """`waiters` are given each chunk of the output by the caller."""
+        self.command = command
+        self.reason = ""
+        """Who stops it, or why; empty: nobody."""
+        self.over = asyncio.Event()
+        """Its end is decided, and is being recorded."""
+        self._info = info
+        self._jail = jail
+        self._waiters = waiters
+        self._began = time.monotonic()
+
+    @property
+    def info(self) -> JobInfo:
+        """The job as it is now."""
+        return replace(self._info, output_bytes=self.command.output.total, took_s=self._took_s)
+
+    @property
+    def output(self) -> BoundedOutput:
+        """What it prints."""
+        return self.command.output
+
+    def end(self) -> None:
+        """Wake those who wait: its end is being recorded."""
+        self.over.set()
+        for waiter in self._waiters:
+            waiter.woken.set()
+
+    def ended(self) -> JobInfo:
+        """Return the job as it has ended."""
+        state = STOPPED if self.reason else ENDED
+        return replace(self.info, state=state, exit=self.command.code, reason=self.reason)
+
+    async def refusals(self) -> str:
+        """Return what the jail has refused a command that has ended, as a sentence; empty: nothing."""
+        jail = self._jail
+        if jail is None:
+            return ""
+        taken_back = jail.ended()
+        end = await in_thread(lambda _: self.output.read(max(0, self.output.total - TEXT_BYTES), TEXT_BYTES))
+        text = end.data.decode(errors="replace")
+        refused = [*taken_back, *await in_thread(lambda _: jail.refused(text))]
+        return REFUSALS.format("; ".join(refused)) if refused else ""
+
+    async def wait(self, finder: LineFinder | None, start: int, at_most_s: float) -> str | None:
+        """Return a line that fits, or None when the job has ended or the time is over. What comes from `start` on counts."""
+        waiter = _Waiter(finder, self.output.total)
+        self._waiters.add(waiter)
+        try:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(at_most_s):
+                    await self.output.written()
+                    start = max(start, self.output.total - SEARCHED_BYTES)
+                    part = await in_thread(lambda _: self.output.read(start, SEARCHED_BYTES))
+                    waiter.catch_up(part)
+                    await waiter.woken.wait()
+        finally:
+            self._waiters.discard(waiter)
+        return waiter.line
+
+    @property
+    def _took_s(self) -> float:
+        return round(time.monotonic() - self._began, 3)
+
+
+class _Waiter:
+    """Looks for a line in what came before, and then in what comes."""
+
+    def __init__(self, finder: LineFinder | None, since: int) -> None:
+        """`since`: how much has come before."""
+        self.line: str | None = None
+        self.woken = asyncio.Event()
+        self._finder = finder
+        self._since = since
+        self._later: bytearray | None = bytearray()
+        """What comes before `catch_up`."""
+
+    def catch_up(self, before: OutputPart) -> None:
+        """Look at what came before; it may have the beginning of what came since."""
+        later, self._later = self._later, None
+        known = max(0, before.start + len(before.data) - self._since)
+        self.came(before.data)
+        self.came(bytes(later or b"")[known:])
+
+    def came(self, data: bytes) -> None:
+        if self._later is not None:
+            self._later += data
+            del self._later[:-SEARCHED_BYTES]
+        elif self._finder is not None and self.line is None and (line := self._finder.feed(data)) is not None:
+            self.line = line
+            self.woken.set()
+
+
+def start_job(info: JobInfo, order: JobOrder, reaper: OrphanReaper, *, session: str, output_mb: int) -> JobRun:
+    """Start the process of a job; the caller runs `BackgroundCommand.follow`.
+
+    Raises OSError or ValueError if it cannot be started, and what the jail raises.
+    """
+    waiters: set[_Waiter] = set()
+
+    def came(data: bytes) -> None:
+        for waiter in waiters:
+            waiter.came(data)
+
+    command = start_in_background(
+        order.argv,
+        cwd=order.cwd,
+        env=order.env,
+        output=BoundedOutput(Path(info.output), output_mb * MIB),
+        claim=reaper.claim(f"job {info.id} of {session}", (session,)),
+        jail=order.jail,
+        came=came,
+    )
+    return JobRun(info, command, order.jail, waiters)
+
+
+def unread(output: BoundedOutput, start: int) -> str:
+    """Return what came from offset `start` on, in the form of a result: the middle of a long one is left out. Blocks."""
+    total = output.total
+    first = output.read(start, HALF_BYTES)
+    data, at = first.data, first.start + len(first.data)
+    last = output.read(max(at, total - HALF_BYTES), HALF_BYTES)
+    skipped = last.start - at
+    head, tail = _cut(data.decode(errors="replace"), last.data.decode(errors="replace"), is_whole=not skipped)
+    lost = f"[{first.start - start:,} bytes before this are not kept]\n" if first.start > start else ""
+    if output.failure:
+        lost += f"[a part could not be kept: {output.failure}]\n"
+    note = (
+        ""
+        if tail is None
+        else f"[… the middle of {total - start:,} bytes is left out; the newest are in {output.path} …]\n"
+    )
+    return lost + head + note + (tail or "")
+
+
+def _cut(head: str, tail: str, *, is_whole: bool) -> tuple[str, str | None]:
+    """Return the lines to show; None: the first text has all of it."""
+    lines = (head + tail).splitlines(keepends=True)
+    if is_whole and len(lines) <= TEXT_LINES:
+        return _closed(lines), None
+    first, last = (lines, lines) if is_whole else (head.splitlines(keepends=True), tail.splitlines(keepends=True))
+    return _closed(first[:HALF_LINES]), _closed(last[-HALF_LINES:])
+
+
+def _closed(lines: Iterable[str]) -> str:
+    text = "".join(lines)
+    return text if not text or text.endswith("\n") else text + "\n"

@@ -1,0 +1,276 @@
+"""The jobs of one session: commands that run in the background, until they end or the session does.
+
+    bash background ──> on record ──> its process runs ─┬─> ends, or is stopped ──> on record ──> clients and the model are told
+                                                        └─> the daemon is killed ──> the next one: on record as interrupted
+
+The model is told with its next request, whether a run goes on or not (`core.transcript.Transcript.job_news`). The session's row has
+its jobs, so that a restart finds those that were cut without reading records.
+"""
+
+import asyncio
+import os
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from zotd.clock import rfc3339
+from zotd.config.current import CurrentConfig
+from zotd.core import records
+from zotd.core.jobs import NONE_HERE, JobError, JobOrder, end_note, state_of, title_of
+from zotd.core.output_pattern import LineFinder, PatternError
+from zotd.ledger.ledger import Ledger, Shown
+from zotd.process.orphan_reaper import OrphanReaper
+from zotd.wire import events
+from zotd.wire.jobs import COMMAND_CHARS, ENDED, INTERRUPTED, RUNNING, JobInfo
+
+TYPE_CHECKING = False  # as `typing` has it: loaded with the first job, which few sessions have
+if TYPE_CHECKING:
+    from zotd.process.bounded_output import BoundedOutput
+    from zotd.sessions.job_run import JobRun
+
+KEPT = 16
+"""Number of jobs that do not run any more and can still be asked about."""
+
+END_S = 5.0
+"""Longest wait for a job to end that was stopped; SIGKILL comes after a second."""
+
+NOT_STARTED = 126
+"""The exit code of a command that could not be started, as shells have it."""
+
+BY_MODEL = "stopped by the model"
+
+TOO_MANY = "{limit} jobs run already ({names}): stop one first (the limit is jobs.at_once in config.toml)"
+
+BEGUN = (
+    "{title} runs in the background. You are told when it ends; job_output gives what it prints, job_wait waits for a line of that"
+    " or for its end, job_stop ends it. All that it starts ends with it, and it ends with the session."
+)
+
+NOTHING_NEW = "[nothing new]\n"
+
+UNKNOWN = 'there is no job "{job}"; {there}'
+
+
+class JobGround(Struct, frozen=True):
+    """What the jobs of all sessions have in common."""
+
+    reaper: OrphanReaper | None
+    """Ends what jobs leave behind; None: there can be no jobs."""
+    config: CurrentConfig
+
+
+class SessionJobs:
+    """The jobs of one session; is its `core.jobs.JobDesk`. Used on one event loop."""
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        ground: JobGround,
+        *,
+        spawn: Callable[[str, Coroutine[object, object, None]], None],
+        changed: Callable[[], None],
+    ) -> None:
+        """`spawn` runs a named coroutine in a task whose owner outlives the session; `changed` is called when a job has begun or ended."""
+        self.running: dict[str, JobRun] = {}
+        """Those whose processes live, by id."""
+        self._ledger = ledger
+        self._ground = ground
+        self._spawn = spawn
+        self._changed = changed
+        self._starting: set[str] = set()
+        """On their way to the disk, before they start."""
+        self._ended: dict[str, JobInfo] = {}
+        """Those whose end is not on disk yet."""
+        self._outputs: dict[str, BoundedOutput] = {}
+        self._read: dict[str, int] = {}
+        """How much of its output the model has read, by job."""
+
+    @property
+    def infos(self) -> list[JobInfo]:
+        """All that can be asked about, oldest first, as they are now."""
+        running = self.running
+        return [running[job.id].info if job.id in running else job for job in self._ledger.row.jobs]
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether one counts as running that a daemon before this one has started."""
+        return any(map(self._is_lost, self._ledger.row.jobs))
+
+    # --- the model, as a `JobDesk` ----------------------------------------------------------------------------------
+
+    async def begin(self, order: JobOrder) -> str:
+        """See `JobDesk`."""
+        limits = self._ground.config.value.jobs
+        busy = [*self._starting, *self.running]
+        if self._ground.reaper is None or not limits.at_once:
+            raise JobError(NONE_HERE)
+        if len(busy) >= limits.at_once:
+            raise JobError(TOO_MANY.format(limit=limits.at_once, names=", ".join(busy)))
+        info = self._new(order)
+        self._starting.add(info.id)
+        started = records.JobStarted(time=info.started, job=info, command=order.command)
+        try:
+            # On record first: after a crash it is known that there may have been a process.
+            await self._write(started, info)
+            self._start(info, order, self._ground.reaper, limits.output_mb)
+        except BaseException as error:
+            reason = str(error) or "the call was aborted"
+            failed = replace(info, state=ENDED, exit=NOT_STARTED, reason=reason)
+            self._write(records.JobEnded(time=rfc3339(), job=failed), failed).add_done_callback(_seen)
+            raise
+        finally:
+            self._starting.discard(info.id)
+        self._changed()
+        return BEGUN.format(title=title_of(info))
+
+    async def output(self, job: str) -> str:
+        """See `JobDesk`."""
+        return await self._told(self.find(job))
+
+    async def wait(self, job: str, pattern: str, at_most_s: float) -> str:
+        """See `JobDesk`. It waits no longer than `jobs.wait_s`."""
+        info = self.find(job)
+        run = self.running.get(info.id)
+        at_most_s = min(at_most_s, self._ground.config.value.jobs.wait_s)
+        try:
+            finder = LineFinder(pattern) if pattern else None
+        except PatternError as error:
+            raise JobError(str(error)) from error
+        if run is None:
+            return await self._told(info)
+        line = await run.wait(finder, self._read.get(info.id, 0), at_most_s)
+        if line is not None:
+            return await self._told(info, f"[this line fits: {line[:200]}]\n")
+        nothing = f"[no line fits yet, after {at_most_s:g} s]\n" if finder is not None and not run.over.is_set() else ""
+        return await self._told(self.find(job), nothing)
+
+    async def stop(self, job: str) -> str:
+        """See `JobDesk`."""
+        await self.end(self.find(job).id, BY_MODEL)
+        return await self._told(self.find(job))
+
+    # --- others -----------------------------------------------------------------------------------------------------
+
+    def find(self, job: str) -> JobInfo:
+        """Return the job as it is now; raises JobError if there is none."""
+        found = next((one for one in self.infos if one.id == job.strip()), None)
+        if found is None:
+            names = ", ".join(f"{one.id} ({one.state})" for one in self.infos)
+            raise JobError(UNKNOWN.format(job=job, there=f"there are {names}" if names else "no job was begun"))
+        return found
+
+    async def end(self, job: str, reason: str) -> None:
+        """End a job with all that it has started, and wait until its end is on record, at most `END_S`.
+
+        Does nothing if it does not run. `reason` completes "it was".
+        """
+        run = self.running.get(job)
+        if run is None:
+            return
+        run.reason = run.reason or reason
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await run.command.stop()
+                await run.over.wait()
+                await self._ledger.settled.wait()
+
+    async def end_all(self, reason: str) -> None:
+        """End all jobs, as `end` does. Takes at most `END_S`."""
+        async with asyncio.TaskGroup() as group:
+            for job in self.running:
+                group.create_task(self.end(job, reason), name=f"end of {job}")
+
+    async def repair(self) -> None:
+        """Record what became of jobs that a daemon before this one has started; the transcript is loaded.
+
+        Raises StorageError.
+        """
+        for job in self._ledger.row.jobs:
+            if self._is_lost(job):
+                known = self._ended.pop(job.id, None)
+                ended = known or replace(job, state=INTERRUPTED)
+                await self._write(records.JobEnded(time=rfc3339(), job=ended, note=end_note(ended)), ended)
+
+    # --- inside -----------------------------------------------------------------------------------------------------
+
+    def _is_lost(self, job: JobInfo) -> bool:
+        return job.state == RUNNING and job.id not in self.running and job.id not in self._starting
+
+    def _new(self, order: JobOrder) -> JobInfo:
+        jobs = self._ledger.row.jobs
+        name = f"j{1 + int(jobs[-1].id[1:]) if jobs else 1}"
+        return JobInfo(
+            id=name,
+            command=order.command[:COMMAND_CHARS],
+            call=order.call,
+            state=RUNNING,
+            started=rfc3339(),
+            output=os.fspath(Path(order.out_dir, f"{name}.txt")),
+        )
+
+    def _start(self, info: JobInfo, order: JobOrder, reaper: OrphanReaper, output_mb: int) -> None:
+        from zotd.sessions.job_run import start_job  # noqa: PLC0415  (see `TYPE_CHECKING`)
+
+        session = self._ledger.row.id
+        run = start_job(info, order, reaper, session=session, output_mb=output_mb)
+        self.running[info.id] = run
+        self._outputs[info.id] = run.output
+        self._spawn(f"job {info.id} of {session}", self._follow(info.id, run))
+
+    async def _follow(self, job: str, run: "JobRun") -> None:
+        """Watch it to its end, and record that."""
+        refusals = ""
+        try:
+            await run.command.follow()
+            refusals = await run.refusals()
+        finally:
+            ended = self._ended[job] = run.ended()
+            # The model knows of what it has stopped itself.
+            note = "" if run.reason == BY_MODEL else end_note(ended, refusals)
+            written = self._write(records.JobEnded(time=rfc3339(), job=ended, note=note), ended)
+            written.add_done_callback(lambda done: self._recorded(job, done))
+            del self.running[job]
+            run.end()
+            self._changed()
+
+    def _recorded(self, job: str, written: asyncio.Future[None]) -> None:
+        if _seen(written):
+            self._ended.pop(job, None)
+
+    def _write(self, record: records.JobStarted | records.JobEnded, info: JobInfo) -> asyncio.Future[None]:
+        """Record it; the row has the job as it is from now on."""
+        jobs = [job for job in self._ledger.row.jobs if job.id != info.id]
+        jobs = sorted([*jobs, info], key=lambda job: int(job.id[1:]))
+        over = [job.id for job in jobs if job.state != RUNNING]
+        dropped = set(over[: max(0, len(over) - KEPT)]) - {
+            jobs[-1].id
+        }  # the last one keeps its number from being used again
+        for job in dropped:
+            self._outputs.pop(job, None)
+            self._read.pop(job, None)
+        kept = tuple(job for job in jobs if job.id not in dropped)
+        return self._ledger.write([Shown(record, [events.JobChanged(info)])], durable=True, jobs=kept)
+
+    async def _told(self, info: JobInfo, first: str = "") -> str:
+        """Return what has come since the model last read, and the state of the job."""
+        from zotd.process.bounded_output import BoundedOutput  # noqa: PLC0415  (see `TYPE_CHECKING`)
+        from zotd.sessions.job_run import unread  # noqa: PLC0415
+        from zotd.tools.shared import in_thread  # noqa: PLC0415
+
+        output = self._outputs.get(info.id)
+        if output is None:
+            output = await in_thread(lambda _: BoundedOutput.at_rest(Path(info.output), info.output_bytes))
+            self._outputs[info.id] = output
+        await output.written()
+        start, end = self._read.get(info.id, 0), output.total
+        text = await in_thread(lambda _: unread(output, start))
+        self._read[info.id] = end
+        return f"{first}{text or NOTHING_NEW}[{title_of(info)} {state_of(self.find(info.id))}]"
+
+
+def _seen(written: asyncio.Future[None]) -> bool:
+    """Return whether it was written, and mark the exception as retrieved: the session is blocked then, which others tell."""
+    return not written.cancelled() and written.exception() is None
