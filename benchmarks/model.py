@@ -8,6 +8,7 @@ looks at a request's path only. The path begins with a plan:
     /once/WHAT/...           the same for each prompt: once, then a word
     /paced/RATE/N/PAD/...    N deltas, RATE in a second; each holds the time it was sent (see `sent_ns`) and PAD bytes
     /text/RATE/N/WHAT/...    N deltas, RATE in a second, of what `TEXTS` has of that name
+    /family/S/WAIT/RATE/N/...  S calls of `task`; each subagent then gets N stamped deltas, the first after WAIT seconds
 
 `python -m benchmarks.model` prints its URL and serves until it is stopped.
 """
@@ -49,6 +50,9 @@ CALLS: Mapping[str, Sequence[CallPart]] = {
 }
 """Calls that one reply asks for. `read`, `bash` and `wait` are for zot's tools; the others belong to extensions of benchmarks."""
 
+MEMBER = "count with the family"
+"""The prompt of a subagent of `/family`, by which its requests are told from those of its parent."""
+
 NOTE = "remember the milk\n"
 """What callers of `read` put into `note.txt`."""
 
@@ -89,14 +93,16 @@ def sent_ns(delta: str) -> list[int]:
 class _Stream:
     """Deltas with a pause between them."""
 
-    def __init__(self, transport: asyncio.Transport, dialect: str, deltas: Iterator[bytes], *, rate: int) -> None:
-        """`deltas`: as they stand in JSON; each is asked for when its time has come."""
+    def __init__(
+        self, transport: asyncio.Transport, dialect: str, deltas: Iterator[bytes], *, rate: int, wait_s: float = 0.0
+    ) -> None:
+        """`deltas`: as they stand in JSON; each is asked for when its time has come, the first after `wait_s`."""
         self._transport = transport
         self._head, self._delta, self._tail = _text(dialect)
         self._gap_s = 1 / rate
         self._deltas = deltas
         self._loop = asyncio.get_running_loop()
-        self._next_s = self._loop.time()
+        self._next_s = self._loop.time() + wait_s
         transport.write(HEADERS + _chunk(self._head))
         self._send_due()
 
@@ -151,6 +157,13 @@ class Server(asyncio.Protocol):
                 transport.write(flood(dialect, 1) if answered else call(dialect, what))
             case "paced", rate, count, pad, *_:
                 _Stream(transport, dialect, _stamps(int(count), int(pad)), rate=int(rate))
+            case "family", size, wait, rate, count, *_:
+                if any(word in body for word in RESULTS):
+                    transport.write(flood(dialect, 1))
+                elif MEMBER.encode() in body:
+                    _Stream(transport, dialect, _stamps(int(count), 1), rate=int(rate), wait_s=float(wait))
+                else:
+                    transport.write(family(dialect, int(size)))
             case "text", rate, count, what, *_:
                 _Stream(transport, dialect, _words(int(count), what), rate=int(rate))
             case _:
@@ -184,6 +197,13 @@ def flood(dialect: str, count: int) -> bytes:
 def call(dialect: str, what: str) -> bytes:
     """A response that asks for tools."""
     return HEADERS + _chunk(b"".join(_pieces(dialect, ScriptedReply(CALLS[what])))) + LAST_CHUNK
+
+
+@cache
+def family(dialect: str, size: int) -> bytes:
+    """A response that asks for so many subagents."""
+    task = CallPart("task", {"prompt": MEMBER, "description": "counts"})
+    return HEADERS + _chunk(b"".join(_pieces(dialect, ScriptedReply([task] * size)))) + LAST_CHUNK
 
 
 @cache
