@@ -210,3 +210,12 @@ async def test_an_unknown_host_is_allowed_from_a_phone(world, token, tmp_path):
             await expect(entry(page, "fetched")).to_be_visible()
             await expect(page.locator(".tool .output")).to_contain_text("a page")
             await expect(question).to_be_hidden()
+
+
+async def test_a_long_name_does_not_lie_below_the_button(world, token):
+    session = await world.session("the " * 40, mode="yolo")
+    async with world.page(token, session) as page:
+        button = page.get_by_role("button", name="Changes")
+        await expect(button).to_be_visible()
+        title, beside = await page.locator("#title").bounding_box(), await button.bounding_box()
+        assert title["x"] + title["width"] <= beside["x"]
