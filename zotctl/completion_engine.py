@@ -192,6 +192,11 @@ def _providers() -> Found:
             yield text(one, "provider"), text(one, "title")
 
 
+def _timers() -> Found:
+    for one in _asked("timer.list", "timers"):
+        yield text(one, "id"), f"{text(one, 'rule')}  {' '.join(text(one, 'message').split())[:ABOUT_CHARS]}"
+
+
 def _worktrees() -> Found:
     from zotctl.worktree.repository import Worktrees  # noqa: PLC0415  (runs git, only for this kind)
 
@@ -267,6 +272,7 @@ _KINDS = {
     "ID|NAME": _sessions,
     "MCP_SERVER": _mcp_servers,
     "SESSION": _sessions,
+    "TIMER": _timers,
     "WORKTREE": _worktrees,
     "model": _models,
 }

@@ -35,6 +35,7 @@ from zotctl import (
     reload,
     restart,
     sandbox,
+    schedule,
     search,
     send,
     service,
@@ -62,6 +63,7 @@ examples:
   zotctl send --session tests "run them again" --wait
   zotctl queue --last
   zotctl continue --last --wait
+  zotctl schedule add "0 9 * * 1-5" "check the CI" --session tests
   zotctl attach --plain --last
   zotctl approvals
   zotctl plan --last
@@ -90,7 +92,23 @@ Commands that read or change sessions start the daemon if none runs. Commands ab
 """
 
 NOUNS = (
-    *(daemon, restart, doctor, reload, service, metrics, top, sessions, send, queue, attach, approvals, plan, log),
+    *(
+        daemon,
+        restart,
+        doctor,
+        reload,
+        service,
+        metrics,
+        top,
+        sessions,
+        send,
+        queue,
+        schedule,
+        attach,
+        approvals,
+        plan,
+        log,
+    ),
     *(
         session_actions,
         search,

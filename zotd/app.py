@@ -50,7 +50,7 @@ from zotd.store.archive import Archive
 from zotd.store.home import held
 from zotd.store.journal import SqliteJournal
 from zotd.store.tokens import FILE, TokenStore
-from zotd.tasks import contained
+from zotd.tasks import contain, contained
 from zotd.wire.api import ConfigReloaded
 from zotd.wire.errors import CommandError
 from zotd.wire.version import VERSION
@@ -106,7 +106,10 @@ class Daemon:
     def __init__(
         self, setup: DaemonSetup, probe: Probe | None = None, *, clock: Callable[[], float] = time.time
     ) -> None:
-        """`probe` is called at the points of `store.writer` and `runs.runner`; `clock` dates requests to models."""
+        """`probe` is called at the points of `store.writer`, `runs.runner` and `sessions.timers`.
+
+        `clock` dates requests to models, and tells when timers are due.
+        """
         self._setup = setup
         self._instruments = Instruments(probe, clock)
         self._tasks: asyncio.TaskGroup | None = None
@@ -148,7 +151,7 @@ class Daemon:
             server = await self._open_doors(context, socket, listening, stack)
             # In the background: repairing many sessions must not keep clients waiting.
             self._spawn("interrupted restores", asyncio.to_thread(_finish_restores, self._setup.home, self._setup.env))
-            self._spawn("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
+            self._spawn("recovery", self._recover(parts))
             self._spawn("watchdog", self._supervisor.feed())
             signals.listen(drain=self._leaving.drain, stop=self.stop, reload=self._reload_unheard)
             log.info("zotd %s serves %s", VERSION, self._setup.socket)
@@ -188,6 +191,12 @@ class Daemon:
         if self._leaving.over.is_set():  # the task group may have ended
             return
         self._spawn("reload", _unheard(self._reload(self._configuration, by_signal=True)))
+
+    async def _recover(self, parts: EmbeddedParts) -> None:
+        """Repair sessions that were cut off, and then fire timers: a run that goes on comes before the next prompt."""
+        await contain("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
+        if parts.timers is not None:
+            await parts.timers.run()
 
     async def _inherit(self) -> Heritage:
         """Load what is known about processes of earlier daemons.
@@ -284,6 +293,11 @@ class Daemon:
             await parts.spending.recall(archive.spent)
         except StorageError as error:  # an unreadable part of the history must not prevent the start
             warnings.append(f"today's budget starts at zero, because today's spending cannot be read: {error}")
+        try:
+            if parts.timers is not None:
+                await parts.timers.load()
+        except StorageError as error:
+            warnings.append(f"timers do not fire, because they cannot be read: {error}")
         if manager.models.catalog.problem:
             warnings.append(manager.models.catalog.problem)
         channels = await self._open_channels(manager, warnings)
@@ -306,6 +320,7 @@ class Daemon:
             epoch=journal.epoch,
             doors=DoorStatus(str(self._setup.socket), tokens),
             channels=channels,
+            timers=parts.timers,
             stop=self.stop,
             changed=self._leaving.look,
             warnings=warnings,
@@ -315,7 +330,8 @@ class Daemon:
         self._leaving.watch(context)
         self._spawn("descendants", heritage.watch())
         used = partial(journal.database.read, space.used_bytes)
-        self._spawn("retention", RetentionTask(manager, lambda: self._config.retention, used).run())
+        kept = frozenset if parts.timers is None else parts.timers.prompted
+        self._spawn("retention", RetentionTask(manager, lambda: self._config.retention, used, kept).run())
         return context
 
     def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:

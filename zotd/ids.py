@@ -13,7 +13,7 @@ _last = 0
 def new(prefix: str) -> str:
     """A new id such as `s_01J…`; two ids of one process sort in the order in which they were made.
 
-    Prefixes: `s` session, `r` run, `i` input, `c` tool call, `o` operation, `a` approval, `k` connection.
+    Prefixes: `s` session, `r` run, `i` input, `c` tool call, `o` operation, `a` approval, `t` timer, `k` connection.
     """
     global _last  # noqa: PLW0603  (the one state of the generator)
     value = (time.time_ns() // 1_000_000) << _RANDOM_BITS | int.from_bytes(os.urandom(_RANDOM_BITS // 8), "big")

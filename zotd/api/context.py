@@ -18,6 +18,8 @@ from zotd.push.service import PushService
 from zotd.sessions.completion import Completer
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
+from zotd.sessions.timer_orders import problems
+from zotd.sessions.timers import Timers
 from zotd.store.archive import Archive
 from zotd.store.tokens import TokenStore
 from zotd.telemetry.watching import Telemetry
@@ -117,6 +119,8 @@ class DaemonContext:
     """Service manager that runs the daemon, `systemd` or `launchd`; None if there is none."""
     channels: ChannelDesk | None = None
     """Messaging channels; None if the daemon serves none."""
+    timers: Timers | None = None
+    """Prompts that are sent when they are due; None: there are none."""
     push: PushService | None = None
     """Sends push messages to browsers; None if their subscriptions cannot be read."""
     remote_heavy: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -176,6 +180,7 @@ class DaemonContext:
                 *self.config_problems(),
                 *self.warnings,
                 *filter(None, [self._storage_problem(), self.fork_problem()]),
+                *(() if self.timers is None else problems(self.timers.listed())),
                 *self.doors.problems(),
                 *self.telemetry.problems(),
                 *self.spending.warnings(session.ledger.row for session in sessions),

@@ -35,11 +35,14 @@ from zotd.sessions.notifier import Notifier
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import RESERVED
+from zotd.sessions.timer_firings import TimerFirings
+from zotd.sessions.timers import Timers
 from zotd.sessions.tool_offers import Delegate
 from zotd.store import credentials, keyring_vault
 from zotd.store.journal import SqliteJournal
 from zotd.store.key_command import KeyCommand
 from zotd.store.logins import LoginStore
+from zotd.store.timers import StoredTimers
 from zotd.store.trust import Trust
 from zotd.telemetry.watching import Telemetry
 from zotd.template.forks import Forks
@@ -56,7 +59,7 @@ class Instruments(Struct, frozen=True):
     probe: Probe | None = None
     """Called at the points of each run, `runs.context.POINTS`."""
     clock: Callable[[], float] = time.time
-    """The time that requests to models are dated with, in seconds since the epoch."""
+    """The time that requests to models are dated with, and that timers look at, in seconds since the epoch."""
     tools: Sequence[Tool] = ()
     """Offered to every session beside the built-in ones; their names differ from those."""
     guard: CallGuard | None = None
@@ -72,6 +75,8 @@ class EmbeddedParts(Struct, frozen=True):
     config: CurrentConfig
     """The current configuration; all parts read it from here, so replacing it affects all of them."""
     manager: Manager
+    timers: Timers | None
+    """Prompts that are sent when they are due, while its `run` does; None: only a daemon has any."""
     models: ModelChooser
     catalog: Catalog
     spending: Spending
@@ -149,6 +154,7 @@ def assemble(
     return EmbeddedParts(
         config=current,
         manager=manager,
+        timers=_timers(manager, instruments, spawn) if addressed else None,
         models=models,
         catalog=catalog,
         spending=spending,
@@ -173,6 +179,20 @@ def _delegate(manager: Manager) -> Delegate:
         return await subagents()(parent, order, context)
 
     return delegate
+
+
+def _timers(manager: Manager, instruments: Instruments, spawn: Spawn) -> Timers | None:
+    journal = manager.journal
+    if journal is None:
+        return None
+    return Timers(
+        manager,
+        StoredTimers(journal.database),
+        TimerFirings(manager, journal),
+        spawn=spawn,
+        clock=instruments.clock,
+        probe=instruments.probe,
+    )
 
 
 def _places(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:

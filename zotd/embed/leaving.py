@@ -41,6 +41,8 @@ class Leaving:
         """Start to observe this daemon."""
         self._context = context
         context.manager.listen(lambda _: self.look())
+        if context.timers is not None:
+            context.timers.listen(self.look)
         self.look()
 
     def stop(self, when_idle: bool = False) -> None:
@@ -82,7 +84,10 @@ class Leaving:
             self._timer = None
         idle_s = self._limits().idle_exit_s
         needed = (
-            self._context.connections or manager.extension_pool.serves_channels or any(map(is_awaited, manager.loaded))
+            self._context.connections
+            or manager.extension_pool.serves_channels
+            or (self._context.timers is not None and self._context.timers.is_active)
+            or any(map(is_awaited, manager.loaded))
         )
         if self._autostarted and idle_s and not needed:
             self._timer = asyncio.get_running_loop().call_later(idle_s, self._leave)

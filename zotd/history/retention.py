@@ -1,11 +1,11 @@
 """Deletes old sessions by themselves, as `[retention]` of the configuration says; by default nothing is deleted.
 
-Looks a minute after the start and then every hour. What runs, waits, is held or has a client attached stays.
+Looks a minute after the start and then every hour. What runs, waits, is held, has a timer or a client attached stays.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from datetime import UTC, datetime, timedelta
 
 from zotd.config import RetentionSection
@@ -34,12 +34,17 @@ class RetentionTask:
     """Carries out the rules that hold at the moment."""
 
     def __init__(
-        self, manager: Manager, rules: Callable[[], RetentionSection], used_bytes: Callable[[], Awaitable[int]]
+        self,
+        manager: Manager,
+        rules: Callable[[], RetentionSection],
+        used_bytes: Callable[[], Awaitable[int]],
+        kept: Callable[[], Collection[str]] = frozenset,
     ) -> None:
-        """`used_bytes`: of the database, without pages that are free."""
+        """`used_bytes`: of the database, without pages that are free. `kept` returns sessions that stay."""
         self._manager = manager
         self._rules = rules
         self._used_bytes = used_bytes
+        self._kept = kept
 
     async def run(self) -> None:
         """Look again and again, until cancelled."""
@@ -66,7 +71,7 @@ class RetentionTask:
             is_old = one.updated < limit
             if not is_old and (rules.max_size_mb is None or await self._used_bytes() <= rules.max_size_mb * 1_000_000):
                 break
-            if one.state not in IN_USE and await self._delete(one):
+            if one.state not in IN_USE and one.id not in self._kept() and await self._delete(one):
                 deleted += 1
                 await asyncio.sleep(PAUSE_S)
         if deleted:

@@ -10,7 +10,7 @@ from typing import Self, TypeVar
 from zotd.core.lineage import Span
 from zotd.core.ports import JournalEntry, PartialText, Probe, SessionRow, StorageError
 from zotd.core.records import AnyRecord
-from zotd.store import forks, generations, partials, queries, salvage, search, sums
+from zotd.store import forks, generations, partials, queries, salvage, search, sums, timers
 from zotd.store.batch import Batch
 from zotd.store.database import Database
 from zotd.store.errors import UnreadableSessionError, is_damage
@@ -191,6 +191,7 @@ def _delete(connection: sqlite3.Connection, session: str) -> None:
         sums.forget(connection, key)
         generations.forget(connection, key)
         search.forget(connection, key)  # needs the keys of the records
+        timers.forget(connection, session)
         connection.execute("DELETE FROM records WHERE session = ?", (key,))
         connection.execute("DELETE FROM sessions WHERE key = ?", (key,))
         search.step_back(connection)

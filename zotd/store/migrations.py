@@ -160,6 +160,15 @@ def _version_7(connection: sqlite3.Connection) -> None:
     sums.save(connection, found)
 
 
+_TIMERS_8 = """
+CREATE TABLE timers (
+    id TEXT PRIMARY KEY,
+    session TEXT NOT NULL,
+    row TEXT NOT NULL
+) WITHOUT ROWID
+"""
+
+
 def _version_8(connection: sqlite3.Connection) -> None:
     # A column, because the commits of a session must not have to decode its row for an index on what is in it.
     connection.execute("ALTER TABLE sessions ADD COLUMN parent TEXT")
@@ -167,6 +176,7 @@ def _version_8(connection: sqlite3.Connection) -> None:
     # Number of jobs that run, so that a start finds those that a crash has cut without decoding every row.
     connection.execute("ALTER TABLE sessions ADD COLUMN jobs INTEGER NOT NULL DEFAULT 0")
     connection.execute("CREATE INDEX sessions_jobs ON sessions (id) WHERE jobs > 0")
+    connection.execute(_TIMERS_8)
 
 
 MIGRATIONS: tuple[Migration, ...] = (

@@ -9,6 +9,7 @@
     generations  the `seq` from which each generation continued a session: see `zotd.store.generations`
     sums         usage by session, hour and model: see `zotd.store.sums`
     staged       incomplete sessions: see `zotd.store.staging`
+    timers       prompts that are due at some time: see `zotd.store.timers`
     settings     the daemon's own state
     meta         `epoch`; `generation`, how often the database was opened for writing; `version` of the program that last
                  opened it for writing; `searchable`, how far `texts` goes

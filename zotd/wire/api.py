@@ -16,6 +16,7 @@ from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel,
 from zotd.wire.families import Agents, AgentScope, SessionParent
 from zotd.wire.jobs import JobInfo
 from zotd.wire.plan import Plan, PlanStep
+from zotd.wire.timers import TimerAdd, TimerFired, TimerInfo, TimerList, TimerName, TimerQuery
 
 
 class Role(IntEnum):
@@ -1229,6 +1230,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.plan", OfSession, PlanState, "returns the plan of a session"),
         ("session.jobs", OfSession, JobList, "lists the jobs of a session"),
         ("session.changes", FileChanges, ChangedFiles, "returns what a run has changed in files"),
+        ("timer.list", TimerQuery, TimerList, "lists timers"),
         ("queue.list", OfSession, QueueList, "lists queued inputs"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "lists extensions and their states"),
         ("ext.logs", extensions.Logs, extensions.LogPage, "returns the end of an extension's log"),
@@ -1260,6 +1262,11 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.side_question", SideQuestion, SideAnswer, "asks the model beside the conversation"),
         ("queue.withdraw", QueueWithdraw, None, "removes a queued input"),
         ("queue.move", QueueMove, None, "moves a queued input"),
+        ("timer.add", TimerAdd, TimerInfo, "adds a timer, which sends a prompt when it is due"),
+        ("timer.pause", TimerName, TimerInfo, "lets a timer not fire until it is resumed"),
+        ("timer.resume", TimerName, TimerInfo, "lets a paused timer fire again"),
+        ("timer.remove", TimerName, None, "removes a timer"),
+        ("timer.run", TimerName, TimerFired, "fires a timer now, beside its due times"),
         ("run_command", RunCommand, CommandResult, "runs a slash command"),
         ("clear", Mutation, None, "clears the transcript"),
         ("set_model", SetModel, ModelName, "switches the model"),

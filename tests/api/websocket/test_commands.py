@@ -59,6 +59,7 @@ FIELDS = {
     "auth": "a",
     "browser": "d_1",
     "steps": [],
+    "timer": "t_1",
     "revision": 0,
     "job": "j1",
 }
@@ -74,6 +75,7 @@ ABOUT_A_SESSION = """
     retry set_model set_reasoning set_mode panel.key panel.resize panel.close approve shell
     grant.list grant.revoke session.mcp_servers files.offer files.answer
     terminals.offer terminals.answer session.side_question session.family
+    timer.list timer.add timer.pause timer.resume timer.remove timer.run
 """
 """Commands that a limited token may use for its own session; a new command is refused until it is added here."""
 

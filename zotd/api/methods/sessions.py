@@ -11,6 +11,7 @@ from zotd.api.bringing import check_is_missed, checked, environment_of, may_brin
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import (
     ENVELOPE_BYTES,
+    check_may_set,
     check_reasoning,
     checked_name,
     connection_of,
@@ -21,7 +22,6 @@ from zotd.api.methods.shared import (
 )
 from zotd.contributions.discovery import check_named
 from zotd.contributions.toolbox import check as check_tools
-from zotd.core import permissions
 from zotd.core.lineage import Span, events_left
 from zotd.core.ports import StorageError
 from zotd.core.records import Settings
@@ -60,7 +60,7 @@ async def create(call: Invocation, params: api.SessionCreate) -> api.Created:
         check_reasoning(params.reasoning)
     if params.mode is not None:
         check_mode(params.mode)
-        _check_may_set(call, params.mode, call.manager.config.value.approval.mode)
+        check_may_set(call, params.mode, call.manager.config.value.approval.mode)
     if params.name is not None:
         params = msgspec.structs.replace(params, name=checked_name(params.name))
     params = checked(call, params)
@@ -216,15 +216,6 @@ async def delete(call: Invocation, params: api.Mutation) -> None:
     await call.manager.delete(session)
 
 
-def _check_may_set(call: Invocation, mode: str, before: str) -> None:
-    """Raise CommandError if the mode permits more than `before` and the client may not approve calls."""
-    bounds = call.door.confinement
-    is_decider = call.door.role >= api.Role.APPROVE or (bounds is not None and bounds.checks_modes)
-    if not is_decider and permissions.narrowest(mode, before) != mode:
-        sentence = f"the mode {mode} allows more than {before}, which requires the role approve; ask for it in hello"
-        raise CommandError(Code.FORBIDDEN, sentence)
-
-
 def _settings(
     call: Invocation, session: Session, params: api.SessionConfigure, environment: Environment
 ) -> tuple[Settings, Environment]:
@@ -233,7 +224,7 @@ def _settings(
         check_reasoning(params.reasoning)
     if params.mode is not None:
         check_mode(params.mode)
-        _check_may_set(call, params.mode, session.ledger.row.settings.mode)
+        check_may_set(call, params.mode, session.ledger.row.settings.mode)
     check_steps(params.max_steps)
     check_budget(params.budget_usd, params.budget_tokens)
     settings = session.ledger.row.settings

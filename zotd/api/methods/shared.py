@@ -2,6 +2,7 @@
 
 from zotd.api.connection import ServerConnection
 from zotd.api.dispatch import Invocation
+from zotd.core import permissions
 from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.sessions.run_models import elsewhere
@@ -83,6 +84,15 @@ def check_reasoning(level: str) -> None:
     """Raise CommandError for an unknown reasoning level."""
     if level not in REASONING:
         raise CommandError(Code.BAD_REQUEST, f'unknown reasoning "{level}"; there are {" ".join(REASONING)}')
+
+
+def check_may_set(call: Invocation, mode: str, before: str) -> None:
+    """Raise CommandError if the mode permits more than `before` and the client may not approve calls."""
+    bounds = call.door.confinement
+    is_decider = call.door.role >= Role.APPROVE or (bounds is not None and bounds.checks_modes)
+    if not is_decider and permissions.narrowest(mode, before) != mode:
+        sentence = f"the mode {mode} allows more than {before}, which requires the role approve; ask for it in hello"
+        raise CommandError(Code.FORBIDDEN, sentence)
 
 
 def switched(session: Session, provider: str, model: str) -> tuple[Settings, Environment]:

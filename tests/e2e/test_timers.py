@@ -1,0 +1,340 @@
+"""Timers in a real daemon: what is due is sent once, over crashes and clocks that jump, and people see and stop it."""
+
+import asyncio
+import sys
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.e2e.conftest import House
+from zotd.clock import rfc3339
+from zotd.sessions.timers import MAX_OF_SESSION, POINTS
+from zotd.testing.live_daemon import DaemonProcess, serving
+from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, calls, text
+from zotd.wire.content import Tokens
+
+NINE = datetime(2026, 11, 27, 9, tzinfo=UTC).timestamp()
+HOUR_S = 3600.0
+DAY_S = 24 * HOUR_S
+
+MODEL = "gpt-4o"
+"""2.50 USD for a million tokens that are read."""
+
+QUARTER = Tokens(input=100_000)
+"""What a request takes that costs a quarter of a dollar."""
+
+DAILY = {"cron": "0 10 * * *", "tz": "UTC"}
+
+
+class Site:
+    """A daemon in this loop that looks at a clock of the test, which can be started again."""
+
+    def __init__(self, stack, folder):
+        self.now = NINE
+        self._stack, self._folder = stack, folder
+        self._running = AsyncExitStack()
+
+    async def start(self, server):
+        """Start it with a model of this server; returns a session."""
+        (self._folder / "zot").mkdir(mode=0o700, exist_ok=True)
+        vendor = f'[providers.openai]\nbase_url = "{server.openai_url}"\n'
+        text = f'provider = "openai"\nmodel = "{MODEL}"\n{vendor}'
+        (self._folder / "zot" / "config.toml").write_text(text)
+        self.house = await self._serve()
+        return await self.create()
+
+    async def create(self, **options):
+        """A new session, which has its model and key from the configuration."""
+        plain = {"base_url": None, "secrets": None, "env": None, "model": MODEL}
+        return await self.house.create("openai", None, **plain, **options)
+
+    async def restart(self, talk):
+        """Start it again; the session as before."""
+        await self._running.aclose()
+        self.house = await self._serve()
+        return await self.house.follow(talk.id)
+
+    async def _serve(self):
+        env = {"OPENAI_API_KEY": "sk-scripted-key", "ZOT_COMPACT_EARLY_AT": "0"}  # a summary would take answers
+        self._running = await self._stack.enter_async_context(AsyncExitStack())
+        place = await self._running.enter_async_context(serving(self._folder, env, clock=lambda: self.now))
+        return House(self._running, place)
+
+
+@pytest.fixture
+async def site(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    async with AsyncExitStack() as stack:
+        yield Site(stack, tmp_path)
+
+
+async def said(talk):
+    """The prompts of a session; the model is told of a new day behind them."""
+    return [words[0].partition("\n")[0] for role, words in await talk.texts() if role == "user"]
+
+
+async def ended(talk):
+    """The end of a run, after which the session is idle."""
+    await talk.until("done")
+    while await talk.state() == "running":
+        pass
+
+
+async def timer_of(client, key, **wanted):
+    """The timer when its fields are as wanted; each look at the list is one at the clock."""
+    while True:
+        (timer,) = [one for one in (await client.ask("timer.list"))["timers"] if one["id"] == key]
+        if all(timer.get(name) == value for name, value in wanted.items()):
+            return timer
+
+
+async def test_a_prompt_is_sent_when_it_is_due_and_again_the_next_day(site, model):
+    talk = await site.start(await model(text("one"), text("two")))
+    timer = await talk.ask("timer.add", message="check the CI", **DAILY)
+    assert (timer["state"], timer["due"], timer["rule"]) == ("active", rfc3339(NINE + HOUR_S), "0 10 * * * (UTC)")
+    for day in (0, 1):
+        site.now = NINE + day * DAY_S + HOUR_S
+        await talk.ask("timer.list")
+        await ended(talk)
+    assert await said(talk) == ["check the CI"] * 2
+    timer = await timer_of(talk.client, timer["id"], fired=2)
+    assert (timer["due"], timer["last_session"]) == (rfc3339(NINE + 2 * DAY_S + HOUR_S), talk.id)
+
+
+async def test_a_year_without_a_daemon_is_made_up_for_by_one_firing_or_none(site, model):
+    talk = await site.start(await model(text("one"), text("two")))
+    once = await talk.ask("timer.add", message="once", every_s=60)
+    skip = await talk.ask("timer.add", message="skip", every_s=60, missed="skip")
+    site.now += 366 * DAY_S + 50
+    talk = await site.restart(talk)
+    due = rfc3339(NINE + 366 * DAY_S + 60)
+    once = await timer_of(talk.client, once["id"], due=due)
+    assert once["fired"] == 1
+    # The last of the times that it missed was 50 s ago, which is no delay that counts.
+    skip = await timer_of(talk.client, skip["id"], due=due)
+    assert skip["fired"] == 1
+
+
+async def test_missed_times_are_passed_over_if_that_is_wanted(site, model):
+    talk = await site.start(await model())
+    timer = await talk.ask("timer.add", message="p", missed="skip", **DAILY)
+    site.now += 10 * DAY_S
+    talk = await site.restart(talk)
+    timer = await timer_of(talk.client, timer["id"], due=rfc3339(NINE + 10 * DAY_S + HOUR_S))
+    assert ("fired" in timer, timer["outcome"]) == (False, "missed, and passed over")
+
+
+async def test_two_timers_that_are_due_at_once_both_fire(site, model):
+    talk = await site.start(await model(text("one"), text("two")))
+    for message in ("a", "b"):
+        await talk.ask("timer.add", message=message, at=rfc3339(NINE + HOUR_S))
+    site.now += HOUR_S
+    await talk.ask("timer.list")
+    await talk.until("done")
+    await talk.until("done")
+    assert sorted(await said(talk)) == ["a", "b"]
+    assert (await talk.ask("timer.list"))["timers"] == []
+
+
+async def test_a_clock_that_goes_back_sends_nothing_again(site, model):
+    talk = await site.start(await model(text("one")))
+    timer = await talk.ask("timer.add", message="p", **DAILY)
+    for now in (NINE + HOUR_S, NINE + 600, NINE + HOUR_S + 600):
+        site.now = now
+        await timer_of(talk.client, timer["id"], fired=1, due=rfc3339(NINE + DAY_S + HOUR_S))
+    await ended(talk)
+    assert await said(talk) == ["p"]
+
+
+async def test_a_clock_that_was_years_ahead_pauses_the_timer_and_resume_goes_on_from_now(site, model):
+    talk = await site.start(await model(text("one")))
+    timer = await talk.ask("timer.add", message="p", **DAILY)
+    site.now = NINE + 1000 * DAY_S
+    await timer_of(talk.client, timer["id"], fired=1)
+    site.now = NINE
+    timer = await timer_of(talk.client, timer["id"], state="paused")
+    assert timer["reason"].endswith("days before the last time that it has fired for; resume it to begin from now")
+    assert any(timer["reason"] in one for one in (await talk.client.ask("daemon.status"))["warnings"])
+    assert "timer" in (await talk.until("notice"))[-1]["text"]
+    resumed = await talk.ask("timer.resume", timer=timer["id"])
+    assert (resumed["state"], resumed["due"]) == ("active", rfc3339(NINE + HOUR_S))
+
+
+async def test_each_firing_can_have_a_session_of_its_own(site, model):
+    talk = await site.start(await model(text("one"), text("two")))
+    await talk.client.ask("subscribe", topics=["sessions"])
+    order = {"message": "p", "every_s": 600, "cwd": str(site.house.cwd), "mode": "read-only"}
+    timer = await talk.client.ask("timer.add", **order, limit_usd=1.0)
+    begun = []
+    for number in (1, 2):
+        site.now += 600
+        await timer_of(talk.client, timer["id"], fired=number)
+        begun.append((await talk.client.until("session_added"))[-1]["session"])
+        while (await talk.client.ask("session.get", session=begun[-1]))["state"] != "idle":
+            await talk.client.event()
+    assert len(set(begun)) == 2
+    for session in begun:
+        other = await site.house.follow(session)
+        assert await said(other) == ["p"]
+        assert (await other.ask("session.get"))["mode"] == "read-only"
+
+
+async def test_a_session_that_is_busy_gets_the_prompt_afterwards_or_not_at_all(site, model):
+    gate = asyncio.Event()
+    talk = await site.start(await model(ScriptedReply([TextPart(["wait"]), Gate(gate)]), text("one")))
+    await talk.ask("prompt", message="go")
+    await talk.until("text_delta")
+    queue = await talk.ask("timer.add", message="queued", every_s=600)
+    skip = await talk.ask("timer.add", message="skipped", every_s=600, busy="skip")
+    site.now += 600
+    await timer_of(talk.client, queue["id"], fired=1)
+    skip = await timer_of(talk.client, skip["id"], outcome="left out, because the session was busy")
+    site.now += 600
+    outcome = "left out, because the firing before it has not ended"
+    queue = await timer_of(talk.client, queue["id"], outcome=outcome)
+    assert (queue["fired"], skip.get("fired", 0)) == (1, 0)
+    gate.set()
+    await talk.until("done")
+    await talk.until("done")
+    assert await said(talk) == ["go", "queued"]
+
+
+async def test_a_timer_that_has_spent_its_limit_is_paused_and_says_so(site, model):
+    talk = await site.start(await model(text("one", usage=QUARTER), text("two", usage=QUARTER)))
+    timer = await talk.ask("timer.add", message="p", every_s=600, limit_usd=0.3)
+    for number in (1, 2):
+        site.now += 600
+        await timer_of(talk.client, timer["id"], fired=number)
+        await ended(talk)
+    site.now += 600
+    timer = await timer_of(talk.client, timer["id"], state="paused")
+    assert timer["reason"] == "it has spent $0.5000 of its limit of $0.30"
+    assert (timer["fired"], timer["spent_usd"]) == (2, 0.5)
+    assert "limit of $0.30" in (await talk.until("notice"))[-1]["text"]
+    assert await talk.refused("timer.resume", timer=timer["id"]) == "conflict"
+    assert await talk.refused("timer.run", timer=timer["id"]) == "conflict"
+
+
+async def test_what_a_session_of_its_own_may_spend_is_what_is_left_of_the_limit(site, model):
+    server = await model(calls(CallPart("glob", {"pattern": "*"})), text("never"))
+    talk = await site.start(server)
+    order = {"message": "p", "every_s": 600, "cwd": str(site.house.cwd), "limit_usd": 0.00001}
+    timer = await talk.client.ask("timer.add", **order)
+    ran = await talk.client.ask("timer.run", timer=timer["id"])
+    other = await site.house.follow(ran["session"])
+    while await other.state() == "running":
+        pass
+    assert len(server.requests) == 1
+
+
+async def test_firings_that_fail_pause_the_timer_with_the_reason(site, model):
+    talk = await site.start(await model())
+    gone = site.house.cwd / "gone"
+    gone.mkdir()
+    timer = await talk.client.ask("timer.add", message="p", every_s=600, cwd=str(gone))
+    gone.rmdir()
+    for number in range(1, 6):
+        site.now = NINE + number * 600
+        due = None if number == 5 else rfc3339(site.now + 600)
+        timer = await timer_of(talk.client, timer["id"], due=due)
+    assert timer["reason"].startswith(f"it failed 5 times: {gone} is not a directory")
+    assert "fired" not in timer
+
+
+async def test_nobody_there_to_approve_means_denied_unless_the_timer_waits(site, model):
+    write = calls(CallPart("write", {"path": "a.txt", "content": "x"}))
+    talk = await site.start(await model(write, text("denied"), write))
+    other = await site.create(mode="ask")
+    denies = await other.ask("timer.add", message="p", every_s=600)
+    await talk.client.ask("timer.run", timer=denies["id"])
+    found = await other.until("done")
+    (result,) = [event for event in found if event["type"] == "tool_result"]
+    assert "no attached client can decide" in result["content"][0]["text"]
+    parks = await other.ask("timer.add", message="p", every_s=600, unattended="park")
+    await talk.client.ask("timer.run", timer=parks["id"])
+    await other.until("approval_requested")
+
+
+async def test_people_pause_resume_fire_and_remove_it(site, model):
+    talk = await site.start(await model(text("one"), text("two")))
+    timer = await talk.ask("timer.add", message="p", every_s=600)
+    paused = await talk.ask("timer.pause", timer=timer["id"][:6])
+    assert (paused["state"], "due" in paused) == ("paused", False)
+    site.now += 6000
+    await timer_of(talk.client, timer["id"], state="paused")
+    assert (await talk.ask("timer.run", timer=timer["id"]))["fired"] is True
+    await ended(talk)
+    resumed = await talk.ask("timer.resume", timer=timer["id"])
+    assert (resumed["due"], resumed["fired"]) == (rfc3339(site.now + 600), 1)
+    await talk.ask("timer.remove", timer=timer["id"])
+    assert (await talk.client.ask("timer.list"))["timers"] == []
+    assert await talk.refused("timer.run", timer=timer["id"]) == "not_found"
+
+
+async def test_a_timer_goes_with_its_session(site, model):
+    talk = await site.start(await model())
+    other = await site.house.connect(role="admin")
+    await talk.ask("timer.add", message="p", every_s=600)
+    await other.ask("session.delete", session=talk.id)
+    assert (await other.ask("timer.list"))["timers"] == []
+    talk = await site.restart(await site.create())
+    assert (await talk.client.ask("timer.list"))["timers"] == []
+
+
+@pytest.mark.parametrize(
+    ("order", "why"),
+    [
+        ({}, "exactly one"),
+        ({"every_s": 600, "at": "2027-01-01T00:00:00Z"}, "exactly one"),
+        ({"every_s": 5}, "60 s to 366 days"),
+        ({"cron": "61 * * * *"}, "bad minute"),
+        ({"cron": "* * * * *", "tz": "Europe/Atlantis"}, "no time zone"),
+        ({"cron": "* * * * *", "tz": "../etc/passwd"}, "no time zone"),
+        ({"every_s": 600, "tz": "UTC"}, "for `cron` only"),
+        ({"at": "tomorrow"}, "RFC 3339"),
+        ({"at": "2027-01-01T00:00:00"}, "offset"),
+        ({"at": "2020-01-01T00:00:00Z"}, "the time is over"),
+        ({"every_s": 600, "until": "2020-01-01T00:00:00Z"}, "the time is over"),
+        ({"every_s": 600, "times": 0}, "at least 1"),
+        ({"every_s": 600, "limit_usd": -1}, "more than 0"),
+        ({"every_s": 600, "missed": "all"}, "unknown missed"),
+        ({"every_s": 600, "message": "  "}, "empty"),
+        ({"every_s": 600, "message": "x" * 20_001}, "20,000 characters"),
+        ({"every_s": 600, "cwd": "/"}, "either"),
+        ({"every_s": 600, "model": "m"}, "new sessions"),
+    ],
+)
+async def test_a_timer_that_cannot_be_is_refused_with_a_sentence(site, model, order, why):
+    talk = await site.start(await model())
+    answer = await talk.client.answer("timer.add", session=talk.id, **{"message": "p", **order})
+    assert answer["code"] == "bad_request"
+    assert why in answer["error"]
+
+
+async def test_a_session_has_only_so_many_timers_and_an_ephemeral_one_none(site, model):
+    talk = await site.start(await model())
+    for _ in range(MAX_OF_SESSION):
+        await talk.ask("timer.add", message="p", every_s=600)
+    assert await talk.refused("timer.add", message="p", every_s=600) == "conflict"
+    brief = await site.create(ephemeral=True)
+    assert await brief.refused("timer.add", message="p", every_s=600) == "conflict"
+
+
+@pytest.mark.parametrize("point", [*POINTS, "input taken", "attempt on record"])
+async def test_a_daemon_that_is_killed_while_it_fires_sends_the_prompt_once(tmp_path, model, point):
+    server = await model(lambda _: text("ok"))
+    dying = (sys.executable, "-m", "tests.e2e.dying_daemon", point)
+    async with AsyncExitStack() as stack:
+        first = stack.enter_context(DaemonProcess(tmp_path, wrapper=dying))
+        house = House(stack, first.place, first)
+        talk = await house.create("ollama", None, base_url=server.openai_url, secrets=None, model="m")
+        began = rfc3339()
+        talk.send("timer.add", message="p", every_s=3600, now=True)  # it may die before it answers
+        assert await asyncio.to_thread(first.wait) != 0
+        second = stack.enter_context(DaemonProcess(tmp_path))
+        talk = await House(stack, second.place, second).follow(talk.id)
+        (timer,) = (await talk.ask("timer.list"))["timers"]
+        timer = await timer_of(talk.client, timer["id"], fired=1, state="active")
+        assert timer["due"] > began
+        assert await said(talk) == ["p"]

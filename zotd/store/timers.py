@@ -1,0 +1,94 @@
+"""Timers in the journal's database, and in memory; one row each, with the session for which it is deleted."""
+
+import logging
+import sqlite3
+from functools import partial
+from typing import Protocol
+
+import msgspec
+
+from zotd.core.timers import Timer
+from zotd.store.database import Database
+from zotd.wire.base import ENCODER
+
+_DECODER = msgspec.json.Decoder(Timer)
+
+log = logging.getLogger(__name__)
+
+
+class TimerStore(Protocol):
+    """Where timers are stored. All methods raise StorageError."""
+
+    async def all(self) -> list[Timer]:
+        """Return all timers, in the order of their ids: oldest first."""
+        ...
+
+    async def put(self, timer: Timer) -> None:
+        """Store a timer in place of the one with its id; returns when that survives a power failure."""
+        ...
+
+    async def remove(self, timer: str) -> None:
+        """Remove the timer with this id, if there is one; returns as `put` does."""
+        ...
+
+
+class StoredTimers:
+    """`TimerStore` in a database that the caller opens and closes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def all(self) -> list[Timer]:
+        """Return all timers, oldest first."""
+        return await self._database.read(_all)
+
+    async def put(self, timer: Timer) -> None:
+        """Store a timer in place of the one with its id."""
+        await self._database.perform(partial(_put, timer=timer), durable=True)
+
+    async def remove(self, timer: str) -> None:
+        """Remove the timer with this id, if there is one."""
+        await self._database.perform(partial(_remove, timer=timer), durable=True)
+
+
+class TimersInMemory:
+    """`TimerStore` that ends with the process."""
+
+    def __init__(self) -> None:
+        self._timers: dict[str, Timer] = {}
+
+    async def all(self) -> list[Timer]:
+        """Return all timers, oldest first."""
+        return [self._timers[key] for key in sorted(self._timers)]
+
+    async def put(self, timer: Timer) -> None:
+        """Keep a timer in place of the one with its id."""
+        self._timers[timer.id] = timer
+
+    async def remove(self, timer: str) -> None:
+        """Remove the timer with this id, if there is one."""
+        self._timers.pop(timer, None)
+
+
+def forget(connection: sqlite3.Connection, session: str) -> None:
+    """Remove the timers of a session that is deleted."""
+    connection.execute("DELETE FROM timers WHERE session = ?", (session,))
+
+
+def _all(connection: sqlite3.Connection) -> list[Timer]:
+    found: list[Timer] = []
+    for key, row in connection.execute("SELECT id, row FROM timers ORDER BY id").fetchall():
+        try:
+            found.append(_DECODER.decode(row))
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:  # it stays where it is, and the others fire
+            log.warning("the timer %s cannot be read, and does not fire: %s", key, error)
+    return found
+
+
+def _put(connection: sqlite3.Connection, timer: Timer) -> None:
+    row = ENCODER.encode(timer).decode()
+    connection.execute("INSERT OR REPLACE INTO timers VALUES (?, ?, ?)", (timer.id, timer.session, row))
+
+
+def _remove(connection: sqlite3.Connection, timer: str) -> None:
+    connection.execute("DELETE FROM timers WHERE id = ?", (timer,))
