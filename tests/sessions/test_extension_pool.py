@@ -61,7 +61,7 @@ def session(tmp_path):
         ledger = Ledger(row, Memory(), Transcript(), addressed=True)
         keeper = no_checkpoints()
         planner = SimpleNamespace(
-            plan=lambda *_: None, watch=lambda *_: Unwatched(), keeper=keeper
+            plan=lambda *_: None, watch=lambda *_: Unwatched(), keeper=keeper, job_ground=None
         )  # no run begins here
         return make(ledger, Environment({}), planner, spawn=None, changed=lambda _: None, stored_queue=True)
 
