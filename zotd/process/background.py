@@ -43,6 +43,11 @@ class BackgroundCommand:
         self._pipe = PipeReader(process.output, self._take)
         self._watch = watch_exit(process.pid, self._exited.set)
 
+    @property
+    def mark(self) -> str:
+        """Value of `census.MARK` in all that it has started."""
+        return self._claim.entry.mark
+
     async def follow(self) -> None:
         """Return when it has ended, with its group, and its output is on disk. Cancelled, it kills the group."""
         async with asyncio.TaskGroup() as group:
