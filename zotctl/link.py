@@ -55,9 +55,9 @@ def connect(
     return connection
 
 
-def add_session_flags(parser: argparse.ArgumentParser) -> None:
-    """Add `--session` and `--last`. One is required, so that a prompt cannot reach the wrong session by default."""
-    group = parser.add_mutually_exclusive_group(required=True)
+def add_session_flags(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    """Add `--session` and `--last`. By default one is required, so that a prompt cannot reach the wrong session."""
+    group = parser.add_mutually_exclusive_group(required=required)
     group.add_argument("-s", "--session", metavar="ID|NAME", help="session ID or name")
     group.add_argument("--last", action="store_true", help="the most recently used session")
 

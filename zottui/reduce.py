@@ -15,10 +15,10 @@ from zotd.client.follow import Disconnected, Item
 from zotd.wire import events
 from zotd.wire.api import Attached
 from zotd.wire.events import AnyEvent
-from zotd.wire.plan import PROPOSED
 from zottui.blocks import Block, NoteLine, Thought, ToolRan, UserSaid
 from zottui.effects import Alert, Effect, InsertText, Print
 from zottui.lines import in_terminal, line_of
+from zottui.session_values import job_changed, plan_changed
 from zottui.snapshots import begun, resumed, shell_call
 from zottui.state import LinkState, LiveCall, LiveReply, RunState, ViewState
 from zottui.transcript import images_in, prose, ran_by_hand, text_of
@@ -273,15 +273,6 @@ def _model_switched(state: ViewState, event: events.ModelSwitched) -> Next:
     return _printed(state, *state.reply.stream.end(), NoteLine(words, "warn" if event.reason else "info"))
 
 
-def _plan_changed(state: ViewState, event: events.PlanChanged) -> Next:
-    before, plan = state.plan, event.plan
-    state = replace(state, plan=plan, planning=event.planning)
-    was_decided = before is not None and before.status == PROPOSED
-    if plan is None or not plan.by or was_decided or (before is not None and before.revision == plan.revision):
-        return state, ()
-    return _printed(state, NoteLine(f"the plan was changed by {plan.by}"))
-
-
 def _approval_resolved(state: ViewState, event: events.ApprovalResolved) -> Next:
     question = next((one for one in state.approvals if one.approval == event.approval), None)
     state = replace(state, approvals=tuple(one for one in state.approvals if one.approval != event.approval))
@@ -372,7 +363,11 @@ def _around(state: ViewState, event: AnyEvent, now: float) -> Next:  # noqa: C90
         case events.SessionChanged():
             return _session_changed(state, event), ()
         case events.PlanChanged():
-            return _plan_changed(state, event)
+            state, blocks = plan_changed(state, event)
+            return _printed(state, *blocks)
+        case events.JobChanged() | events.JobPortsChanged():
+            state, blocks = job_changed(state, event, now)
+            return _printed(state, *blocks)
         case events.ApprovalRequested():
             others = (one for one in state.approvals if one.approval != event.approval)
             return replace(state, approvals=(*others, event)), ()

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from zotd.wire.api import Attached, RunInfo
 from zottui.blocks import Block, NoteLine, Rule
+from zottui.session_values import live_jobs
 from zottui.state import LinkState, LiveCall, LiveReply, RunState, ViewState
 from zottui.transcript import blocks_of, calls_in, last_turns, open_calls
 
@@ -30,6 +31,7 @@ def _current(state: ViewState, snapshot: Attached, now: float) -> ViewState:
         approvals=tuple(snapshot.approvals),
         plan=snapshot.plan,
         planning=snapshot.planning,
+        jobs=live_jobs(snapshot.jobs, now),
         panels=tuple(snapshot.panels),
         segments=tuple(((one.extension, one.key), one.text) for one in snapshot.status),
         usage=snapshot.usage,

@@ -7,6 +7,7 @@ from enum import Enum
 from zotd.wire.api import Partial, SessionInfo
 from zotd.wire.content import Tokens
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtPanel, QueueItem
+from zotd.wire.jobs import JobInfo
 from zotd.wire.plan import Plan
 from zottui.markdown.stream import Stream
 
@@ -64,6 +65,15 @@ class RunState:
 
 
 @dataclass(frozen=True, slots=True)
+class LiveJob:
+    """A command that runs in the background."""
+
+    info: JobInfo
+    since: float
+    """Clock time in seconds when it began."""
+
+
+@dataclass(frozen=True, slots=True)
 class ViewState:
     """What the live area shows besides dialogs and the editor: a function of this, the terminal's size and the clock."""
 
@@ -80,6 +90,8 @@ class ViewState:
     plan: Plan | None = None
     planning: bool = False
     """Whether the session only reads until a person approves a plan."""
+    jobs: tuple[LiveJob, ...] = ()
+    """Those that run, oldest first."""
     clients: tuple[ClientInfo, ...] = ()
     panels: tuple[ExtPanel, ...] = ()
     segments: tuple[tuple[tuple[str, str], str], ...] = ()

@@ -5,6 +5,7 @@ import json
 import os
 import select
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -353,3 +354,26 @@ async def test_people_see_that_a_job_is_to_run_in_the_background_when_they_are_a
     decision = {"approval": asked["approval"], "args_digest": asked["args_digest"], "decision": "allow"}
     await talk.ask("approve", **decision)
     assert (await ended(talk))["exit"] == 0
+
+
+SERVER = """import socket
+server = socket.create_server(("127.0.0.1", 0))
+print("serving on", server.getsockname()[1], flush=True)
+server.accept()
+"""
+
+
+async def test_the_ports_on_which_a_job_listens_are_shown(house, model, results):
+    (house.cwd / "serve.py").write_text(SERVER)
+    command = f"exec {sys.executable} serve.py"
+    server = await model(calls(job(command)), calls(wait(pattern="serving on")), text("It serves."))
+    talk = await house.create("openai", server)
+    events = await talk.run()
+    told = results(server.requests[2])[1]
+    port = int(told.split("serving on ")[1].split("\n")[0].rstrip("]"))
+    assert f"is running, and listens on port {port}]" in told
+    (shown,) = [event for event in events if event["type"] == "job_ports"] or [(await talk.until("job_ports"))[-1]]
+    assert (shown["job"], shown["ports"]) == ("j1", [port])
+    (found,) = (await talk.ask("session.jobs"))["jobs"]
+    assert found["ports"] == [port]
+    assert (await talk.client.ask("session.get", session=talk.id))["jobs"] == 1

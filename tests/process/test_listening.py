@@ -32,6 +32,7 @@ def server():
             start_new_session=True,
         )
         started.append(process)
+        assert process.stdout is not None
         return sorted(map(int, process.stdout.readline().split()))
 
     yield server

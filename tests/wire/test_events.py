@@ -47,6 +47,7 @@ DAEMON = {
     "model_switched": "provider model before own? reason? brief?",
     "plan": "plan planning?",
     "job": "job",
+    "job_ports": "job ports",
     "notice": "level text",
     "ext_notify": "extension level message",
     "ext_display": "extension text",
@@ -84,7 +85,7 @@ ADDED = {
 `presence.update` and `shell`, and to show that a model is thinking and when a call starts to run."""
 
 WITHOUT_SEQ = {
-    *("file_request", "terminal_request", "side_delta", "ext_log", "ext_frame"),
+    *("file_request", "terminal_request", "side_delta", "job_ports", "ext_log", "ext_frame"),
     *("text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"),
     *("ext_notify", "ext_display", "ext_clear_notes", "ext_status", "ext_panel", "ext_panel_closed", "ext_insert"),
     *("presence", "heartbeat", "evicted", "attention", "thinking_delta", "tool_start"),

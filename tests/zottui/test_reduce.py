@@ -10,6 +10,7 @@ from msgspec import structs
 from zotd.client.follow import Disconnected
 from zotd.wire import api, events
 from zotd.wire.content import Message, ShellRun, Text, Tokens, ToolCall, ToolResult
+from zotd.wire.jobs import ENDED, RUNNING, STOPPED, JobInfo
 from zotd.wire.plan import Plan, PlanStep
 from zottui.blocks import Block, CodeLines, NoteLine, Prose, Rule, Thought, ToolRan, UserSaid
 from zottui.effects import Alert, InsertText, Print
@@ -304,3 +305,33 @@ def test_a_decision_about_a_plan_is_told_once():
     screen = Screen().take(snapshot(plan=proposed, planning=True))
     screen.see(events.PlanChanged(Plan([PlanStep("look")], 2, "approved", by="ann"), session="s_1", seq=2))
     assert screen.printed == []
+
+
+# --- jobs -------------------------------------------------------------------------------------------------------------
+
+
+def job(**fields):
+    known = {"id": "j1", "command": "npm run dev", "call": "c1", "started": TIME, "output": "", "state": RUNNING}
+    return JobInfo(**(known | fields))
+
+
+def test_jobs_that_run_are_those_of_the_snapshot_and_of_the_events_since():
+    screen = Screen().take(snapshot(jobs=[job(took_s=30.0), job(id="j2", state=ENDED, exit=0)]))
+    assert [(one.info.id, one.since) for one in screen.state.jobs] == [("j1", 70.0)]
+    screen.see(events.JobChanged(job(id="j3"), session="s_1", seq=2))
+    screen.see(events.JobPortsChanged("j3", [8080], session="s_1"))
+    assert [(one.info.id, one.info.ports) for one in screen.state.jobs] == [("j1", []), ("j3", [8080])]
+    assert screen.printed == []
+
+
+def test_the_end_of_a_job_is_told_with_how_it_has_ended():
+    screen = Screen().take(snapshot(jobs=[job(), job(id="j2"), job(id="j3")]))
+    screen.see(events.JobChanged(job(state=ENDED, exit=0, took_s=3.0), session="s_1", seq=2))
+    screen.see(events.JobChanged(job(id="j2", state=ENDED, exit=1, took_s=90.0), session="s_1", seq=3))
+    screen.see(events.JobChanged(job(id="j3", state=STOPPED, reason="stopped by ann", exit=143), session="s_1", seq=4))
+    assert screen.state.jobs == ()
+    assert screen.printed == [
+        NoteLine("job j1 (npm run dev): exit 0 after 3.0s", "success"),
+        NoteLine("job j2 (npm run dev): exit 1 after 1m 30s", "warn"),
+        NoteLine("job j3 (npm run dev): stopped by ann", "warn"),
+    ]

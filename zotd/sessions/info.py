@@ -7,6 +7,7 @@ from zotd.sessions.session import Session
 from zotd.wire.api import SessionInfo, Waiting
 from zotd.wire.content import Message, visible
 from zotd.wire.events import ApprovalRequested
+from zotd.wire.jobs import RUNNING
 
 
 def shown(messages: Sequence[Message]) -> list[Message]:
@@ -52,4 +53,5 @@ def describe(
         fallback=fallback,
         parent=row.parent,
         family_usage=row.spent_below,
+        jobs=sum(job.state == RUNNING for job in row.jobs),
     )

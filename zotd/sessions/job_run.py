@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -37,6 +37,8 @@ class JobRun:
         self.command = command
         self.reason = ""
         """Who stops it, or why; empty: nobody."""
+        self.ports: list[int] = []
+        """TCP ports on which it listens, as they were found last."""
         self.over = asyncio.Event()
         """Its end is decided, and is being recorded."""
         self._info = info
@@ -47,12 +49,18 @@ class JobRun:
     @property
     def info(self) -> JobInfo:
         """The job as it is now."""
-        return replace(self._info, output_bytes=self.command.output.total, took_s=self._took_s)
+        total = self.command.output.total
+        return replace(self._info, output_bytes=total, took_s=self._took_s, ports=self.ports)
 
     @property
     def output(self) -> BoundedOutput:
         """What it prints."""
         return self.command.output
+
+    def listens_on(self, ports: list[int]) -> bool:
+        """Keep the ports that were found; returns whether they are others than before."""
+        before, self.ports = self.ports, ports
+        return before != ports
 
     def end(self) -> None:
         """Wake those who wait: its end is being recorded."""
@@ -63,7 +71,7 @@ class JobRun:
     def ended(self) -> JobInfo:
         """Return the job as it has ended."""
         state = STOPPED if self.reason else ENDED
-        return replace(self.info, state=state, exit=self.command.code, reason=self.reason)
+        return replace(self.info, state=state, exit=self.command.code, reason=self.reason, ports=[])
 
     async def refusals(self) -> str:
         """Return what the jail has refused a command that has ended, as a sentence; empty: nothing."""
@@ -125,14 +133,23 @@ class _Waiter:
             self.woken.set()
 
 
-def start_job(info: JobInfo, order: JobOrder, reaper: OrphanReaper, *, session: str, output_mb: int) -> JobRun:
-    """Start the process of a job; the caller runs `BackgroundCommand.follow`.
+def start_job(
+    info: JobInfo,
+    order: JobOrder,
+    reaper: OrphanReaper,
+    *,
+    session: str,
+    output_mb: int,
+    printed: Callable[[], None],
+) -> JobRun:
+    """Start the process of a job; the caller runs `BackgroundCommand.follow`. `printed` is called at each output.
 
     Raises OSError or ValueError if it cannot be started, and what the jail raises.
     """
     waiters: set[_Waiter] = set()
 
     def came(data: bytes) -> None:
+        printed()
         for waiter in waiters:
             waiter.came(data)
 

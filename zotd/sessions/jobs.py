@@ -29,6 +29,7 @@ from zotd.wire.jobs import COMMAND_CHARS, ENDED, INTERRUPTED, RUNNING, JobInfo
 TYPE_CHECKING = False  # as `typing` has it: loaded with the first job, which few sessions have
 if TYPE_CHECKING:
     from zotd.process.bounded_output import BoundedOutput
+    from zotd.sessions.job_ports import JobPorts
     from zotd.sessions.job_run import JobRun
 
 KEPT = 16
@@ -85,6 +86,8 @@ class SessionJobs:
         self._ended: dict[str, JobInfo] = {}
         """Those whose end is not on disk yet."""
         self._outputs: dict[str, BoundedOutput] = {}
+        self._ports: JobPorts | None = None
+        """Made with the first job."""
         self._read: dict[str, int] = {}
         """How much of its output the model has read, by job."""
 
@@ -177,6 +180,12 @@ class SessionJobs:
                 await run.over.wait()
                 await self._ledger.settled.wait()
 
+    async def look(self) -> list[JobInfo]:
+        """Return `infos` with the ports as they are now."""
+        if self._ports is not None:
+            await self._ports.look()
+        return self.infos
+
     async def end_all(self, reason: str) -> None:
         """End all jobs, as `end` does. Takes at most `END_S`."""
         async with asyncio.TaskGroup() as group:
@@ -212,10 +221,12 @@ class SessionJobs:
         )
 
     def _start(self, info: JobInfo, order: JobOrder, reaper: OrphanReaper, output_mb: int) -> None:
-        from zotd.sessions.job_run import start_job  # noqa: PLC0415  (see `TYPE_CHECKING`)
+        from zotd.sessions.job_ports import JobPorts  # noqa: PLC0415  (see `TYPE_CHECKING`)
+        from zotd.sessions.job_run import start_job  # noqa: PLC0415
 
         session = self._ledger.row.id
-        run = start_job(info, order, reaper, session=session, output_mb=output_mb)
+        ports = self._ports = self._ports or JobPorts(self.running, self._spawn, self._listens)
+        run = start_job(info, order, reaper, session=session, output_mb=output_mb, printed=ports.printed)
         self.running[info.id] = run
         self._outputs[info.id] = run.output
         self._spawn(f"job {info.id} of {session}", self._follow(info.id, run))
@@ -235,6 +246,9 @@ class SessionJobs:
             del self.running[job]
             run.end()
             self._changed()
+
+    def _listens(self, job: str, ports: list[int]) -> None:
+        self._ledger.live([events.JobPortsChanged(job, ports, session=self._ledger.label)])
 
     def _recorded(self, job: str, written: asyncio.Future[None]) -> None:
         if _seen(written):
@@ -265,6 +279,7 @@ class SessionJobs:
             output = await in_thread(lambda _: BoundedOutput.at_rest(Path(info.output), info.output_bytes))
             self._outputs[info.id] = output
         await output.written()
+        await self.look()
         start, end = self._read.get(info.id, 0), output.total
         text = await in_thread(lambda _: unread(output, start))
         self._read[info.id] = end

@@ -466,6 +466,8 @@ class SessionInfo(Frozen, frozen=True):
     """Which session began it; null: it is no subagent."""
     family_usage: Tokens = Tokens()
     """What budgets count for its subagents, and theirs, beside its own requests."""
+    jobs: int = 0
+    """Number of its jobs that run."""
 
 
 class Cursor(Frozen, frozen=True):

@@ -267,6 +267,14 @@ class JobChanged(Event, tag="job", frozen=True):
     job: JobInfo
 
 
+class JobPortsChanged(Event, tag="job_ports", frozen=True):
+    """A job listens on other TCP ports than before."""
+
+    job: str
+    ports: list[int]
+    """All of them."""
+
+
 class Forked(Event, tag="forked", frozen=True):
     """The messages above are from another session."""
 
@@ -561,6 +569,7 @@ LIVE = (
     FileRequest,
     TerminalRequest,
     SideDelta,
+    JobPortsChanged,
     ExtLog,
     ExtFrame,
     Presence,
@@ -603,6 +612,7 @@ AnyEvent = (
     | Rewound
     | PlanChanged
     | JobChanged
+    | JobPortsChanged
     | Forked
     | Interrupted
     | Blocked

@@ -10,6 +10,7 @@ from zottui.state import LiveCall, ViewState
 from zottui.theme import TextRole
 from zottui.ui_context import Row
 from zottui.widgets.cells import CUT, clean, cut, fit, piece, row_cells
+from zottui.widgets.jobs import job_card
 from zottui.widgets.plan import plan_card
 from zottui.widgets.queue import queue
 
@@ -29,14 +30,16 @@ FRAMES_PER_S = 8
 
 
 def activity(state: ViewState, now: float, width: int, height: int, *, asked: str = "") -> list[Row]:
-    """Return at most `height` rows: the live rows, the plan, and the queue on at most half of the rows.
+    """Return at most `height` rows: the live rows, the plan, the jobs, and the queue on at most half of the rows.
 
     `asked` is that of `live`.
     """
     waiting = queue(state, width, max(height // 2, 1))
     height -= len(waiting)
+    jobs = job_card(state, now, width, height // 3)
+    height -= len(jobs)
     card = plan_card(state, width, height // 2)
-    return live(state, now, width, height - len(card), asked=asked) + card + waiting
+    return live(state, now, width, height - len(card), asked=asked) + card + jobs + waiting
 
 
 def live(state: ViewState, now: float, width: int, height: int, *, asked: str = "") -> list[Row]:

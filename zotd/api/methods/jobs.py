@@ -12,7 +12,7 @@ BY = "stopped by {sender}"
 
 async def listing(call: Invocation, params: api.OfSession) -> api.JobList:
     """Return the jobs."""
-    return api.JobList((await session_of(call, params.session)).jobs.infos)
+    return api.JobList(await (await session_of(call, params.session)).jobs.look())
 
 
 async def stop(call: Invocation, params: api.JobStop) -> JobInfo:
