@@ -282,6 +282,40 @@ async def test_a_timer_goes_with_its_session(site, model):
     assert (await talk.client.ask("timer.list"))["timers"] == []
 
 
+async def test_loop_begins_at_once_is_listed_and_ends(site, model):
+    talk = await site.start(await model(text("one"), text("two")))
+    said_ = (await talk.ask("run_command", name="loop", args="10m check the CI"))["text"]
+    (timer,) = (await talk.ask("timer.list"))["timers"]
+    assert said_ == f"{timer['id']} begins now, and then every 10m; /loop stop ends it"
+    await ended(talk)
+    assert await said(talk) == ["check the CI"]
+    site.now += 600
+    await timer_of(talk.client, timer["id"], fired=2)
+    await ended(talk)
+    listed = (await talk.ask("run_command", name="loop", args=""))["text"]
+    assert listed == f"{timer['id']}  every 10m  next at 09:20 UTC  check the CI"
+    await talk.ask("timer.add", message="not a loop", every_s=600)
+    assert "has ended" in (await talk.ask("run_command", name="loop", args="stop"))["text"]
+    assert [one["message"] for one in (await talk.ask("timer.list"))["timers"]] == ["not a loop"]
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        ("check the CI", "bad_request"),
+        ("10m", "bad_request"),
+        ("5s check", "bad_request"),
+        ("stop", "not_found"),
+        ("stop t_1", "not_found"),
+    ],
+)
+async def test_a_loop_that_cannot_be_is_refused_with_what_to_type(site, model, args, code):
+    talk = await site.start(await model())
+    answer = await talk.client.answer("run_command", session=talk.id, name="loop", args=args)
+    assert answer["code"] == code
+    assert "/loop" in answer["error"] or "interval" in answer["error"]
+
+
 @pytest.mark.parametrize(
     ("order", "why"),
     [

@@ -115,6 +115,15 @@ def test_an_unknown_timer_and_one_that_is_not_unique_are_named(live, timer):
     assert '"t_" is not unique; it could be ' in live.zotctl("schedule", "remove", "t_")[2]
 
 
+def test_a_loop_is_begun_and_ended_from_a_script_and_listed_among_the_timers(live):
+    live.session()
+    code, out, _ = live.zotctl("send", "--last", "/loop 10m look")
+    assert (code, "begins now, and then every 10m" in out) == (0, True)
+    assert listed(live)[0]["origin"] == "loop"
+    assert live.zotctl("send", "--last", "/loop stop")[0] == 0
+    assert listed(live) == []
+
+
 def test_timers_are_completed_with_what_they_do(live, timer):
     code, out, _ = live.zotctl("candidates", "zotctl", "schedule", "pause", "")
     assert (code, out) == (0, f"{timer}\t0 9 * * 1-5 (UTC)  check the CI\n")

@@ -28,6 +28,7 @@ from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
 from zotd.proxy.on_demand import ProxyOnDemand
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
+from zotd.sessions.loop_command import loop
 from zotd.sessions.machine import Machine, Watch
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Keys, ModelChooser
@@ -185,7 +186,7 @@ def _timers(manager: Manager, instruments: Instruments, spawn: Spawn) -> Timers 
     journal = manager.journal
     if journal is None:
         return None
-    return Timers(
+    timers = Timers(
         manager,
         StoredTimers(journal.database),
         TimerFirings(manager, journal),
@@ -193,6 +194,8 @@ def _timers(manager: Manager, instruments: Instruments, spawn: Spawn) -> Timers 
         clock=instruments.clock,
         probe=instruments.probe,
     )
+    manager.commands.connect(partial(loop, timers))
+    return timers
 
 
 def _places(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:

@@ -52,6 +52,10 @@ PLAN_ENDED = "planning has ended; the mode is {mode} again"
 QUIETED = "its submission is not run: the user has aborted the session and sent nothing since"
 
 
+Loop = Callable[[Session, str, str], Awaitable[str]]
+"""Carries out `/loop` with these arguments for a client of this name; returns what is shown."""
+
+
 class Asker(Struct, frozen=True):
     """The client that sent a slash command, and how to answer it."""
 
@@ -81,8 +85,14 @@ class Commands:
         """`spawn` starts a named task for what an extension submits."""
         self.files = files
         """Those that are files."""
+        self.loop: Loop = _no_loop
+        """What `/loop` does."""
         self._extension_pool = extension_pool
         self._spawn = spawn
+
+    def connect(self, loop: Loop) -> None:
+        """Have `/loop` carried out by `loop`; without it there are no timers."""
+        self.loop = loop
 
     async def run(self, session: Session, name: str, args: str, asker: Asker) -> None:
         """Run `/name args` in this session, and answer.
@@ -281,6 +291,15 @@ async def _plan(_: Commands, session: Session, args: str, asker: Asker) -> None:
     )
 
 
+async def _loop(commands: Commands, session: Session, args: str, asker: Asker) -> None:
+    asker.respond(CommandResult("display", text=await commands.loop(session, args, asker.sender)))
+
+
+async def _no_loop(session: Session, args: str, by: str) -> str:
+    del session, args, by
+    raise CommandError(Code.UNSUPPORTED, "only a daemon has timers, so there is no /loop here")
+
+
 async def _stop(_: Commands, session: Session, args: str, asker: Asker) -> None:
     del args
     asker.respond(CommandResult("noop"))
@@ -318,6 +337,7 @@ BUILTIN: Mapping[str, BuiltinCommand] = {
     "clear": BuiltinCommand("starts the conversation anew; what was said stays in the history", _clear),
     "compact": BuiltinCommand("summarises the conversation; text after it says what to keep", _compact),
     "continue": BuiltinCommand("resumes a run that was cut, failed or was aborted, and the queue", _continue),
+    "loop": BuiltinCommand("sends a prompt again and again: 10m PROMPT; without arguments lists loops; stop", _loop),
     "plan": BuiltinCommand(
         "has the model only read until you approve a plan; text after it is the task; off ends it", _plan
     ),
