@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from zotd.bridges.acp import calls, frames, options, prompts, questions
-from zotd.bridges.acp.jsonrpc import RpcError
+from zotd.wire.jsonrpc import RpcError
 from zotd.bridges.acp.turns import PromptTurn
 from zotd.bridges.acp.updates import Remark, Updates, merged
 from zotd.client.runs import Run

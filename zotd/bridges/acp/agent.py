@@ -9,7 +9,7 @@ from zotd.bridges.acp import frames, options, prompts
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
 from zotd.bridges.acp.editor_side import EditorSide
-from zotd.bridges.acp.jsonrpc import Notification, RpcError, RpcErrorCode, RpcRequest
+from zotd.wire.jsonrpc import Notification, RpcError, RpcErrorCode, RpcRequest
 from zotd.bridges.acp.prompting import Prompting
 from zotd.bridges.acp.servers import editor_servers
 from zotd.bridges.acp.session import OpenSession

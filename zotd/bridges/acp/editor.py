@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from zotd.bridges.acp import jsonrpc
+from zotd.wire import jsonrpc
 from zotd.bridges.acp.frames import CancelRequest, SessionUpdate, Update
-from zotd.bridges.acp.jsonrpc import MalformedMessage, Notification, RpcError, RpcErrorCode, RpcRequest, RpcResponse
+from zotd.wire.jsonrpc import MalformedMessage, Notification, RpcError, RpcErrorCode, RpcRequest, RpcResponse
 from zotd.stdio import StdoutWriter
 from zotd.wire.base import BadFrameError, Frozen, decode
 from zotd.wire.framing import CLIENT_LIMIT, Lines
@@ -91,7 +91,7 @@ class Editor:
 
     def update(self, session: str, update: Update) -> None:
         """Send an update about a session."""
-        self._write(jsonrpc.notification_line("session/update", SessionUpdate(session, update)))
+        self._write(jsonrpc.notification_message("session/update", SessionUpdate(session, update)))
 
     async def ask(self, method: str, params: Frozen, result: type[T]) -> T:
         """Send a request and wait without a time limit, because a person answers. If cancelled, the editor is notified.
@@ -103,11 +103,11 @@ class Editor:
         request = self._last_id
         answer: asyncio.Future[RpcResponse] = asyncio.get_running_loop().create_future()
         self._asked[request] = answer
-        self._write(jsonrpc.request_line(request, method, params))
+        self._write(jsonrpc.request_message(request, method, params))
         try:
             given = await answer
         except asyncio.CancelledError:
-            self._write(jsonrpc.notification_line("$/cancel_request", CancelRequest(request)))
+            self._write(jsonrpc.notification_message("$/cancel_request", CancelRequest(request)))
             raise
         finally:
             del self._asked[request]
@@ -173,20 +173,20 @@ class Editor:
             self._count(-1)
 
     async def _refuse(self, fault: MalformedMessage) -> None:
-        self._write(jsonrpc.failure_line(fault.id, fault.code, fault.sentence))
+        self._write(jsonrpc.failure_message(fault.id, fault.code, fault.sentence))
 
     async def _carry_out(self, request: RpcRequest) -> None:
         def respond(result: Frozen) -> None:
-            self._write(jsonrpc.result_line(request.id, result))
+            self._write(jsonrpc.result_message(request.id, result))
 
         assert self._serve is not None, "no handler for requests"
         try:
             await self._serve(request, respond)
         except RpcError as error:
-            self._write(jsonrpc.failure_line(request.id, error.code, error.sentence))
+            self._write(jsonrpc.failure_message(request.id, error.code, error.sentence))
         except Exception:
             self._write(
-                jsonrpc.failure_line(request.id, RpcErrorCode.INTERNAL, "zot acp has failed; see its standard error")
+                jsonrpc.failure_message(request.id, RpcErrorCode.INTERNAL, "zot acp has failed; see its standard error")
             )
             raise
 
@@ -204,8 +204,8 @@ class Editor:
         else:
             self._settled.clear()
 
-    def _write(self, line: bytes) -> None:
+    def _write(self, message: bytes) -> None:
         with suppress(
             OSError
         ):  # a terminal or file that accepts no more; the end of a pipe is noticed by `StdoutWriter`
-            self._output.transport.write(line)
+            self._output.transport.write(message + b"\n")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from zotd.bridges.acp.frames import AvailableCommand, ConfigOption, Hint, Mode, Modes, OptionValue
-from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
+from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 from zotd.wire import api
 from zotd.wire.base import Frozen
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from zotd.bridges.acp.frames import AudioBlock, ContentBlock, Contents, ImageBlock, LinkBlock, ResourceBlock, TextBlock
-from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
+from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 from zotd.client import slash
 from zotd.wire.api import PromptImage
 

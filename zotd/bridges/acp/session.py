@@ -36,7 +36,7 @@ from zotd.bridges.acp.frames import (
     UsageUpdate,
 )
 from zotd.bridges.acp.history import older
-from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
+from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 from zotd.bridges.acp.questions import PermissionRequests
 from zotd.bridges.acp.terminals import TerminalRequests
 from zotd.bridges.acp.turns import PromptTurn

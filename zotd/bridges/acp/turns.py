@@ -6,7 +6,7 @@ sent ──accepted──> waiting ──user_message──> running ──done�
 
 import asyncio
 
-from zotd.bridges.acp.jsonrpc import RpcError, RpcErrorCode
+from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 from zotd.client.errors import RunFailedError
 from zotd.client.runs import Run
 from zotd.client.selection import select

@@ -1,6 +1,6 @@
-"""Parses and writes JSON-RPC 2.0, one message per line, without I/O.
+"""Parses and writes messages of JSON-RPC 2.0, without I/O and without framing: ACP and language servers differ in that.
 
-An invalid line becomes a `MalformedMessage`, which contains the error to answer with. Batches are not part of ACP.
+An invalid message becomes a `MalformedMessage`, which contains the error to answer with. Batches are part of neither.
 """
 
 from dataclasses import dataclass
@@ -56,16 +56,18 @@ class Notification:
 
 @dataclass(frozen=True, slots=True)
 class RpcResponse:
-    """The answer to one of our requests: its result as JSON, or its error message."""
+    """The answer to one of our requests: its result as JSON, or its error."""
 
     id: Id
     result: bytes | None
     error: str = ""
+    code: int = 0
+    """Code of the error."""
 
 
 @dataclass(frozen=True, slots=True)
 class MalformedMessage:
-    """An invalid line, and how to answer it."""
+    """An invalid message, and how to answer it."""
 
     code: RpcErrorCode
     sentence: str
@@ -89,12 +91,12 @@ class _Envelope(Frozen, frozen=True):
     """None counts as absent, because some libraries send it beside a result."""
 
 
-def parsed(line: bytes | TooLong) -> RpcRequest | Notification | RpcResponse | MalformedMessage:
-    """Parse one line into a message."""
-    if isinstance(line, TooLong):
+def parsed(message: bytes | TooLong) -> RpcRequest | Notification | RpcResponse | MalformedMessage:
+    """Parse one message; `TooLong` stands for a line over `CLIENT_LIMIT`."""
+    if isinstance(message, TooLong):
         return MalformedMessage(RpcErrorCode.REQUEST, f"the line is longer than {CLIENT_LIMIT} bytes")
     try:
-        envelope = decode(line, _Envelope)
+        envelope = decode(message, _Envelope)
     except BadFrameError as error:
         # The two codes tell the author of an editor whether the JSON or the message is wrong.
         is_json = isinstance(error.__cause__, msgspec.ValidationError)
@@ -113,7 +115,7 @@ def _message(envelope: _Envelope) -> RpcRequest | Notification | RpcResponse | M
             return Notification(envelope.method, params)
         return RpcRequest(given, envelope.method, params)
     if isinstance(envelope.error, ErrorObject):
-        return RpcResponse(given, None, envelope.error.message)
+        return RpcResponse(given, None, envelope.error.message, envelope.error.code)
     if bytes(envelope.result):
         return RpcResponse(given, bytes(envelope.result))
     return MalformedMessage(
@@ -126,7 +128,7 @@ def _message(envelope: _Envelope) -> RpcRequest | Notification | RpcResponse | M
 
 class _Result(Frozen, frozen=True, tag_field="jsonrpc", tag="2.0"):
     id: Id
-    result: Frozen
+    result: object
 
 
 class _Failure(Frozen, frozen=True, tag_field="jsonrpc", tag="2.0"):
@@ -145,21 +147,21 @@ class _Notice(Frozen, frozen=True, tag_field="jsonrpc", tag="2.0"):
     params: Frozen
 
 
-def result_line(request: Id, result: Frozen) -> bytes:
+def result_message(request: Id, result: object) -> bytes:
     """Encode the successful answer to a request."""
-    return encode(_Result(request, result)) + b"\n"
+    return encode(_Result(request, result))
 
 
-def failure_line(request: Id, code: RpcErrorCode, sentence: str) -> bytes:
+def failure_message(request: Id, code: RpcErrorCode, sentence: str) -> bytes:
     """Encode the error for a failed request."""
-    return encode(_Failure(request, ErrorObject(int(code), sentence))) + b"\n"
+    return encode(_Failure(request, ErrorObject(int(code), sentence)))
 
 
-def request_line(request: Id, method: str, params: Frozen) -> bytes:
-    """Encode a request to the editor."""
-    return encode(_Call(request, method, params)) + b"\n"
+def request_message(request: Id, method: str, params: Frozen) -> bytes:
+    """Encode a request."""
+    return encode(_Call(request, method, params))
 
 
-def notification_line(method: str, params: Frozen) -> bytes:
+def notification_message(method: str, params: Frozen) -> bytes:
     """Encode a notification, which has no answer."""
-    return encode(_Notice(method, params)) + b"\n"
+    return encode(_Notice(method, params))
