@@ -17,6 +17,7 @@ from zotctl import (
     completion,
     config,
     daemon,
+    diagnostics,
     doctor,
     export,
     ext,
@@ -68,6 +69,7 @@ examples:
   zotctl attach --plain --last
   zotctl approvals
   zotctl plan --last
+  zotctl diagnostics
   zotctl search flaky test
   zotctl rename s_01JX… tests
   zotctl delete tests
@@ -115,6 +117,7 @@ NOUNS = (
         search,
         tree,
         agents,
+        diagnostics,
         fork,
         export,
         share,

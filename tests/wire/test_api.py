@@ -22,7 +22,7 @@ ROLES = {
         subscribe push.key
         get_state get_messages get_models model.show complete prompt.history workspace.info session.changes session.plan session.jobs queue.list approval.list grant.list channel.list ext.list ext.logs ext.doctor
         daemon.status daemon.metrics usage.report auth.list
-        session.family agents.list timer.list
+        session.family agents.list timer.list diagnostics.list
     """,
     Role.SUBMIT: """
         session.create session.configure session.rename session.fork session.rewind session.undo session.redo session.plan_edit session.job_stop

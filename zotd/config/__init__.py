@@ -102,7 +102,7 @@ class Setting(Struct, frozen=True):
 
     @property
     def variable(self) -> str | None:
-        """Environment variable that sets it; None for `providers.<name>.*` and lists of tables."""
+        """Environment variable that sets it; None for settings below `<name>`, and lists of tables."""
         return None if _ANY in self.name or self.kind in _TABLES else "ZOT_" + self.name.replace(".", "_").upper()
 
 
@@ -223,8 +223,8 @@ def _leaves(table: Mapping[str, object], prefix: str, path: Path) -> Iterator[tu
 
 
 def _pattern(name: str) -> str:
-    """Replace the provider in `name` by the placeholder: `providers.<name>.base_url`."""
-    return re.sub(r"^providers\.[^.]+", f"providers.{_ANY}", name)
+    """Replace the user's own name in `name` by the placeholder: `providers.<name>.base_url`."""
+    return re.sub(r"^(providers|diagnostics\.servers)\.[^.]+", rf"\1.{_ANY}", name)
 
 
 def _unknown(name: str, path: Path) -> str:

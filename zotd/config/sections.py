@@ -30,6 +30,7 @@ from zotd.config.kinds import (
     Tokens,
     Url,
 )
+from zotd.config.language_servers import DiagnosticsSection
 from zotd.config.vendors import ModelEntries, ProviderSection
 
 PROVIDER = "{provider}"
@@ -467,6 +468,7 @@ class Config(Struct, frozen=True, kw_only=True):
     cache: CacheSection = CacheSection()
     checkpoints: CheckpointsSection = CheckpointsSection()
     ext: ExtensionsSection = ExtensionsSection()
+    diagnostics: DiagnosticsSection = DiagnosticsSection()
     guard: GuardSection = GuardSection()
     agents: AgentsSection = AgentsSection()
     jobs: JobsSection = JobsSection()

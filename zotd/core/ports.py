@@ -11,6 +11,7 @@ from msgspec import Struct
 
 from zotd.core.budget import Rates
 from zotd.core.call_jail import CallJail
+from zotd.core.edit_checks import CheckEdit
 from zotd.core.editor_files import EditorFiles
 from zotd.core.editor_terminals import EditorTerminals
 from zotd.core.jobs import JobDesk
@@ -149,6 +150,8 @@ class ToolContext(Struct, frozen=True):
     """Changes the session's plan, and returns what the model is told of that; None: there can be none."""
     jobs: JobDesk | None = None
     """Runs commands in the background; None: there can be no jobs."""
+    check_edit: CheckEdit | None = None
+    """Looks for errors in files that were edited; None: nothing does."""
     terminals: EditorTerminals | None = None
     """Where commands run that no jail confines; None: in children of this process."""
     reconcile: bool = False

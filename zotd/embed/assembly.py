@@ -1,5 +1,6 @@
 """Assembles the parts that every program needs to run sessions: the daemon, `zot rpc`, and `Runtime`."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
@@ -27,6 +28,7 @@ from zotd.process.supervisor import unsupervised
 from zotd.providers.catalog import Catalog
 from zotd.providers.connect import Providers
 from zotd.proxy.on_demand import ProxyOnDemand
+from zotd.sessions.edit_checks import EditChecks
 from zotd.sessions.extension_pool import LINGER_S, ExtensionPool, PoolConfig
 from zotd.sessions.loop_command import loop
 from zotd.sessions.machine import Machine, Watch
@@ -96,7 +98,9 @@ class EmbeddedParts(Struct, frozen=True):
         if self.handover_store is not None:
             # First: whether this stop is a restart decides which processes `manager.stop` leaves running.
             await self.handover_store.decide()
-        await self.manager.stop()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self.manager.planner.edit_checks.stop(), name="stop of language servers")
+            await self.manager.stop()
         if self.forks is not None:
             await self.forks.stop()  # before the ledger is closed, which has them
         if self.handover_store is not None:
@@ -135,12 +139,11 @@ def assemble(
             _places(home, env),
             proxy,
             instruments,
-            notifier=Notifier(
-                lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn
-            ),
+            notifier=_notifier(current, grounds, spawn),
             watch=_watch(telemetry, addressed=addressed),
             reaper=grounds.reaper,
         ),
+        edit_checks=EditChecks(home, current, spawn=spawn, jails=grounds.jails, reaper=grounds.reaper),
     )
     manager = Manager(
         journal=journal,
@@ -165,6 +168,10 @@ def assemble(
         telemetry=telemetry,
         close=providers.close,
     )
+
+
+def _notifier(current: CurrentConfig, grounds: PoolConfig, spawn: Spawn) -> Notifier:
+    return Notifier(lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn)
 
 
 def _delegate(manager: Manager) -> Delegate:

@@ -28,6 +28,7 @@ from zotd.runs.context import RunContext
 from zotd.runs.model_ladder import ModelSource, OnlyModel, OpenedModel
 from zotd.sessions.admission import NOTHING_ADDED, admitted_prompt
 from zotd.sessions.authorization_site import authorization_context
+from zotd.sessions.edit_checks import EditChecks
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.jail_site import jail_problems
 from zotd.sessions.jobs import JobGround
@@ -65,6 +66,7 @@ class Planner:
         *,
         config: CurrentConfig,
         machine: Machine,
+        edit_checks: EditChecks,
     ) -> None:
         """`config`: the configuration that holds now; a run keeps the values that it began with."""
         self._models = models
@@ -76,6 +78,8 @@ class Planner:
         self.rules = rules
         """The permission rules of all sessions."""
         self.keeper = CheckpointKeeper(os.fspath(machine.home), config)
+        self.edit_checks = edit_checks
+        """Language servers that check edits."""
         self.offers = ToolOffers(config, models)
         """The built-in tools that not all sessions have."""
         self.job_ground = JobGround(machine.reaper, config)
@@ -168,6 +172,7 @@ class Planner:
         """The session leaves memory."""
         self._last.pop(session.id, None)
         self._said.pop(session.id, None)
+        self.edit_checks.forget(session)
 
     def _news(self, said: set[str], context: RunContext) -> tuple[str, ...]:
         """A reasoning that the model does not do, if the session was not told of it yet.
@@ -290,6 +295,7 @@ class Planner:
         home = self._machine.home
         out_dir, ledger = os.fspath(home / "out" / row.id), os.fspath(home / "run" / "children")
         skill_dirs = tuple(paths.skill_dirs())
+        check_edit = self.edit_checks.of(session, is_trusted=paths.trusted)
         delegate, engine = self.offers.delegate_of(session), partial(self.offers.engine_of, session)
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
@@ -312,6 +318,7 @@ class Planner:
                 else None,
                 delegate=delegate,
                 search_engine=engine,
+                check_edit=check_edit,
                 plan=partial(session.plan.update, call_id),
                 jobs=session.jobs,
             )

@@ -23,6 +23,7 @@ from zotd.tools.shared import (
     TEXT_BYTES,
     BuiltinTool,
     ToolError,
+    errors_after,
     in_thread,
     open_regular,
     resolve,
@@ -65,9 +66,9 @@ class Change(Struct, frozen=True):
 async def _edit(args: EditArgs, context: ToolContext) -> ToolOutcome:
     path = resolve(args.path, context)
     changed = await unsaved(path, context)
-    data, shown = await in_thread(lambda _: _apply(path, args, context.jail, changed))
+    before, data, shown = await in_thread(lambda _: _apply(path, args, context.jail, changed))
     await write_through(path, data, context)
-    return text_outcome(shown)
+    return text_outcome(shown + await errors_after(path, before, data, context))
 
 
 TOOL = BuiltinTool(
@@ -95,8 +96,8 @@ def diff_of(path: Path, args: Mapping[str, object]) -> str:
     return unified_diff(data, _changes(data, wanted), wanted.path)
 
 
-def _apply(path: Path, args: EditArgs, jail: CallJail | None, changed: bytes | None) -> tuple[bytes, str]:
-    """Return the new content of the file, and what the model is told. `changed`: what the editor has, if not the same."""
+def _apply(path: Path, args: EditArgs, jail: CallJail | None, changed: bytes | None) -> tuple[bytes, bytes, str]:
+    """Return the old and the new content of the file, and what the model is told. `changed`: what the editor has, if not the same."""
     data = _content(path, args, jail) if changed is None else changed
     changes = _changes(data, args)
     pieces: list[bytes] = []
@@ -106,7 +107,7 @@ def _apply(path: Path, args: EditArgs, jail: CallJail | None, changed: bytes | N
         position = change.end
     count = "1 replacement" if len(changes) == 1 else f"{len(changes)} replacements"
     shown = f"Edited {args.path}: {count}\n\n{unified_diff(data, changes, args.path)}"
-    return b"".join([*pieces, data[position:]]), shown
+    return data, b"".join([*pieces, data[position:]]), shown
 
 
 def _content(path: Path, args: EditArgs, jail: CallJail | None = None) -> bytes:

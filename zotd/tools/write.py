@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Meta
 
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
-from zotd.tools.shared import BuiltinTool, resolve, text_outcome, write_through
+from zotd.tools.shared import BuiltinTool, content_before, errors_after, resolve, text_outcome, write_through
 
 
 class WriteArgs(msgspec.Struct, frozen=True):
@@ -19,8 +19,10 @@ class WriteArgs(msgspec.Struct, frozen=True):
 async def _write(args: WriteArgs, context: ToolContext) -> ToolOutcome:
     path = resolve(args.path, context)
     data = args.content.encode()
+    before = await content_before(path, context)
     existed = await write_through(path, data, context)
-    return text_outcome(f"{'Replaced' if existed else 'Created'} {args.path} ({len(data):,} bytes)")
+    shown = f"{'Replaced' if existed else 'Created'} {args.path} ({len(data):,} bytes)"
+    return text_outcome(shown + await errors_after(path, before, data, context))
 
 
 TOOL = BuiltinTool(

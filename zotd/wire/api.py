@@ -12,6 +12,7 @@ from zotd.wire import auth, extensions, reports
 from zotd.wire.base import Frozen
 from zotd.wire.channels import ChannelList, ChannelPair, ChannelUnpair, PairedSender
 from zotd.wire.content import Message, ShellRun, Tokens
+from zotd.wire.diagnostics import DiagnosticsScope, LanguageServerReport
 from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel, ExtStatus, QueueItem
 from zotd.wire.families import Agents, AgentScope, SessionParent
 from zotd.wire.jobs import JobInfo
@@ -1210,6 +1211,12 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.get", OfSession, SessionInfo, "returns one session"),
         ("session.family", OfSession, Sessions, "returns a session and its subagents, each before those below it"),
         ("agents.list", AgentScope, Agents, "lists the agent types that sessions in a directory have"),
+        (
+            "diagnostics.list",
+            DiagnosticsScope,
+            LanguageServerReport,
+            "lists language servers: those that run, and those that could",
+        ),
         ("session.history", History, HistoryPage, "returns older messages, page by page"),
         ("session.image", ImageOfMessage, PromptImage, "returns an image of a message"),
         ("session.search", Search, reports.SearchPage, "searches all sessions, newest messages first"),

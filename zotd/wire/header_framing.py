@@ -1,7 +1,7 @@
-"""Splits a byte stream into messages that have a header with their length, without I/O: the framing of language servers.
+r"""Splits a byte stream into messages that have a header with their length, without I/O: the framing of language servers.
 
-Content-Length: 52\\r\\n
-\\r\\n
+Content-Length: 52\r\n
+\r\n
 {"jsonrpc":"2.0", ...}
 
 HeaderFrames.feed(bytes) -> [message | TooLong, ...]      the result does not depend on how the bytes are divided

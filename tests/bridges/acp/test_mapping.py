@@ -7,12 +7,12 @@ import msgspec
 import pytest
 
 from zotd.bridges.acp import calls, frames, options, prompts, questions
-from zotd.wire.jsonrpc import RpcError
 from zotd.bridges.acp.turns import PromptTurn
 from zotd.bridges.acp.updates import Remark, Updates, merged
 from zotd.client.runs import Run
 from zotd.wire import api, events
 from zotd.wire.content import Image, Message, Text, ToolCall, ToolResult
+from zotd.wire.jsonrpc import RpcError
 from zotd.wire.plan import Plan, PlanStep
 
 PLACE = calls.PathResolver("/src", "/home/ann")

@@ -9,7 +9,6 @@ from zotd.bridges.acp import frames, options, prompts
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
 from zotd.bridges.acp.editor_side import EditorSide
-from zotd.wire.jsonrpc import Notification, RpcError, RpcErrorCode, RpcRequest
 from zotd.bridges.acp.prompting import Prompting
 from zotd.bridges.acp.servers import editor_servers
 from zotd.bridges.acp.session import OpenSession
@@ -17,6 +16,7 @@ from zotd.client.errors import CallError, ClientError
 from zotd.client.settings import new_session
 from zotd.wire import api, auth
 from zotd.wire.base import BadFrameError, Frozen, decode
+from zotd.wire.jsonrpc import Notification, RpcError, RpcErrorCode, RpcRequest
 from zotd.wire.version import VERSION
 
 log = logging.getLogger(__name__)

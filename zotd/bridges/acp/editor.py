@@ -11,12 +11,12 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from zotd.wire import jsonrpc
 from zotd.bridges.acp.frames import CancelRequest, SessionUpdate, Update
-from zotd.wire.jsonrpc import MalformedMessage, Notification, RpcError, RpcErrorCode, RpcRequest, RpcResponse
 from zotd.stdio import StdoutWriter
+from zotd.wire import jsonrpc
 from zotd.wire.base import BadFrameError, Frozen, decode
 from zotd.wire.framing import CLIENT_LIMIT, Lines
+from zotd.wire.jsonrpc import MalformedMessage, Notification, RpcError, RpcErrorCode, RpcRequest, RpcResponse
 
 MAX_REQUESTS = 256
 """Limit of active requests and notifications, including prompts that wait for their run. Editors rarely have ten."""

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from zotd.bridges.acp.frames import AvailableCommand, ConfigOption, Hint, Mode, Modes, OptionValue
-from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 from zotd.wire import api
 from zotd.wire.base import Frozen
+from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 
 MODE = "mode"
 MODEL = "model"

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
 from zotd.bridges.acp.frames import AudioBlock, ContentBlock, Contents, ImageBlock, LinkBlock, ResourceBlock, TextBlock
-from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 from zotd.client import slash
 from zotd.wire.api import PromptImage
+from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,6 @@ from zotd.bridges.acp.frames import (
     UsageUpdate,
 )
 from zotd.bridges.acp.history import older
-from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 from zotd.bridges.acp.questions import PermissionRequests
 from zotd.bridges.acp.terminals import TerminalRequests
 from zotd.bridges.acp.turns import PromptTurn
@@ -46,6 +45,7 @@ from zotd.client.errors import CallError, ClientError
 from zotd.client.follow import Disconnected, Follower
 from zotd.wire import api, events
 from zotd.wire.content import Tokens
+from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 
 log = logging.getLogger(__name__)
 

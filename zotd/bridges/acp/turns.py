@@ -6,11 +6,11 @@ sent ──accepted──> waiting ──user_message──> running ──done�
 
 import asyncio
 
-from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 from zotd.client.errors import RunFailedError
 from zotd.client.runs import Run
 from zotd.client.selection import select
 from zotd.wire import events
+from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 
 _STEP_LIMIT = "the step limit of "
 """Beginning of the error of a run that reached its step limit; events have no code for it."""

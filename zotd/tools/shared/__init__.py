@@ -8,6 +8,7 @@ from zotd.tools.shared.builtin import (
     in_thread,
     text_outcome,
 )
+from zotd.tools.shared.edit_checks import content_before, errors_after
 from zotd.tools.shared.editor import UNSAVED, unsaved, write_through
 from zotd.tools.shared.files import (
     check_root,
@@ -31,6 +32,8 @@ __all__ = [
     "DirectoryWalk",
     "ToolError",
     "check_root",
+    "content_before",
+    "errors_after",
     "glob_matcher",
     "in_thread",
     "is_hidden",

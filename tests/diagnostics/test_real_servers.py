@@ -1,0 +1,99 @@
+"""Language servers as users have them, in their jail."""
+
+import os
+import shutil
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+import pytest
+
+from tests.needs import needs
+from zotd.config.language_servers import LanguageServerSection
+from zotd.exthost.jails import ExtensionJails
+from zotd.testing.language_server import LOG
+
+TOOLS = Path(sys.executable).parent
+"""Where pyright and ruff of this checkout are."""
+
+OTHERS = ("pyright", "ruff", "typescript-language-server", "gopls", "rust-analyzer")
+
+
+def only(name, **changes):
+    """Settings with one server of the catalog."""
+    off = {other: LanguageServerSection(enabled=False) for other in OTHERS if other != name}
+    return {**off, name: LanguageServerSection(**changes)}
+
+
+@pytest.fixture
+def python_world(world, monkeypatch):
+    needs("bwrap", "node")
+    monkeypatch.setenv("PATH", f"{TOOLS}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("VIRTUAL_ENV", raising=False)
+    return lambda servers: world(servers, jails=ExtensionJails)
+
+
+@pytest.fixture
+def is_absent():
+    """Whether rustup has a program `rust-analyzer` in PATH that is not installed."""
+    program = shutil.which("rust-analyzer")
+    return program is not None and subprocess.run([program, "--version"], check=False, timeout=60).returncode != 0
+
+
+async def test_ruff_tells_new_errors(python_world):
+    async with python_world(only("ruff")) as here:
+        (here.work / "app.py").write_text("print(old)\n")
+        told = await here.edit("app.py", "print(old)\nprint(new)\n")
+        assert told == "1 new error after this change:\napp.py:2:7: Undefined name `new` (ruff F821)"
+
+
+async def test_pyright_tells_new_errors_and_those_in_other_files(python_world):
+    async with python_world(only("pyright")) as here:
+        assert await here.edit("shop.py", "def price(name: str) -> int:\n    return len(name)\n") == ""
+        assert await here.edit("main.py", 'from shop import price\n\nprint(price("tea") + 1)\n') == ""
+        told = await here.edit("shop.py", "def price(name: str) -> str:\n    return len(name)\n")
+        assert "shop.py:2:12: " in told
+        assert "(pyright reportReturnType)" in told
+        told += await here.edit("shop.py", "def price(name: str) -> str:\n    return name\n")
+        assert "main.py:3:7: " in told
+
+
+async def test_pyright_knows_what_commands_have_made(python_world):
+    async with python_world(only("pyright")) as here:
+        assert "main.py:1:6: " in await here.edit("main.py", "from later import x\n")
+        (here.work / "later.py").write_text("x: int = 1\n")
+        assert await here.edit("main.py", "from later import x\n\nprint(x)\n") == ""
+        assert "main.py:3:" in await here.edit("main.py", "from later import x\n\nprint(x.nothing)\n")
+
+
+async def test_pyright_finds_the_packages_of_the_projects_own_environment(python_world):
+    async with python_world(only("pyright")) as here:
+        assert "main.py:1:8: " in await here.edit("main.py", "import teapot\n")
+        venv.create(here.work / ".venv", symlinks=True)
+        (packages,) = (here.work / ".venv" / "lib").glob("python3*/site-packages")
+        (packages / "teapot.py").write_text("def pour() -> None: ...\n")
+        assert await here.edit("main.py", "import teapot\n\nteapot.pour()\n") == ""
+        assert "main.py:3:8: " in await here.edit("main.py", "import teapot\n\nteapot.drink()\n")
+
+
+async def test_a_server_in_its_jail_cannot_change_the_workspace(python_world, tmp_path):
+    server = tmp_path / "server"
+    server.write_text(f"#!/bin/sh\ntouch {tmp_path}/work/made\nexec {sys.executable} -m zotd.testing.language_server\n")
+    server.chmod(0o755)
+    own = {"own": LanguageServerSection(command=(str(server),), languages={".txt": "plaintext"})}
+    async with python_world(own) as here:
+        here.env["TMPDIR"] = str(tmp_path / "temporary")  # else the workspace of a test would be a temporary file
+        del here.env[LOG]
+        assert "no such name" in await here.edit("a.txt", "x # error: no such name\n")
+        assert not (here.work / "made").exists()
+
+
+async def test_rust_analyzer_that_is_not_there_but_looks_so_is_off(python_world, is_absent):
+    if not is_absent:
+        pytest.skip("this machine has no rust-analyzer of rustup that is not installed")
+    async with python_world(only("rust-analyzer")) as here:
+        for _ in range(3):
+            assert await here.edit("a.rs", "fn main() {}\n") == ""
+        (sentence,) = here.sentences
+        assert "the language server has exited with code 1: error: Unknown binary 'rust-analyzer'" in sentence
