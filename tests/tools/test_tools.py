@@ -9,18 +9,35 @@ from zotd.tools import TOOLS
 READERS = {"read", "fetch", "glob", "grep", "plan", "skill", "web_search", "job_output", "job_stop", "job_wait"}
 """Of these, `job_stop` ends what is the session's own, and a second time it does nothing."""
 
+KEYED = {"task", "wake_later"}
+"""They find what they have begun by the id of the call."""
+
 
 def test_the_tools_are_these_in_this_order():
     jobs = ["job_output", "job_stop", "job_wait"]
-    names = ["bash", "edit", "fetch", "glob", "grep", *jobs, "plan", "read", "skill", "task", "web_search", "write"]
+    names = [
+        "bash",
+        "edit",
+        "fetch",
+        "glob",
+        "grep",
+        *jobs,
+        "plan",
+        "read",
+        "skill",
+        "task",
+        "wake_later",
+        "web_search",
+        "write",
+    ]
     assert [tool.spec.name for tool in TOOLS] == names
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.spec.name)
 def test_only_what_changes_nothing_runs_beside_others_and_again_after_a_crash(tool):
-    is_reader, is_task = tool.spec.name in READERS, tool.spec.name == "task"
-    assert tool.parallel is (is_reader or is_task)
-    assert tool.replay is (Replay.SAFE if is_reader else Replay.IDEMPOTENT if is_task else Replay.NEVER)
+    is_reader, has_key = tool.spec.name in READERS, tool.spec.name in KEYED
+    assert tool.parallel is (is_reader or has_key)
+    assert tool.replay is (Replay.SAFE if is_reader else Replay.IDEMPOTENT if has_key else Replay.NEVER)
 
 
 @pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.spec.name)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from fnmatch import fnmatchcase
 
-from zotd.core import hatches, shell, subagents
+from zotd.core import hatches, shell, subagents, wakes
 from zotd.wire.base import Frozen
 
 WORKSPACE = "workspace"
@@ -260,8 +260,8 @@ def _by_mode(mode: str, question: PermissionQuery) -> Ruling:
     if mode == WORKSPACE and question.border:
         reason = f"{question.tool} needs a person's approval: it would {question.border}"
         return Ruling(Action.ASK, "mode", reason)
-    # A subagent is judged by its own calls. The claim of an extension to be safe is not trusted.
-    if (question.is_safe or question.tool == subagents.NAME) and question.extension is None:
+    # A subagent is judged by its own calls, and a run after a wake by its own. The claim of an extension to be safe is not trusted.
+    if (question.is_safe or question.tool in {subagents.NAME, wakes.NAME}) and question.extension is None:
         return Ruling(Action.ALLOW, "mode", f"{question.tool} changes nothing")
     if mode in {"ask", WORKSPACE}:  # without a jail, or of an extension, which is in none
         return Ruling(Action.ASK, "mode", f"{question.tool} needs a person's approval in this session")

@@ -22,6 +22,7 @@ from zotd.core.person_questions import PersonAnswer, PersonQuestion
 from zotd.core.records import AnyRecord, CacheLife, Settings
 from zotd.core.reply import Part
 from zotd.core.subagents import TaskOrder
+from zotd.core.wakes import WakeOrder
 from zotd.core.web_access import SearchEngine, WebAccess
 from zotd.wire.content import Message, Text, Tokens, ToolContent
 from zotd.wire.families import SessionParent
@@ -148,6 +149,8 @@ class ToolContext(Struct, frozen=True):
     """Where a person may have files open; None: nowhere."""
     plan: "Callable[[Sequence[PlanStep]], Awaitable[ToolOutcome]] | None" = None
     """Changes the session's plan, and returns what the model is told of that; None: there can be none."""
+    wake: Callable[[WakeOrder, str], Awaitable[str]] | None = None
+    """Has the model woken later, as the call with this id wants; returns what it is told. None: nothing can."""
     jobs: JobDesk | None = None
     """Runs commands in the background; None: there can be no jobs."""
     check_edit: CheckEdit | None = None

@@ -41,6 +41,7 @@ from zotd.sessions.slash_commands import RESERVED
 from zotd.sessions.timer_firings import TimerFirings
 from zotd.sessions.timers import Timers
 from zotd.sessions.tool_offers import Delegate
+from zotd.sessions.wakes import wake_later
 from zotd.store import credentials, keyring_vault
 from zotd.store.journal import SqliteJournal
 from zotd.store.key_command import KeyCommand
@@ -202,6 +203,7 @@ def _timers(manager: Manager, instruments: Instruments, spawn: Spawn) -> Timers 
         probe=instruments.probe,
     )
     manager.commands.connect(partial(loop, timers))
+    manager.planner.offers.connect_timers(partial(wake_later, timers))
     return timers
 
 

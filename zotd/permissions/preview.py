@@ -34,7 +34,7 @@ COMPARED_LINES = 1_000
 _PATTERNS = {"glob": "pattern", "grep": "glob"}
 """Our tools that look for something below their path, and the argument that says what."""
 
-_PATHLESS = frozenset({SHELL, "plan", "skill", "find_tools", "job_output", "job_wait", "job_stop"})
+_PATHLESS = frozenset({SHELL, "plan", "skill", "find_tools", "job_output", "job_wait", "job_stop", "wake_later"})
 """Our tools without a path argument, whatever a model puts into a call of them."""
 
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})

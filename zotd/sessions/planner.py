@@ -297,6 +297,7 @@ class Planner:
         skill_dirs = tuple(paths.skill_dirs())
         check_edit = self.edit_checks.of(session, is_trusted=paths.trusted)
         delegate, engine = self.offers.delegate_of(session), partial(self.offers.engine_of, session)
+        wake = self.offers.wake_of(session)
 
         def context(call_id: str, progress: Callable[[str], None]) -> ToolContext:
             env, watch, editors = session.environment.variables, session.watch, session.editors.terminals
@@ -317,6 +318,7 @@ class Planner:
                 if editors.offers
                 else None,
                 delegate=delegate,
+                wake=wake,
                 search_engine=engine,
                 check_edit=check_edit,
                 plan=partial(session.plan.update, call_id),

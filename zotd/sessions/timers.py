@@ -119,7 +119,7 @@ class Timers:
     # --- what people and models change ------------------------------------------------------------------------
 
     async def add(self, timer: Timer) -> Timer:
-        """Store a new timer, with an id and the first due time that follows from its rule unless it has one."""
+        """Store a new timer, with an id and the first due time that follows from its rule unless it has them."""
         if len(self._timers) >= MAX_TIMERS:
             raise CommandError(Code.CONFLICT, f"there are {MAX_TIMERS} timers already; remove one")
         if timer.session and len(self.listed(timer.session)) >= MAX_OF_SESSION:
@@ -128,7 +128,7 @@ class Timers:
         due = timer.due or times_of(timer.rule).after(now)
         if due is None or (timer.until is not None and due > timer.until):
             raise CommandError(Code.BAD_REQUEST, "the timer would never be due: the time is over")
-        added = replace(timer, id=ids.new("t"), due=due, made=now)
+        added = replace(timer, id=timer.id or ids.new("t"), due=due, made=now)
         await self._keep(added)
         return added
 

@@ -1,4 +1,7 @@
-"""Built-in tools that not all sessions have: `task` where there may be subagents, `web_search` where an engine is chosen, jobs."""
+"""Built-in tools that not all sessions have.
+
+`task` where there may be subagents, `web_search` where an engine is chosen, those for jobs, `wake_later` where there are timers.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
@@ -8,16 +11,22 @@ from zotd.contributions.toolbox import Toolbox
 from zotd.core.ports import Tool, ToolContext, ToolOutcome
 from zotd.core.subagents import NAME as TASK
 from zotd.core.subagents import TaskOrder
+from zotd.core.wakes import NAME as WAKE_LATER
+from zotd.core.wakes import WakeOrder
 from zotd.core.web_access import SearchEngine
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.search_engines import engine_of, searches
 from zotd.sessions.session import Session
-from zotd.tools import web_search
+from zotd.tools import wake_later, web_search
 from zotd.tools.jobs import NAMES as JOB_TOOLS
 from zotd.tools.task import task_tool
 
 Delegate = Callable[[Session, TaskOrder, ToolContext], Awaitable[ToolOutcome]]
 """Has a subagent of the session do a task."""
+
+
+Wake = Callable[[Session, WakeOrder, str], Awaitable[str]]
+"""Has the model of the session woken, as the call with this id wants; returns what it is told."""
 
 
 class ToolOffers:
@@ -28,6 +37,11 @@ class ToolOffers:
         self._config = config
         self._models = models
         self._delegate: Delegate | None = None
+        self._wake: Wake | None = None
+
+    def connect_timers(self, wake: Wake) -> None:
+        """Have models woken by `wake`; without it they cannot be."""
+        self._wake = wake
 
     def connect(self, delegate: Delegate) -> None:
         """Have subagents run by `delegate`; without it sessions have none."""
@@ -38,6 +52,7 @@ class ToolOffers:
         offers: dict[str, Tool | None] = {
             TASK: task_tool(agents) if self._delegates(session) else None,
             web_search.NAME: web_search.TOOL if self._searches(session) else None,
+            WAKE_LATER: None if self._wake is None or not can_have_timers(session) else wake_later.TOOL,
         }
         if not self._config.value.jobs.at_once:
             offers |= dict.fromkeys(JOB_TOOLS)
@@ -46,6 +61,10 @@ class ToolOffers:
     def delegate_of(self, session: Session) -> Callable[[TaskOrder, ToolContext], Awaitable[ToolOutcome]] | None:
         """Return what has a subagent do a task; None: the session may have none."""
         return partial(self._delegate, session) if self._delegate is not None and self._delegates(session) else None
+
+    def wake_of(self, session: Session) -> Callable[[WakeOrder, str], Awaitable[str]] | None:
+        """Return what has the model of the session woken; None: nothing can."""
+        return partial(self._wake, session) if self._wake is not None and can_have_timers(session) else None
 
     def engine_of(self, session: Session) -> SearchEngine | None:
         """Return what answers the searches of the session at the moment; None: nothing does."""
@@ -60,6 +79,11 @@ class ToolOffers:
             return False
         parent = session.ledger.row.parent
         return (0 if parent is None else parent.depth) < self._config.value.agents.depth
+
+
+def can_have_timers(session: Session) -> bool:
+    """Return whether the model of the session may be woken: a subagent ends with its answer, and others are not stored."""
+    return not session.ephemeral and session.ledger.row.parent is None
 
 
 def with_offers(box: Toolbox, offers: Mapping[str, Tool | None]) -> Toolbox:

@@ -1,7 +1,7 @@
 """The built-in tools, one module each, and the list `TOOLS`."""
 
 from zotd.core.ports import Tool
-from zotd.tools import bash, edit, fetch, glob, grep, jobs, plan, read, skill, task, web_search, write
+from zotd.tools import bash, edit, fetch, glob, grep, jobs, plan, read, skill, task, wake_later, web_search, write
 
 TOOLS: tuple[Tool, ...] = (
     bash.TOOL,
@@ -16,6 +16,7 @@ TOOLS: tuple[Tool, ...] = (
     read.TOOL,
     skill.TOOL,
     task.TOOL,
+    wake_later.TOOL,
     web_search.TOOL,
     write.TOOL,
 )
