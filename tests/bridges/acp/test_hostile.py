@@ -9,10 +9,10 @@ import pytest
 
 from tests.bridges.acp.test_stdio import started
 from tests.npm.packages import INSTALL_S
-from zotd.bridges.acp import frames
 from zotd.bridges.acp.editor import MAX_REQUESTS, Editor
 from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 from zotd.testing.wire_client import WireClient
+from zotd.wire import acp as frames
 
 pytestmark = pytest.mark.timeout(INSTALL_S + 20)
 

@@ -6,10 +6,11 @@ import json
 import msgspec
 import pytest
 
-from zotd.bridges.acp import calls, frames, options, prompts, questions
+from zotd.bridges.acp import calls, options, prompts, questions
 from zotd.bridges.acp.turns import PromptTurn
 from zotd.bridges.acp.updates import Remark, Updates, merged
 from zotd.client.runs import Run
+from zotd.wire import acp as frames
 from zotd.wire import api, events
 from zotd.wire.content import Image, Message, Text, ToolCall, ToolResult
 from zotd.wire.jsonrpc import RpcError

@@ -9,7 +9,6 @@ import pytest
 from tests.bridges.acp.editor import WAIT_S
 from tests.bridges.acp.terminals import Terminals
 from tests.npm.packages import INSTALL_S
-from zotd.bridges.acp.frames import TerminalStatus
 from zotd.bridges.acp.terminals import exit_code
 from zotd.core.closings import INTERRUPTED
 from zotd.process.census import identify, is_alive
@@ -17,6 +16,7 @@ from zotd.process.ladder import signal_all
 from zotd.runs.tool_calls import ABORTED
 from zotd.testing.script import CallPart, calls, text
 from zotd.tools.shared import terminal
+from zotd.wire.acp import TerminalStatus
 
 pytestmark = pytest.mark.timeout(INSTALL_S + 20)
 

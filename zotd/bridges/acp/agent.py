@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from zotd.bridges.acp import frames, options, prompts
+from zotd.bridges.acp import options, prompts
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
 from zotd.bridges.acp.editor_side import EditorSide
@@ -14,6 +14,7 @@ from zotd.bridges.acp.servers import editor_servers
 from zotd.bridges.acp.session import OpenSession
 from zotd.client.errors import CallError, ClientError
 from zotd.client.settings import new_session
+from zotd.wire import acp as frames
 from zotd.wire import api, auth
 from zotd.wire.base import BadFrameError, Frozen, decode
 from zotd.wire.jsonrpc import Notification, RpcError, RpcErrorCode, RpcRequest

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from zotd.bridges.acp.frames import Diff, Location, TextBlock, TextContent
+from zotd.wire.acp import Diff, Location, TextBlock, TextContent
 from zotd.wire.content import Image, Text
 
 TITLE_CHARS = 200

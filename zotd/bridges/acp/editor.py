@@ -11,9 +11,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager, suppress
 from typing import TypeVar
 
-from zotd.bridges.acp.frames import CancelRequest, SessionUpdate, Update
 from zotd.stdio import StdoutWriter
 from zotd.wire import jsonrpc
+from zotd.wire.acp import CancelRequest, SessionUpdate, Update
 from zotd.wire.base import BadFrameError, Frozen, decode
 from zotd.wire.framing import CLIENT_LIMIT, Lines
 from zotd.wire.jsonrpc import MalformedMessage, Notification, RpcError, RpcErrorCode, RpcRequest, RpcResponse

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from zotd.bridges.acp.frames import FileSystem
 from zotd.bridges.acp.servers import EditorServers
+from zotd.wire.acp import FileSystem
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ import logging
 from dataclasses import dataclass
 
 from zotd.bridges.acp.editor import Editor
-from zotd.bridges.acp.frames import Empty, FileSystem, ReadFile, ReadTextFile, WriteTextFile
 from zotd.client.client import Client
 from zotd.client.errors import ClientError
 from zotd.wire import api
+from zotd.wire.acp import Empty, FileSystem, ReadFile, ReadTextFile, WriteTextFile
 from zotd.wire.base import BadFrameError
 from zotd.wire.events import FileRequest
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from zotd.bridges.acp.frames import AvailableCommand, ConfigOption, Hint, Mode, Modes, OptionValue
 from zotd.wire import api
+from zotd.wire.acp import AvailableCommand, ConfigOption, Hint, Mode, Modes, OptionValue
 from zotd.wire.base import Frozen
 from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 

@@ -4,7 +4,6 @@ from contextlib import suppress
 
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor
-from zotd.bridges.acp.frames import AgentMessageChunk, TextBlock
 from zotd.bridges.acp.prompts import Entered
 from zotd.bridges.acp.session import OpenSession
 from zotd.bridges.acp.turns import PromptTurn
@@ -13,6 +12,7 @@ from zotd.client.errors import CallError, ClientError
 from zotd.client.runs import Run
 from zotd.client.slash import COMMAND_S
 from zotd.wire import api
+from zotd.wire.acp import AgentMessageChunk, TextBlock
 
 
 class Prompting:

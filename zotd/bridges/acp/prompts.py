@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from zotd.bridges.acp.frames import AudioBlock, ContentBlock, Contents, ImageBlock, LinkBlock, ResourceBlock, TextBlock
 from zotd.client import slash
+from zotd.wire.acp import AudioBlock, ContentBlock, Contents, ImageBlock, LinkBlock, ResourceBlock, TextBlock
 from zotd.wire.api import PromptImage
 from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 

@@ -11,7 +11,10 @@ from msgspec.structs import asdict
 
 from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
-from zotd.bridges.acp.frames import (
+from zotd.client.asking import QUESTION, SAME, Lasting, lasting
+from zotd.client.errors import CallError, ClientError
+from zotd.wire import api
+from zotd.wire.acp import (
     CallFields,
     CreateElicitation,
     Elicited,
@@ -21,9 +24,6 @@ from zotd.bridges.acp.frames import (
     PermissionOption,
     RequestPermission,
 )
-from zotd.client.asking import QUESTION, SAME, Lasting, lasting
-from zotd.client.errors import CallError, ClientError
-from zotd.wire import api
 from zotd.wire.base import BadFrameError
 from zotd.wire.events import ApprovalRequested
 

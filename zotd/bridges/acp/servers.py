@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from zotd.bridges.acp.frames import EditorServer, NamedValue
 from zotd.client.client import Client
 from zotd.client.errors import ClientError, ConnectionLostError
 from zotd.wire import api
+from zotd.wire.acp import EditorServer, NamedValue
 from zotd.wire.base import BadFrameError, convert
 from zotd.wire.mcp import literal
 

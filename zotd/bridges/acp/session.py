@@ -21,7 +21,16 @@ from zotd.bridges.acp.daemon import DaemonLink
 from zotd.bridges.acp.editor import Editor, Spawn
 from zotd.bridges.acp.editor_side import EditorSide
 from zotd.bridges.acp.files import FileRequests
-from zotd.bridges.acp.frames import (
+from zotd.bridges.acp.history import older
+from zotd.bridges.acp.questions import PermissionRequests
+from zotd.bridges.acp.terminals import TerminalRequests
+from zotd.bridges.acp.turns import PromptTurn
+from zotd.bridges.acp.updates import Remark, Updates, merged, plan_update
+from zotd.client.client import Client
+from zotd.client.errors import CallError, ClientError
+from zotd.client.follow import Disconnected, Follower
+from zotd.wire import api, events
+from zotd.wire.acp import (
     AgentMessageChunk,
     AvailableCommand,
     CommandsUpdate,
@@ -35,15 +44,6 @@ from zotd.bridges.acp.frames import (
     Update,
     UsageUpdate,
 )
-from zotd.bridges.acp.history import older
-from zotd.bridges.acp.questions import PermissionRequests
-from zotd.bridges.acp.terminals import TerminalRequests
-from zotd.bridges.acp.turns import PromptTurn
-from zotd.bridges.acp.updates import Remark, Updates, merged, plan_update
-from zotd.client.client import Client
-from zotd.client.errors import CallError, ClientError
-from zotd.client.follow import Disconnected, Follower
-from zotd.wire import api, events
 from zotd.wire.content import Tokens
 from zotd.wire.jsonrpc import RpcError, RpcErrorCode
 

@@ -8,7 +8,7 @@ The command runs in the daemon as always. Only for editors that announce `termin
 
 import re
 
-from zotd.bridges.acp.frames import CallMeta, TerminalContent, TerminalExit, TerminalInfo, TerminalOutput
+from zotd.wire.acp import CallMeta, TerminalContent, TerminalExit, TerminalInfo, TerminalOutput
 
 TOOL = "bash"
 

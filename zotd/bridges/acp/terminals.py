@@ -12,7 +12,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from zotd.bridges.acp.editor import Editor, Spawn
-from zotd.bridges.acp.frames import (
+from zotd.bridges.acp.updates import Updates
+from zotd.client.client import Client
+from zotd.client.errors import ClientError
+from zotd.wire import api
+from zotd.wire.acp import (
     CreatedTerminal,
     CreateTerminal,
     Empty,
@@ -22,10 +26,6 @@ from zotd.bridges.acp.frames import (
     TerminalText,
     ToolCallUpdate,
 )
-from zotd.bridges.acp.updates import Updates
-from zotd.client.client import Client
-from zotd.client.errors import ClientError
-from zotd.wire import api
 from zotd.wire.base import BadFrameError
 from zotd.wire.events import TerminalRequest
 

@@ -12,7 +12,10 @@ from dataclasses import dataclass, field
 from msgspec.structs import replace
 
 from zotd.bridges.acp import calls, shown_terminals
-from zotd.bridges.acp.frames import (
+from zotd.client import model_switch
+from zotd.client.asking import FILES, NETWORK, QUESTION
+from zotd.wire import events
+from zotd.wire.acp import (
     AgentMessageChunk,
     AgentThoughtChunk,
     CallContent,
@@ -27,9 +30,6 @@ from zotd.bridges.acp.frames import (
     Update,
     UserMessageChunk,
 )
-from zotd.client import model_switch
-from zotd.client.asking import FILES, NETWORK, QUESTION
-from zotd.wire import events
 from zotd.wire.content import Block, Image, Message, Text, ToolCall, ToolResult
 from zotd.wire.plan import ACTIVE, DONE, Plan
 

@@ -1,4 +1,4 @@
-"""The types of ACP v1 that `zot acp` uses: parameters, results, updates (agentclientprotocol.com/protocol/v1).
+"""The types of ACP v1 that `zot acp` and `zotd.adapters` use: parameters, results, updates (agentclientprotocol.com/protocol/v1).
 
 Names follow the protocol, in snake case. Unused fields are missing here; msgspec skips them.
 """
