@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from zotctl import (
+    adapters,
     agents,
     approvals,
     attach,
@@ -118,6 +119,7 @@ NOUNS = (
         tree,
         agents,
         diagnostics,
+        adapters,
         fork,
         export,
         share,
@@ -159,6 +161,7 @@ HERE_ONLY = frozenset(
         "worktree",
         "checkpoints",
         "mcp",
+        "adapters",
     }
 )
 """Commands that use local files and processes, and so refuse --host."""

@@ -33,6 +33,7 @@ examples:
   git diff | zot -p "/review"    run a slash command; //text is a prompt
   zot -c -p                      continue the interrupted run
   zot -p --resume s_01JX… "go on" --model claude-sonnet-4-5
+  zot --agent claude "tidy up"   have Claude Code do it, under zot's journal and approvals
   zot -p --no-session --tools read,grep "where is main?"
   zot --mode ask "tidy up"       ask before writing files or running commands
   zot -p --mode ask --wait "…"   wait for another client to approve (zotctl approve)
@@ -115,6 +116,9 @@ def _add_settings_flags(made: argparse.ArgumentParser) -> None:
     group = made.add_argument_group("settings")
     group.add_argument("--provider", metavar="PROVIDER", help="model vendor: anthropic, openai, …")
     group.add_argument("--model", help="model name; see --list-models")
+    group.add_argument(
+        "--agent", metavar="NAME", help="have another agent run the new session, such as claude; see zotctl adapters"
+    )
     add_key_flags(group, has_stdin=True)
     group.add_argument("--base-url", metavar="URL", help="base URL for model requests")
     group.add_argument(
@@ -174,6 +178,7 @@ def settings(args: argparse.Namespace, where: Place) -> Json:
     wanted: Json = {
         "provider": args.provider,
         "model": args.model,
+        "agent": args.agent,
         "reasoning": args.reasoning,
         "mode": args.mode,
         "base_url": args.base_url,
@@ -257,7 +262,9 @@ def open_session(
     where = place.of(env)
     cwd = where.directory(args.cwd)
     found = _existing(connection, args, cwd)
-    if found is None and prefers_newest and not (args.new or args.no_session):
+    if found is not None and args.agent:
+        raise ClientError(f"--agent {args.agent} needs a session of its own; leave out -c, --resume and --session")
+    if found is None and prefers_newest and not (args.new or args.no_session or args.agent):
         found = next(stored(connection, cwd), None)
     wanted = settings(args, where)
     variables = environment(args, env)

@@ -224,7 +224,7 @@ def _leaves(table: Mapping[str, object], prefix: str, path: Path) -> Iterator[tu
 
 def _pattern(name: str) -> str:
     """Replace the user's own name in `name` by the placeholder: `providers.<name>.base_url`."""
-    return re.sub(r"^(providers|diagnostics\.servers)\.[^.]+", rf"\1.{_ANY}", name)
+    return re.sub(r"^(providers|adapters|diagnostics\.servers)\.[^.]+", rf"\1.{_ANY}", name)
 
 
 def _unknown(name: str, path: Path) -> str:

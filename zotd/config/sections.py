@@ -408,6 +408,25 @@ class TelemetrySection(Struct, frozen=True, kw_only=True):
     """Include prompts, replies, and the arguments and results of tool calls in traces."""
 
 
+class AdapterSection(Struct, frozen=True, kw_only=True):
+    """`[adapters.<name>]`: changes an adapter of the catalog, or adds one. See other-agents.md."""
+
+    command: Command | None = None
+    """Program that speaks ACP for another agent, and its arguments. It is looked up on the PATH of the session's client."""
+
+    title: str | None = None
+    """Name of the agent in messages. Default for a new adapter: its name."""
+
+    login: str | None = None
+    """What to do when the agent wants a login; completes "Claude Code wants you to log in:"."""
+
+    key_env: Names | None = None
+    """Variables with API keys that the agent may read. It reads no others that zot knows as keys."""
+
+    start_s: Pause | None = None
+    """Time for the start of the agent, in seconds. Default: 60."""
+
+
 class Config(Struct, frozen=True, kw_only=True):
     """All settings, with their defaults."""
 
@@ -482,6 +501,7 @@ class Config(Struct, frozen=True, kw_only=True):
     telemetry: TelemetrySection = TelemetrySection()
     worktree: WorktreeSection = WorktreeSection()
     providers: dict[str, ProviderSection] = {}
+    adapters: dict[str, AdapterSection] = {}
 
     def __post_init__(self) -> None:
         if self.api_key_command and not any(PROVIDER in word for word in self.api_key_command):

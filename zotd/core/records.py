@@ -54,6 +54,8 @@ class Settings(Frozen, frozen=True, kw_only=True):
     """The mode to return to when a person has approved a plan (`/plan`); empty: the session does not plan."""
     fallback: list[str] | None = None
     """Models to ask when the own one fails, as `provider/model`, best first; None: as configured, empty: none."""
+    agent: str = ""
+    """The adapter of another agent, which runs the session's turns; empty: none. `model` is its name then."""
 
     @property
     def label(self) -> str:
@@ -421,6 +423,13 @@ class JobEnded(Record, tag="job_ended", frozen=True, kw_only=True):
     """A message for the model, with the next request; empty: it knows."""
 
 
+class AgentSession(Record, tag="agent_session", frozen=True, kw_only=True):
+    """The other agent that runs the turns has begun a session of its own, which it may take up again later."""
+
+    id: str
+    """The agent's id of it."""
+
+
 AnyRecord = (
     Input
     | Attempt
@@ -445,6 +454,7 @@ AnyRecord = (
     | PlanChange
     | JobStarted
     | JobEnded
+    | AgentSession
 )
 
 DECODER = msgspec.json.Decoder(AnyRecord)

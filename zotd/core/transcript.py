@@ -35,6 +35,8 @@ class Transcript:
     """`records.Input.unattended` of that input."""
     opening: records.Opening | None = None
     """The calls that this run begins with, until they are on record."""
+    agent_session: str | None = None
+    """The session of the other agent that runs the turns; None: it has none that knows this conversation."""
     plan_news: PlanChange | None = None
     """What the model reads about the plan with its next request."""
     run: str | None = None
@@ -183,7 +185,7 @@ class Transcript:
                 self.decisions[key] = record
             case records.Note():
                 self._note(record)
-            case records.ModelSwitch() | records.ConfigRecord() | PlanChange() | JobEnded():
+            case records.ModelSwitch() | records.ConfigRecord() | PlanChange() | JobEnded() | records.AgentSession():
                 self._choose(record)
             case records.Interrupted(what="run" | "queue"):
                 self._end()
@@ -206,15 +208,20 @@ class Transcript:
         self.cache.apply(record)
 
     def _branch(self, record: records.RewindRow | records.ForkRow) -> None:
+        self.agent_session = None
         if isinstance(record, records.ForkRow):
             self._detach()
         else:  # the caller has replaced `messages` with those of the target
             self._settle()
             self._shortened(MissReason.REWIND, self.messages)
 
-    def _choose(self, record: records.ModelSwitch | records.ConfigRecord | PlanChange | JobEnded) -> None:
+    def _choose(
+        self, record: records.ModelSwitch | records.ConfigRecord | PlanChange | JobEnded | records.AgentSession
+    ) -> None:
         if isinstance(record, records.ModelSwitch):
             self.fallback.apply(record)
+        elif isinstance(record, records.AgentSession):
+            self.agent_session = record.id
         elif isinstance(record, PlanChange):
             self.plan_news = record if record.note else None
         elif isinstance(record, JobEnded):
@@ -355,7 +362,7 @@ class Transcript:
         self.early.replaced()
 
     def _clear(self) -> None:
-        self.messages, self.allowed_tools, self.plan_news = [], None, None
+        self.messages, self.allowed_tools, self.plan_news, self.agent_session = [], None, None, None
         self.told_date, self.cache = "", CacheTrace()
         self.early.replaced()
         self._settle()

@@ -35,6 +35,7 @@ from zotd.sessions.machine import Machine, Watch
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.models import Keys, ModelChooser
 from zotd.sessions.notifier import Notifier
+from zotd.sessions.other_agents import AgentRuns
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import RESERVED
@@ -128,11 +129,10 @@ def assemble(
     env = unsupervised(env)
     providers = Providers(catalog, env)
     models = _models(home, env, current, catalog=catalog, providers=providers, spawn=spawn)
-    extension_pool = ExtensionPool(grounds, spawn=spawn)
     spending, telemetry = Spending(config.budget), Telemetry.opened(config.telemetry)
     planner = Planner(
         models,
-        extension_pool,
+        ExtensionPool(grounds, spawn=spawn),
         spending,
         RuleStore(config.rules, path=home / CONFIG_FILE),
         config=current,
@@ -156,6 +156,7 @@ def assemble(
         addressed=addressed,
     )
     planner.offers.connect(_delegate(manager))
+    planner.other_agents.connect(partial(_agent_runs, current, spawn))
     return EmbeddedParts(
         config=current,
         manager=manager,
@@ -205,6 +206,12 @@ def _timers(manager: Manager, instruments: Instruments, spawn: Spawn) -> Timers 
     manager.commands.connect(partial(loop, timers))
     manager.planner.offers.connect_timers(partial(wake_later, timers))
     return timers
+
+
+def _agent_runs(config: CurrentConfig, spawn: Spawn, machine: Machine) -> AgentRuns:
+    from zotd.sessions.agent_runs import LoadedAgentRuns  # noqa: PLC0415  (few sessions are run by another agent)
+
+    return LoadedAgentRuns(machine, config=config, spawn=spawn)
 
 
 def _places(home: Path, env: Mapping[str, str]) -> Mapping[str, str]:

@@ -58,6 +58,8 @@ class RunContext(Struct, frozen=True, kw_only=True):
     """Records the files before steps that may change them; None: they are not recorded."""
     probe: Probe | None = None
     """Called at the points of the run, `POINTS`."""
+    ended: Callable[[], None] | None = None
+    """Called when the run has ended, however it did; returns at once."""
 
 
 class RunStart(Struct, frozen=True):

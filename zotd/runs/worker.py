@@ -274,7 +274,11 @@ class Worker:
             job.run, self._ledger, plan, queue=self.queue, start=start, early=self.early, rested=self._changed
         )
         self._take(runner)
-        stop = await runner.run()
+        try:
+            stop = await runner.run()
+        finally:
+            if plan.ended is not None:
+                plan.ended()
         if plan.checkpoints is not None:
             self._spawn(f"packing of the checkpoints of {self._ledger.row.id}", plan.checkpoints.tidy())
         if stop == "cut":  # now and not at the next start, so that followers learn what became of it

@@ -9,6 +9,7 @@ from zotd.contributions.toolbox import check as check_tools
 from zotd.core.permissions import MODES
 from zotd.core.records import Settings
 from zotd.ledger.spending import check_budget
+from zotd.sessions.agent_settings import agent_settings
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.run_models import checked_fallback
 from zotd.wire.api import SessionCreate
@@ -22,6 +23,8 @@ def new_settings(params: SessionCreate, environment: Environment, models: ModelC
     Raises:
         CommandError: one of them is not possible; the sentence says which.
     """
+    if params.agent is not None:
+        return _of_agent(params, config)
     provider, model = models.choose(params.provider, params.model, environment, keyless=params.keyless)
     mode = params.mode or config.approval.mode
     check_mode(mode)
@@ -50,6 +53,16 @@ def new_settings(params: SessionCreate, environment: Environment, models: ModelC
         models.check(settings, environment)
     check_tools(settings)
     return settings
+
+
+def _of_agent(params: SessionCreate, config: Config) -> Settings:
+    from zotd.adapters.catalog import known_adapters  # noqa: PLC0415  (few sessions are run by another agent)
+
+    mode = params.mode or config.approval.mode
+    check_mode(mode)
+    check_steps(params.max_steps)
+    check_budget(params.budget_usd, params.budget_tokens)
+    return agent_settings(params, mode, known=known_adapters(config.adapters))
 
 
 def check_mode(mode: str) -> None:

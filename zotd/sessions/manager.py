@@ -194,7 +194,8 @@ class Manager:
         now = rfc3339()
         row = SessionRow(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
         session = await self.begin(row, environment, ephemeral=params.ephemeral, discards=params.discard_unused)
-        await self.recent_models.remember(settings)
+        if not settings.agent:
+            await self.recent_models.remember(settings)
         return session
 
     async def begin(
@@ -288,6 +289,7 @@ class Manager:
             session.checkpoints.close()
         for timer in self._unloads.values():
             timer.cancel()
+        await self.planner.other_agents.stop()
         await self.extension_pool.stop()
 
     # --- inside -----------------------------------------------------------------------------------------------------

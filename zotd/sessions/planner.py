@@ -34,6 +34,7 @@ from zotd.sessions.jail_site import jail_problems
 from zotd.sessions.jobs import JobGround
 from zotd.sessions.machine import Machine
 from zotd.sessions.models import ModelChooser
+from zotd.sessions.other_agents import OtherAgents
 from zotd.sessions.run_basis import PreparedRun, RunBasis, WorkspaceFiles, prompt_parts, read_files
 from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
@@ -84,6 +85,8 @@ class Planner:
         """The built-in tools that not all sessions have."""
         self.job_ground = JobGround(machine.reaper, config)
         """What the jobs of all sessions have in common."""
+        self.other_agents = OtherAgents(machine)
+        """Those that run the turns of sessions."""
         self._config = config
         self._machine = machine
         self._last: dict[str, PreparedRun] = {}
@@ -100,7 +103,8 @@ class Planner:
 
         `row`: of the session; None: there is none yet.
         """
-        self._models.check(settings, environment)
+        if not settings.agent:  # else the agent has its own login
+            self._models.check(settings, environment)
         self.spending.check(row)
 
     async def plan(self, session: Session, first: records.Input | None) -> RunContext:
@@ -140,8 +144,14 @@ class Planner:
         if first is not None and (first.allowed_tools is not None or (extensions and extensions.resolution.extensions)):
             admitted = await admitted_prompt(extensions, first, basis.settings.mode)
         notes += (*self._news(said, last.context), *admitted.notes)
-        own = self._authorization_of_run(session, first, ground, last.context)
-        return replace(last.context, models=models, notes=notes, input_context=admitted.context, authorization=own)
+        context = replace(
+            last.context,
+            models=models,
+            notes=notes,
+            input_context=admitted.context,
+            authorization=self._authorization_of_run(session, first, ground, last.context),
+        )
+        return self.other_agents.context(session, first, context) if basis.settings.agent else context
 
     def _authorization_of_run(
         self, session: Session, first: records.Input | None, ground: WorkspaceRules, context: RunContext
@@ -158,6 +168,8 @@ class Planner:
     ) -> ModelSource:
         """What a run may ask; `patience_s`: how long its sender waits for a model that fails, None: as configured."""
         settings, environment, config = basis.settings, basis.environment, basis.config
+        if settings.agent:
+            return NOT_OPENED
         longest_s = config.limits.retry_patience_s
         patience = RetryPolicy(
             longest_s if patience_s is None else min(patience_s, longest_s), config.limits.retry_pause_s
@@ -173,6 +185,7 @@ class Planner:
         self._last.pop(session.id, None)
         self._said.pop(session.id, None)
         self.edit_checks.forget(session)
+        self.other_agents.forget(session.id)
 
     def _news(self, said: set[str], context: RunContext) -> tuple[str, ...]:
         """A reasoning that the model does not do, if the session was not told of it yet.

@@ -25,6 +25,7 @@ from zotd.core.records import Settings
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.permissions.approvals import SessionApprovals
 from zotd.permissions.decisions import ApprovalAnswer
+from zotd.sessions.agent_settings import check_own
 from zotd.tasks import ignore_failure
 from zotd.wire import api, events
 from zotd.wire.content import Text
@@ -102,6 +103,7 @@ class PlanKeeper:
         """Have the session only read until a person approves a plan; the session is loaded. `accepted` as in `edit`."""
         self._check()
         settings = self._ledger.row.settings
+        check_own(settings, "planning")
         if settings.planning:
             accepted()
             return

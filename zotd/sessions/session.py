@@ -28,6 +28,7 @@ from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
 from zotd.runs.recovery import GO_ON
 from zotd.runs.side_question import SideQuestions
 from zotd.runs.worker import Activity, Intake, Worker
+from zotd.sessions.agent_settings import check_changes, check_own
 from zotd.sessions.children import Children
 from zotd.sessions.clearing import clear
 from zotd.sessions.client_files import ClientFiles
@@ -222,7 +223,7 @@ class Session:
             id=ids.new("i"),
             content=content,
             sender=sender,
-            mode=STEER if when_busy == STEER else "queue",
+            mode=STEER if when_busy == STEER and not self.ledger.row.settings.agent else "queue",
             request_id=request.id if request else None,
             digest=request.digest if request and request.id else None,
             opening=opening,
@@ -268,6 +269,7 @@ class Session:
 
     async def compact(self, instructions: str, *, accepted: Callable[[Started], None]) -> None:
         """Summarise the transcript when it is its turn; `accepted` is called when it starts."""
+        check_own(self.ledger.row.settings, "summary of its own")
         self._refuse_when_blocked()
         self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row)
         await self.work.enter(Job(accepted, instructions=instructions))
@@ -324,6 +326,7 @@ class Session:
         """Settings and a name from the next run on; `changes` is the event that tells of them."""
         self._refuse_when_blocked()
         old = self.ledger.row.settings
+        check_changes(old, settings)
         if self.work.is_active and (old.provider, old.model) != (settings.provider, settings.model):
             raise CommandError(Code.BUSY, "the session is busy; switch the model after the run, or abort it")
         if self.ledger.row.settings.planning:

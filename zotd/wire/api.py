@@ -395,6 +395,8 @@ class SessionCreate(Frozen, frozen=True, kw_only=True):
     """Models to ask when this one fails, best first: `provider/model`, or `model` if the catalog knows its vendor. Empty:
     none; absent: as configured."""
     mode: str | None = None
+    agent: str | None = None
+    """The adapter of another agent that runs the turns, such as `claude`; absent: zot itself does."""
     extensions: list[str] = []
     no_ext: bool = False
     ephemeral: bool = False

@@ -13,6 +13,9 @@ from zotd.wire.framing import CLIENT_LIMIT, TooLong
 
 Id = str | int | None
 
+DETAILS = ("details", "message", "error", "reason")
+"""Members of an error's `data` that usually say why."""
+
 
 class RpcErrorCode(IntEnum):
     """Error codes of JSON-RPC 2.0 (section 5.1) and of ACP."""
@@ -79,6 +82,7 @@ class ErrorObject(Frozen, frozen=True):
 
     code: int
     message: str
+    data: object = None
 
 
 class _Envelope(Frozen, frozen=True):
@@ -115,12 +119,19 @@ def _message(envelope: _Envelope) -> RpcRequest | Notification | RpcResponse | M
             return Notification(envelope.method, params)
         return RpcRequest(given, envelope.method, params)
     if isinstance(envelope.error, ErrorObject):
-        return RpcResponse(given, None, envelope.error.message, envelope.error.code)
+        return RpcResponse(given, None, _words(envelope.error), envelope.error.code)
     if bytes(envelope.result):
         return RpcResponse(given, bytes(envelope.result))
     return MalformedMessage(
         RpcErrorCode.REQUEST, "neither a request nor an answer: `method`, `result` and `error` are missing", given
     )
+
+
+def _words(error: ErrorObject) -> str:
+    """Return the message with what `data` says of it: some programs put the reason only there."""
+    data = error.data
+    found = (data.get(name) for name in DETAILS) if isinstance(data, dict) else (data,)
+    return ": ".join([error.message, *[word for word in found if isinstance(word, str)][:1]])
 
 
 # --- outgoing messages: `jsonrpc` is the tag, because a field with a default would be left out ---------------------------

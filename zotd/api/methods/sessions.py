@@ -26,6 +26,7 @@ from zotd.core.lineage import Span, events_left
 from zotd.core.ports import StorageError
 from zotd.core.records import Settings
 from zotd.ledger.spending import check_budget
+from zotd.sessions.agent_settings import check_wishes
 from zotd.sessions.defaults import check_mode, check_steps
 from zotd.sessions.info import questions_of
 from zotd.sessions.run_models import checked_fallback
@@ -61,6 +62,8 @@ async def create(call: Invocation, params: api.SessionCreate) -> api.Created:
     if params.mode is not None:
         check_mode(params.mode)
         check_may_set(call, params.mode, call.manager.config.value.approval.mode)
+    if params.agent is not None:
+        _check_may_have_agent(call, params.agent)
     if params.name is not None:
         params = msgspec.structs.replace(params, name=checked_name(params.name))
     params = checked(call, params)
@@ -216,6 +219,13 @@ async def delete(call: Invocation, params: api.Mutation) -> None:
     await call.manager.delete(session)
 
 
+def _check_may_have_agent(call: Invocation, agent: str) -> None:
+    """Raise CommandError if the client may not approve calls: the agent itself decides about which of its calls it asks."""
+    if call.door.role < api.Role.APPROVE or call.door.confinement is not None:
+        sentence = f"a session that {agent} runs requires the role approve: the agent itself decides what it asks about"
+        raise CommandError(Code.FORBIDDEN, sentence)
+
+
 def _settings(
     call: Invocation, session: Session, params: api.SessionConfigure, environment: Environment
 ) -> tuple[Settings, Environment]:
@@ -228,6 +238,7 @@ def _settings(
     check_steps(params.max_steps)
     check_budget(params.budget_usd, params.budget_tokens)
     settings = session.ledger.row.settings
+    check_wishes(settings, params)
     models = call.manager.models
     if params.provider is not None or params.model is not None:
         provider, model = models.choose(params.provider or settings.provider, params.model, environment)
@@ -240,14 +251,16 @@ def _settings(
     changes = {
         field: value
         for field in Settings.__struct_fields__
-        if field not in {"provider", "model", "own_key", "planning"} and (value := getattr(params, field)) is not None
+        if field not in {"provider", "model", "own_key", "planning", "agent"}
+        and (value := getattr(params, field)) is not None
     }
     if params.fallback is not None:
         changes["fallback"] = checked_fallback(params.fallback, settings, models)
     own_key = environment.api_key is not None or settings.own_key
     settings = msgspec.structs.replace(settings, own_key=own_key, **changes)
-    models.check(settings, environment)
-    check_tools(settings)
+    if not settings.agent:
+        models.check(settings, environment)
+        check_tools(settings)
     return settings, environment
 
 
@@ -262,7 +275,8 @@ async def _configure(call: Invocation, session: Session, settings: Settings, nam
     )
     old = session.ledger.row.settings
     await session.configure(settings, name, accepted=lambda: call.respond(call.manager.info(session)), changes=changes)
-    call.manager.models.warm(settings.provider)
+    if not settings.agent:
+        call.manager.models.warm(settings.provider)
     if (old.provider, old.model) != (settings.provider, settings.model):
         await call.manager.recent_models.remember(settings)
     if (old.extensions, old.no_ext) != (settings.extensions, settings.no_ext):

@@ -11,6 +11,7 @@ from zotd.api.repeats import digest
 from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.runs.queue import SubmitRequest
+from zotd.sessions.agent_settings import check_own
 from zotd.sessions.info import shown
 from zotd.sessions.session import Session
 from zotd.sessions.shell_commands import Order, run_for_person
@@ -93,6 +94,7 @@ async def side_question(call: Invocation, params: api.SideQuestion) -> api.SideA
         raise CommandError(Code.TOO_LARGE, f"a question has at most {QUESTION_CHARS:,} characters")
     session, connection = await loaded(call, params.session), connection_of(call)
     row, label = session.ledger.row, session.ledger.label
+    check_own(row.settings, "questions beside the conversation")
     call.manager.planner.check(row.settings, session.environment, row)
 
     def show(delta: str) -> None:
@@ -197,6 +199,7 @@ async def set_model(call: Invocation, params: api.SetModel) -> api.ModelName | N
     if not params.model:
         raise CommandError(Code.BAD_REQUEST, "the model is empty; get_models lists them")
     old = session.ledger.row.settings
+    check_own(old, "setting for a model")
     provider = old.provider if params.provider is None or call.door.stdio else params.provider
     models = call.manager.models
     provider, model = models.choose(provider, params.model, session.environment)

@@ -1,0 +1,1 @@
+"""Other agents that run the turns of a session: programs that speak ACP, started and watched by the daemon."""

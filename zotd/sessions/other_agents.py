@@ -1,0 +1,58 @@
+"""The agents of others that run the turns of sessions.
+
+What speaks ACP (`sessions.agent_runs`, `zotd.adapters`) is loaded with the first of them.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from zotd.core import records
+from zotd.runs.context import RunContext
+from zotd.sessions.machine import Machine
+from zotd.sessions.session import Session
+
+
+class AgentRuns(Protocol):
+    """`sessions.agent_runs.LoadedAgentRuns`."""
+
+    def context(self, session: Session, first: records.Input | None, context: RunContext) -> RunContext:
+        """Return what the next run of the session works with; `context` is that of a run of ours."""
+        ...
+
+    def forget(self, session: str) -> None:
+        """End the agent of a session that leaves memory."""
+        ...
+
+    async def stop(self) -> None:
+        """End all agents; takes a few seconds at most."""
+        ...
+
+
+class OtherAgents:
+    """The agents of others, of all sessions."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine = machine
+        self._load: Callable[[Machine], AgentRuns] | None = None
+        self._loaded: AgentRuns | None = None
+
+    def connect(self, load: Callable[[Machine], AgentRuns]) -> None:
+        """Have `load` called for the first session that has one; without it there can be none."""
+        self._load = load
+
+    def context(self, session: Session, first: records.Input | None, context: RunContext) -> RunContext:
+        """Return what the next run of a session works with that another agent runs; `context` is that of a run of ours."""
+        if self._loaded is None:
+            assert self._load is not None, "connect was not called"
+            self._loaded = self._load(self._machine)
+        return self._loaded.context(session, first, context)
+
+    def forget(self, session: str) -> None:
+        """The session leaves memory."""
+        if self._loaded is not None:
+            self._loaded.forget(session)
+
+    async def stop(self) -> None:
+        """The process ends."""
+        if self._loaded is not None:
+            await self._loaded.stop()

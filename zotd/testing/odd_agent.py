@@ -1,0 +1,301 @@
+"""An agent of others for tests: it speaks ACP on stdin and stdout, does what its prompts say, and can misbehave.
+
+A prompt is a list of words, each an act of the turn, in order; `ACTS` has them. `ODD` in its environment changes how it starts.
+Sessions and what was said in them are files in `$ODD_STORE`, if that is set; only then can it load them.
+
+    python -m zotd.testing.odd_agent
+"""
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+Json = dict[str, object]
+
+FOREVER_S = 3600.0
+
+FLOOD = 20_000
+"""Updates of a flood; together they are longer than what may be held."""
+
+
+class OddAgent:
+    """The agent: one thread reads, one does what the prompt says."""
+
+    def __init__(self) -> None:
+        self._odd = os.environ.get("ODD", "")
+        self._store = os.environ.get("ODD_STORE", "")
+        self._lock = threading.Lock()
+        self._answers: dict[int, Json] = {}
+        self._answered = threading.Condition()
+        self.cancelled = threading.Event()
+        self.session = ""
+        self._opened = 0
+        self._asked = 0
+
+    def serve(self) -> None:
+        """Answer until the input ends."""
+        for line in sys.stdin:
+            message = json.loads(line)
+            if "method" in message:
+                self._take(message)
+            else:
+                with self._answered:
+                    self._answers[message["id"]] = message
+                    self._answered.notify_all()
+        os._exit(0)
+
+    def _take(self, message: Json) -> None:
+        params = message.get("params")
+        assert isinstance(params, dict)
+        match message["method"]:
+            case "initialize":
+                self._initialize(message)
+            case "session/new":
+                self._new(message)
+            case "session/load":
+                self._load(message, str(params["sessionId"]))
+            case "session/prompt":
+                self.cancelled.clear()
+                words = "".join(str(block.get("text", "")) for block in params["prompt"]).split()
+                threading.Thread(target=self._turn, args=(message["id"], words), daemon=True).start()
+            case "session/cancel":
+                self.cancelled.set()
+            case _:
+                pass
+
+    def _initialize(self, message: Json) -> None:
+        if self._odd == "hang":
+            return
+        if self._odd == "junk":
+            for number in range(1_000):
+                self.write(f"Loading ... {number}")
+        if self._odd == "dead":
+            print("no such model: odd-1", file=sys.stderr)  # noqa: T201  (what a program prints before it gives up)
+            os._exit(3)
+        version = 99 if self._odd == "future" else 1
+        abilities = {"loadSession": bool(self._store)}
+        self._result(message, {"protocolVersion": version, "agentCapabilities": abilities, "authMethods": []})
+
+    def _new(self, message: Json) -> None:
+        if self._odd == "login":
+            self.send({"id": message["id"], "error": {"code": -32000, "message": "Authentication required"}})
+            return
+        self._opened += 1
+        self.session = f"odd-{os.getpid()}-{self._opened}"
+        self._result(message, {"sessionId": self.session})
+
+    def _load(self, message: Json, session: str) -> None:
+        if self._odd == "forgetful":
+            self.send({"id": message["id"], "error": {"code": -32603, "message": "no such session"}})
+            return
+        self.session = session
+        for line in self.said():
+            self.chunk(line, "user_message_chunk")
+            self.chunk("as before")
+        self._result(message, {})
+
+    def _turn(self, request: object, words: list[str]) -> None:
+        self._remember(" ".join(words))
+        stop = "end_turn"
+        for word in words:
+            act, _, detail = word.partition(":")
+            ACTS.get(act, _say)(self, detail or word)
+            if self.cancelled.is_set():
+                stop = "cancelled"
+                break
+        usage = {"inputTokens": 10, "outputTokens": 5, "totalTokens": 15}
+        self.send({"id": request, "result": {"stopReason": stop, "usage": usage}})
+        if "twice" in words:
+            self.send({"id": request, "result": {"stopReason": stop}})
+
+    # --- the wire ---------------------------------------------------------------------------------------------
+
+    def may(self, session: str, call: str, command: str) -> bool:
+        """Ask for leave; True if it is given."""
+        options = [
+            {"optionId": "yes", "name": "Allow", "kind": "allow_once"},
+            {"optionId": "always", "name": "Always", "kind": "allow_always"},
+            {"optionId": "no", "name": "Reject", "kind": "reject_once"},
+        ]
+        fields = {"toolCallId": call, "title": f"run {command}", "kind": "execute", "rawInput": {"command": command}}
+        answer = self.request(
+            "session/request_permission", {"sessionId": session, "toolCall": fields, "options": options}
+        )
+        result = answer.get("result")
+        outcome = result.get("outcome") if isinstance(result, dict) else None
+        return isinstance(outcome, dict) and outcome.get("optionId") == "yes"
+
+    def request(self, method: str, params: Json) -> Json:
+        """Send a request and return the answer."""
+        self._asked += 1
+        number = self._asked
+        self.send({"id": number, "method": method, "params": params})
+        with self._answered:
+            self._answered.wait_for(lambda: number in self._answers)
+            return self._answers.pop(number)
+
+    def call(self, call: str, title: str, kind: str, raw: Json | None = None) -> None:
+        """Announce a call that has begun."""
+        self.update("tool_call", toolCallId=call, title=title, kind=kind, rawInput=raw or {}, status="in_progress")
+
+    def chunk(self, text: str, kind: str = "agent_message_chunk") -> None:
+        """Say a piece of text."""
+        self.update(kind, content={"type": "text", "text": text})
+
+    def update(self, kind: str, /, **fields: object) -> None:
+        """Report about the session."""
+        update = {"sessionUpdate": kind, **fields}
+        self.send({"method": "session/update", "params": {"sessionId": self.session, "update": update}})
+
+    def _result(self, message: Json, result: Json) -> None:
+        self.send({"id": message["id"], "result": result})
+
+    def send(self, message: Json) -> None:
+        """Send a message."""
+        self.write(json.dumps({"jsonrpc": "2.0", **message}))
+
+    def write(self, line: str) -> None:
+        """Write a line."""
+        with self._lock:
+            sys.stdout.write(line + "\n")
+            sys.stdout.flush()
+
+    # --- what it remembers ------------------------------------------------------------------------------------
+
+    def _remember(self, prompt: str) -> None:
+        if self._store:
+            with (Path(self._store) / self.session).open("a", encoding="utf-8") as file:
+                file.write(prompt + "\n")
+
+    def said(self) -> list[str]:
+        """Return the prompts of the session so far."""
+        path = Path(self._store or "/nonexistent") / self.session
+        return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def _say(agent: OddAgent, text: str) -> None:
+    """Say a word."""
+    agent.chunk(f"{text} ")
+
+
+def _think(agent: OddAgent, text: str) -> None:
+    """Think it."""
+    agent.chunk(text, "agent_thought_chunk")
+
+
+def _recall(agent: OddAgent, _: str) -> None:
+    """Say what it was told before."""
+    agent.chunk(" | ".join(agent.said()[:-1]) or "nothing")
+
+
+def _write(agent: OddAgent, path: str) -> None:
+    """Write a file, without asking."""
+    agent.call(f"w-{path}", path, "edit")
+    Path(path).write_text("odd\n", encoding="utf-8")
+    diff = {"type": "diff", "path": path, "oldText": None, "newText": "odd\n"}
+    agent.update("tool_call_update", toolCallId=f"w-{path}", status="completed", content=[diff])
+
+
+def _ask(agent: OddAgent, command: str) -> None:
+    """Ask for leave to run a command; what is allowed leaves a file."""
+    call = f"x-{command}"
+    agent.call(call, f"run {command}", "execute", {"command": command})
+    if agent.may(agent.session, call, command):
+        Path(command).touch()
+        agent.update("tool_call_update", toolCallId=call, status="completed", rawOutput="done")
+    else:
+        agent.update("tool_call_update", toolCallId=call, status="failed", rawOutput="not allowed")
+
+
+def _pair(agent: OddAgent, _: str) -> None:
+    """Announce two calls at once, and end them together, when both were asked about."""
+    for one in ("p-1", "p-2"):
+        agent.call(one, f"run {one}", "execute", {"command": one})
+    allowed = [agent.may(agent.session, one, one) for one in ("p-1", "p-2")]
+    for one, may in zip(("p-1", "p-2"), allowed, strict=True):
+        agent.update("tool_call_update", toolCallId=one, status="completed" if may else "failed", rawOutput=one)
+
+
+def _stranger(agent: OddAgent, _: str) -> None:
+    """Report about a session of somebody else, and ask in its name."""
+    update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "STRANGE"}}
+    agent.send({"method": "session/update", "params": {"sessionId": "of-others", "update": update}})
+    agent.chunk("asked" if agent.may("of-others", "x-1", "strange") else "refused")
+
+
+def _offered(agent: OddAgent, _: str) -> None:
+    """Ask for a file, which was not offered."""
+    answer = agent.request("fs/read_text_file", {"sessionId": agent.session, "path": "/etc/passwd"})
+    agent.chunk("unoffered" if "error" in answer else "READ")
+
+
+def _cost(agent: OddAgent, amount: str) -> None:
+    """Say what the session has cost so far."""
+    agent.update("usage_update", used=10, size=1000, cost={"amount": float(amount), "currency": "USD"})
+
+
+def _odd(agent: OddAgent, _: str) -> None:
+    """Send updates that no version of the protocol has, and lines that are no messages."""
+    agent.write("this is no JSON")
+    agent.write('{"jsonrpc": "1.0"}')
+    agent.update("tomorrow", anything=[1, {"deep": None}])
+    agent.update("tool_call", title="without an id")
+    agent.update("agent_message_chunk", content={"type": "hologram"})
+    agent.send({"id": 4711, "result": {}})
+
+
+def _flood(agent: OddAgent, _: str) -> None:
+    """Open a call that does not end, and talk without end meanwhile."""
+    agent.call("f-1", "flood", "other")
+    for _number in range(FLOOD):
+        agent.chunk("x" * 1_000)
+
+
+def _wait(agent: OddAgent, path: str) -> None:
+    """Wait until it is cancelled, or the file is there."""
+    while not agent.cancelled.is_set() and not Path(path).exists():
+        time.sleep(0.01)
+
+
+def _busy(agent: OddAgent, path: str) -> None:
+    """The same, in a call."""
+    agent.call("b-1", "busy", "execute", {"command": "busy"})
+    _wait(agent, path)
+
+
+def _hang(_: OddAgent, _detail: str) -> None:
+    """Do nothing for ever, whatever it is told."""
+    time.sleep(FOREVER_S)
+
+
+def _die(_: OddAgent, _detail: str) -> None:
+    """Crash."""
+    print("fatal: out of ideas", file=sys.stderr, flush=True)  # noqa: T201
+    os._exit(7)
+
+
+ACTS: dict[str, Callable[[OddAgent, str], None]] = {
+    "ask": _ask,
+    "busy": _busy,
+    "cost": _cost,
+    "die": _die,
+    "flood": _flood,
+    "hang": _hang,
+    "odd": _odd,
+    "offered": _offered,
+    "pair": _pair,
+    "recall": _recall,
+    "stranger": _stranger,
+    "think": _think,
+    "twice": _say,
+    "wait": _wait,
+    "write": _write,
+}
+"""What a word of a prompt has it do, with what follows its colon; any other word is said."""
+
+if __name__ == "__main__":
+    OddAgent().serve()

@@ -1,0 +1,148 @@
+"""What an agent of others sends over ACP v1, as far as `zotd.adapters` reads it (agentclientprotocol.com/protocol/v1).
+
+More lenient than `zotd.wire.acp`, which has what `zot acp` sends: adapters add kinds of updates and content, and leave fields out
+that the protocol requires. What is unknown is skipped.
+"""
+
+import msgspec
+
+from zotd.wire.acp import Acp, Empty, Location
+
+# --- initialize, sessions ---------------------------------------------------------------------------------------------
+
+
+class ReportedPromptCapabilities(Acp, frozen=True):
+    """What a prompt may contain besides text and links."""
+
+    image: bool | None = None
+
+
+class ReportedSessionCapabilities(Acp, frozen=True):
+    """Supported optional methods."""
+
+    resume: Empty | None = None
+
+
+class ReportedCapabilities(Acp, frozen=True):
+    """What the agent can do."""
+
+    load_session: bool | None = None
+    prompt_capabilities: ReportedPromptCapabilities | None = None
+    session_capabilities: ReportedSessionCapabilities | None = None
+
+
+class Introduction(Acp, frozen=True):
+    """Result of `initialize`."""
+
+    protocol_version: int
+    agent_capabilities: ReportedCapabilities | None = None
+
+
+class OpenedSession(Acp, frozen=True):
+    """Result of `session/new`."""
+
+    session_id: str
+
+
+class Ignored(Acp, frozen=True):
+    """A result of which nothing is used."""
+
+
+class ReportedTokens(Acp, frozen=True):
+    """Tokens of a turn; None: not reported."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_read_tokens: int | None = None
+    cached_write_tokens: int | None = None
+
+
+class TurnResult(Acp, frozen=True):
+    """Result of `session/prompt`."""
+
+    stop_reason: str
+    usage: ReportedTokens | None = None
+
+
+# --- session/update ---------------------------------------------------------------------------------------------------
+
+
+class ReportedContent(Acp, frozen=True):
+    """A content block of any type."""
+
+    type: str = ""
+    text: str | None = None
+    uri: str | None = None
+
+
+class ReportedOutput(Acp, frozen=True):
+    """A part of what a tool call shows: `content`, `diff` or `terminal`."""
+
+    type: str = ""
+    content: ReportedContent | None = None
+    path: str | None = None
+    old_text: str | None = None
+    new_text: str | None = None
+
+
+class ReportedCall(Acp, frozen=True):
+    """Fields of a tool call; absent ones keep their value."""
+
+    tool_call_id: str
+    title: str | None = None
+    kind: str | None = None
+    status: str | None = None
+    content: list[ReportedOutput] | None = None
+    locations: list[Location] | None = None
+    raw_input: object = None
+    raw_output: object = None
+
+
+class ReportedChunk(Acp, frozen=True):
+    """A part of a message."""
+
+    content: ReportedContent
+
+
+class ReportedCost(Acp, frozen=True):
+    """Cost of the agent's session so far."""
+
+    amount: float
+    currency: str = "USD"
+
+
+class ReportedUsage(Acp, frozen=True):
+    """Cost so far, if the agent knows it."""
+
+    cost: ReportedCost | None = None
+
+
+class UpdateParams(Acp, frozen=True):
+    """Parameters of `session/update`."""
+
+    session_id: str
+    update: msgspec.Raw
+
+
+class UpdateKind(Acp, frozen=True):
+    """Which update it is."""
+
+    session_update: str
+
+
+# --- session/request_permission ---------------------------------------------------------------------------------------
+
+
+class OfferedOption(Acp, frozen=True):
+    """A possible answer: `allow_once`, `allow_always`, `reject_once` or `reject_always`."""
+
+    option_id: str
+    kind: str = ""
+
+
+class PermissionRequest(Acp, frozen=True):
+    """Parameters of `session/request_permission`."""
+
+    session_id: str
+    tool_call: ReportedCall
+    options: list[OfferedOption]
