@@ -7,6 +7,7 @@
 # make docs     writes the generated pages again
 # make litellm  installs litellm's proxy for the tests that need it; 450 MB, in .venv/litellm
 # make mcp-servers  installs servers of the MCP project for the tests that need them; 110 MB, in .venv/mcp-servers
+# make acp-agents  installs two agents of others for the tests that drive them; 500 MB, in .venv/acp-agents
 # make site     the documents as a web site in build/site, with an API reference; no network once it is installed
 PYTHON ?= python3
 BIN := .venv/bin
@@ -17,7 +18,7 @@ WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Without its cache of bytecode pytest rewrites 500 modules in each of these processes, 10 s of computing each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check faults attacks bench docs litellm mcp-servers site
+.PHONY: demo test check faults attacks bench docs litellm mcp-servers acp-agents site
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -50,6 +51,8 @@ litellm: .venv/litellm/.done
 
 mcp-servers: .venv/mcp-servers/.done
 
+acp-agents: .venv/acp-agents/.done
+
 site: .venv/.site
 	$(BIN)/python scripts/site_pages.py build/pages
 	$(BIN)/mkdocs build --quiet
@@ -73,6 +76,13 @@ site: .venv/.site
 .venv/mcp-servers/.done: tests/bridges/mcp_servers.txt | .venv/.demo
 	$(PYTHON) -m venv --clear .venv/mcp-servers
 	.venv/mcp-servers/bin/pip install --quiet --no-deps --requirement $<
+	@touch $@
+
+.venv/acp-agents/.done: $(wildcard tests/e2e/foreign/acp_agents/*) | .venv/.demo
+	$(PYTHON) -m venv --clear .venv/acp-agents
+	.venv/acp-agents/bin/pip install --quiet --no-deps --requirement tests/e2e/foreign/acp_agents/hermes.txt
+	cp tests/e2e/foreign/acp_agents/package*.json .venv/acp-agents
+	npm ci --prefix .venv/acp-agents --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 .venv/.site: .venv/.demo
