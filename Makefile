@@ -8,6 +8,7 @@
 # make litellm  installs litellm's proxy for the tests that need it; 450 MB, in .venv/litellm
 # make mcp-servers  installs servers of the MCP project for the tests that need them; 110 MB, in .venv/mcp-servers
 # make acp-agents  installs two agents of others for the tests that drive them; 500 MB, in .venv/acp-agents
+# make harbor   installs Harbor, which runs sets of tasks in containers, for the tests that need it; 470 MB, in .venv/harbor
 # make site     the documents as a web site in build/site, with an API reference; no network once it is installed
 PYTHON ?= python3
 BIN := .venv/bin
@@ -18,7 +19,7 @@ WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Without its cache of bytecode pytest rewrites 500 modules in each of these processes, 10 s of computing each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check faults attacks bench docs litellm mcp-servers acp-agents site
+.PHONY: demo test check faults attacks bench docs litellm mcp-servers acp-agents harbor site
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -53,6 +54,8 @@ mcp-servers: .venv/mcp-servers/.done
 
 acp-agents: .venv/acp-agents/.done
 
+harbor: .venv/harbor/.done
+
 site: .venv/.site
 	$(BIN)/python scripts/site_pages.py build/pages
 	$(BIN)/mkdocs build --quiet
@@ -83,6 +86,15 @@ site: .venv/.site
 	.venv/acp-agents/bin/pip install --quiet --no-deps --requirement tests/e2e/foreign/acp_agents/hermes.txt
 	cp tests/e2e/foreign/acp_agents/package*.json .venv/acp-agents
 	npm ci --prefix .venv/acp-agents --ignore-scripts --no-audit --no-fund --loglevel=error
+	@touch $@
+
+# Harbor needs a newer Python than zot. uv does not look into the directories of pyenv.
+PYENV_ROOT ?= $(HOME)/.pyenv
+NEWER := $(firstword $(wildcard $(PYENV_ROOT)/versions/3.1[2-9].*/bin/python3) >=3.12)
+
+.venv/harbor/.done: tests/benchmarks/harbor.txt | .venv/.dev
+	$(BIN)/uv venv --quiet --clear --python "$(NEWER)" .venv/harbor
+	$(BIN)/uv pip install --quiet --no-deps --python .venv/harbor/bin/python --requirement $<
 	@touch $@
 
 .venv/.site: .venv/.demo
