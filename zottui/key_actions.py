@@ -8,6 +8,7 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 
 from zotd.wire import api
+from zotd.wire.jobs import JobInfo
 from zottui.commands.command import of
 from zottui.commands.settings import next_mode
 from zottui.dialogs.overview import Overview
@@ -66,6 +67,7 @@ class KeyActions:
             "cancel": lambda _: self._cancel(),
             "leave": self._end_of_input,
             "steer": lambda _: app.steer(),
+            "background": self._to_background,
             "view": lambda _: app.spawn(view(app)),
             "detail": lambda _: app.spawn(view(app, call=app.state.tools)),
             "overview": lambda _: app.open(Overview(app)),
@@ -86,6 +88,15 @@ class KeyActions:
 
     async def _abort(self) -> None:
         await self._app.ask(api.Mutation(session=of(self._app)), api.Nothing, command="abort")
+
+    def _to_background(self, event: KeyPressEvent) -> None:
+        if self._app.text:
+            event.current_buffer.cursor_left()
+        elif self._app.state.run is not None:
+            self._app.spawn(self._move())
+
+    async def _move(self) -> None:
+        await self._app.ask(api.JobMove(session=of(self._app)), JobInfo, command="session.job_move")
 
     def _cancel(self) -> None:
         """Clear the editor and show the hint; on a second ctrl+c without another key in between, leave."""

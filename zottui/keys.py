@@ -28,6 +28,7 @@ KEYS = (
     KeyBinding("c-c", "ctrl+c", "cancel", "clear the editor; twice: leave, runs continue"),
     KeyBinding("c-d", "ctrl+d", "leave", "leave, when the editor is empty"),
     KeyBinding("c-s", "ctrl+s", "steer", "send the prompt into the run, before its next step"),
+    KeyBinding("c-b", "ctrl+b", "background", "send the running command to the background, when the editor is empty"),
     KeyBinding("c-t", "ctrl+t", "view", "open the viewer: the whole conversation"),
     KeyBinding("c-o", "ctrl+o", "detail", "show the whole output of the last tool call"),
     KeyBinding("f2", "F2", "overview", "show all sessions and what needs you"),

@@ -206,7 +206,7 @@ async def run(options: Options) -> Row:
                 break
             await kills.run_family(number)
             options.say(f"families: {kills.kills} of {wanted} kills, {+kills.faults or 'no fault'}")
-    kinds = ("begun twice", "never begun", "run twice", "lost answers", "answers twice")
+    kinds: tuple[str, ...] = ("begun twice", "never begun", "run twice", "lost answers", "answers twice")
     kinds += ("ends lost", "ends told twice", "processes left")
     rest = sum(times for kind, times in kills.faults.items() if kind not in kinds)
     return Row(

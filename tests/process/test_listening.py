@@ -33,30 +33,31 @@ def server():
         )
         started.append(process)
         assert process.stdout is not None
-        return sorted(map(int, process.stdout.readline().split()))
+        return process.pid, sorted(map(int, process.stdout.readline().split()))
 
     yield server
     for process in started:
         process.communicate("")
 
 
-def test_the_ports_of_processes_with_a_mark_are_found(server):
-    first, second = server("0123456789abcdef", 1), server("fedcba9876543210", 1)
-    with socket.create_server(("127.0.0.1", 0)):  # of this process, which has no mark
-        found = listening_ports({"0123456789abcdef", "fedcba9876543210", "0000000000000000"})
-    assert found == {"0123456789abcdef": first, "fedcba9876543210": second, "0000000000000000": []}
+def test_the_ports_of_groups_are_found(server):
+    (first, its), (second, others) = server("0123456789abcdef", 1), server("", 1)
+    with socket.create_server(("127.0.0.1", 0)):  # of this process, which is in none of them
+        found = listening_ports({first: "0123456789abcdef", second: ""})
+    assert found == {first: its, second: others}
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="IPv6: this machine has none")
 def test_both_versions_of_ip_count(server):
-    ports = server("0123456789abcdef", 2)
-    assert listening_ports({"0123456789abcdef"}) == {"0123456789abcdef": ports}
+    process, ports = server("0123456789abcdef", 2)
+    assert listening_ports({process: "0123456789abcdef"}) == {process: ports}
 
 
-def test_what_such_a_process_has_started_counts_too(server):
-    ports = server("0123456789abcdef", 1, ["sh", "-c", 'exec 3<&0; "$@" <&3 & wait', "sh"])
-    assert listening_ports({"0123456789abcdef"}) == {"0123456789abcdef": ports}
+def test_what_has_left_the_group_is_found_by_its_mark(server):
+    process, ports = server("0123456789abcdef", 1, ["sh", "-c", 'exec 3<&0; setsid "$@" <&3 & wait', "sh"])
+    assert listening_ports({process: "0123456789abcdef"}) == {process: ports}
+    assert listening_ports({process: ""}) == {process: []}
 
 
-def test_without_marks_nothing_is_found():
-    assert listening_ports(set()) == {}
+def test_without_groups_nothing_is_found():
+    assert listening_ports({}) == {}

@@ -34,8 +34,35 @@ class JobOrder(Struct, frozen=True):
     """What confines it; None: nothing does."""
 
 
+class MovableCommand(Protocol):
+    """A command of a call that runs, and that a person can send to the background."""
+
+    @property
+    def command(self) -> str:
+        """The command."""
+        ...
+
+    @property
+    def out_dir(self) -> str:
+        """The directory for the file of its output."""
+        ...
+
+    @property
+    def jail(self) -> CallJail | None:
+        """What confines it; None: nothing does."""
+        ...
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is too late: the command, or its call, has ended, or it was sent there already."""
+        ...
+
+
 class JobDesk(Protocol):
     """The jobs of one session. Its methods raise JobError, and StorageError when the journal cannot be written."""
+
+    movable: dict[str, MovableCommand]
+    """By the id of the call: those that `bash` runs now. Not a method, because each call of `bash` comes here."""
 
     async def begin(self, order: JobOrder) -> str:
         """Start a job, which is on record before its process starts; returns what the model is told.

@@ -162,6 +162,7 @@ class Child:
         self._exited = asyncio.Event()
         self._reaped = asyncio.Event()
         self._stopping = False
+        self._is_handed_over = False
         self._loop = asyncio.get_running_loop()
         self._watch = watch_exit(pid, self._on_exit)
 
@@ -218,7 +219,12 @@ class Child:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.stop()
+        if not self._is_handed_over:
+            await self.stop()
+
+    def hand_over(self) -> None:
+        """Belong to somebody else from now on: leaving the block does not stop it any more, and its group ends with it."""
+        self._is_handed_over = True
 
     async def _gone(self, within_s: float) -> None:
         """Wait for the exit and the end of the output, because the kernel reports no event when a group is empty."""
@@ -230,6 +236,8 @@ class Child:
     def _on_exit(self) -> None:
         self._exited.set()
         if not self._stopping:
+            if self._is_handed_over:
+                self.signal_group(signal.SIGKILL)  # before it is reaped: until then no other group has its number
             self._reap()
             # Do not wait for the end of the pipe: a background process may hold it for hours.
             self._loop.call_later(DRAIN_S, self._output.let_go)

@@ -1,10 +1,10 @@
-"""Finds the TCP ports on which processes listen: of those with a mark (`census.MARK`), whatever they have started.
+"""Finds the TCP ports on which groups of processes listen, and what has left them but has their mark (`census.MARK`).
 
 On Linux from /proc: the sockets of a process are links in its `fd`, and the ports of this network namespace are in `net/tcp`.
 """
 
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,18 +14,22 @@ _LISTENS = "0A"
 """TCP_LISTEN in the column `st`."""
 
 
-def listening_ports(marks: Collection[str]) -> dict[str, list[int]]:
-    """Return the ports by mark, in ascending order. Blocks for some ms.
+def listening_ports(wanted: Mapping[int, str]) -> dict[int, list[int]]:
+    """Return the ports of groups of processes by their leaders, in ascending order. Blocks for some ms.
 
-    A process that has hidden its environment is not found, nor is one of another user, or in another network namespace.
+    `wanted` has the mark of each group by its leader's process id; what has left the group is known by it. Empty: none.
+
+    A process of another user is not found, nor is one in another network namespace.
     """
-    found: dict[str, set[int]] = {mark: set() for mark in marks}
+    found: dict[int, set[int]] = {pid: set() for pid in wanted}
+    leaders = {mark: pid for pid, mark in wanted.items() if mark}
     tables: dict[str, int] = {}
     for process in census():
-        if process.mark in found:
+        leader = leaders.get(process.mark, process.group)
+        if leader in found:
             with suppress(*HIDDEN, OSError):
-                found[process.mark].update(_ports(process.identity.pid, tables))
-    return {mark: sorted(ports) for mark, ports in found.items()}
+                found[leader].update(_ports(process.identity.pid, tables))
+    return {pid: sorted(ports) for pid, ports in found.items()}
 
 
 def _ports(pid: int, tables: dict[str, int]) -> Iterator[int]:

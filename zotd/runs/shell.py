@@ -10,6 +10,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.ports import ToolContext
@@ -80,7 +82,8 @@ class ShellCommand:
             return _shown(order), bash.CommandFinished("", None, 0).told(order.command, ABORTED)
         self._patience = asyncio.timeout(None)
         try:
-            finished = await bash.run(order.command, context, self._patience)
+            # Not to be sent to the background: its end is a message.
+            finished = await bash.run(order.command, replace(context, jobs=None), self._patience)
         except ToolError as error:
             return _shown(order, exit=NOT_STARTED), f"$ {order.command}\n\n{error}"
         finally:

@@ -41,9 +41,9 @@ class JobPorts:
         runs = dict(self._running)
         if not runs:
             return
-        found = await asyncio.to_thread(listening_ports, {run.command.mark for run in runs.values()})
+        found = await asyncio.to_thread(listening_ports, {run.command.pid: run.command.mark for run in runs.values()})
         for job, run in runs.items():
-            if run.listens_on(found[run.command.mark]) and job in self._running:
+            if run.listens_on(found[run.command.pid]) and job in self._running:
                 self._changed(job, run.ports)
 
     def _spawn_look(self) -> None:

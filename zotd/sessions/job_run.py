@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -13,8 +14,9 @@ from zotd.core.jobs import JobOrder
 from zotd.core.output_pattern import LineFinder
 from zotd.process.background import BackgroundCommand, start_in_background
 from zotd.process.bounded_output import BoundedOutput, OutputPart
+from zotd.process.moved import MovedCommand
 from zotd.process.orphan_reaper import OrphanReaper
-from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, in_thread
+from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, RunningCommand, in_thread
 from zotd.wire.jobs import ENDED, STOPPED, JobInfo
 
 MIB = 1024 * 1024
@@ -31,7 +33,7 @@ class JobRun:
     """One running job. Used on one event loop."""
 
     def __init__(
-        self, info: JobInfo, command: BackgroundCommand, jail: CallJail | None, waiters: "set[_Waiter]"
+        self, info: JobInfo, command: BackgroundCommand | MovedCommand, jail: CallJail | None, waiters: "set[_Waiter]"
     ) -> None:
         """`waiters` are given each chunk of the output by the caller."""
         self.command = command
@@ -147,12 +149,6 @@ def start_job(
     Raises OSError or ValueError if it cannot be started, and what the jail raises.
     """
     waiters: set[_Waiter] = set()
-
-    def came(data: bytes) -> None:
-        printed()
-        for waiter in waiters:
-            waiter.came(data)
-
     command = start_in_background(
         order.argv,
         cwd=order.cwd,
@@ -160,9 +156,24 @@ def start_job(
         output=BoundedOutput(Path(info.output), output_mb * MIB),
         claim=reaper.claim(f"job {info.id} of {session}", (session,)),
         jail=order.jail,
-        came=came,
+        came=partial(_came, waiters, printed),
     )
     return JobRun(info, command, order.jail, waiters)
+
+
+def move_job(info: JobInfo, running: RunningCommand, *, output_mb: int, printed: Callable[[], None]) -> JobRun:
+    """Have a command that runs go on as a job; the caller runs `MovedCommand.follow`. It has not ended."""
+    waiters: set[_Waiter] = set()
+    output = BoundedOutput(Path(info.output), output_mb * MIB)
+    command = MovedCommand(running.child, output, partial(_came, waiters, printed))
+    command.take(running.hand_over(info.id, command.take).encode(errors="replace"))
+    return JobRun(info, command, running.jail, waiters)
+
+
+def _came(waiters: "set[_Waiter]", printed: Callable[[], None], data: bytes) -> None:
+    printed()
+    for waiter in waiters:
+        waiter.came(data)
 
 
 def unread(output: BoundedOutput, start: int) -> str:

@@ -18,8 +18,9 @@ from msgspec.structs import replace
 
 from zotd.clock import rfc3339
 from zotd.config.current import CurrentConfig
+from zotd.config.sections import JobsSection
 from zotd.core import records
-from zotd.core.jobs import NONE_HERE, JobError, JobOrder, end_note, state_of, title_of
+from zotd.core.jobs import NONE_HERE, JobError, JobOrder, MovableCommand, end_note, state_of, title_of
 from zotd.core.output_pattern import LineFinder, PatternError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.process.orphan_reaper import OrphanReaper
@@ -52,6 +53,12 @@ BEGUN = (
 
 NOTHING_NEW = "[nothing new]\n"
 
+NO_COMMAND = "no command of the model runs that could go on in the background"
+
+WHICH = "several commands run: name the call ({calls})"
+
+TOO_LATE = "the command has just ended"
+
 UNKNOWN = 'there is no job "{job}"; {there}'
 
 
@@ -75,6 +82,8 @@ class SessionJobs:
         changed: Callable[[], None],
     ) -> None:
         """`spawn` runs a named coroutine in a task whose owner outlives the session; `changed` is called when a job has begun or ended."""
+        self.movable: dict[str, MovableCommand] = {}
+        """See `JobDesk`."""
         self.running: dict[str, JobRun] = {}
         """Those whose processes live, by id."""
         self._ledger = ledger
@@ -106,19 +115,14 @@ class SessionJobs:
 
     async def begin(self, order: JobOrder) -> str:
         """See `JobDesk`."""
-        limits = self._ground.config.value.jobs
-        busy = [*self._starting, *self.running]
-        if self._ground.reaper is None or not limits.at_once:
-            raise JobError(NONE_HERE)
-        if len(busy) >= limits.at_once:
-            raise JobError(TOO_MANY.format(limit=limits.at_once, names=", ".join(busy)))
-        info = self._new(order)
+        limits, reaper = self._admitted()
+        info = self._new(order.call, order.command, order.out_dir)
         self._starting.add(info.id)
         started = records.JobStarted(time=info.started, job=info, command=order.command)
         try:
             # On record first: after a crash it is known that there may have been a process.
             await self._write(started, info)
-            self._start(info, order, self._ground.reaper, limits.output_mb)
+            self._start(info, order, reaper, limits.output_mb)
         except BaseException as error:
             reason = str(error) or "the call was aborted"
             failed = replace(info, state=ENDED, exit=NOT_STARTED, reason=reason)
@@ -154,6 +158,32 @@ class SessionJobs:
         """See `JobDesk`."""
         await self.end(self.find(job).id, BY_MODEL)
         return await self._told(self.find(job))
+
+    # --- people -----------------------------------------------------------------------------------------------------
+
+    async def move(self, call: str) -> JobInfo:
+        """Have a command that `bash` runs go on as a job, and end its call; `call`: its id, or empty for the only one.
+
+        Raises JobError if there is none, or it ends just now.
+        """
+        limits, _ = self._admitted()
+        found = [key for key in self.movable if key == call or not call]
+        if len(found) != 1:
+            raise JobError(NO_COMMAND if not found else WHICH.format(calls=", ".join(found)))
+        command = self.movable[found[0]]
+        info = self._new(found[0], command.command, command.out_dir)
+        self._starting.add(info.id)
+        try:
+            await self._write(records.JobStarted(time=info.started, job=info, command=command.command), info)
+            self._take_over(info, command, limits.output_mb)
+        except BaseException as error:
+            failed = replace(info, state=ENDED, exit=NOT_STARTED, reason=str(error) or "the request was cut off")
+            self._write(records.JobEnded(time=rfc3339(), job=failed), failed).add_done_callback(_seen)
+            raise
+        finally:
+            self._starting.discard(info.id)
+        self._changed()
+        return info
 
     # --- others -----------------------------------------------------------------------------------------------------
 
@@ -208,28 +238,54 @@ class SessionJobs:
     def _is_lost(self, job: JobInfo) -> bool:
         return job.state == RUNNING and job.id not in self.running and job.id not in self._starting
 
-    def _new(self, order: JobOrder) -> JobInfo:
+    def _admitted(self) -> tuple[JobsSection, OrphanReaper]:
+        """Return the limits; raises JobError if there can be no job, or no more."""
+        limits, busy = self._ground.config.value.jobs, [*self._starting, *self.running]
+        if self._ground.reaper is None or not limits.at_once:
+            raise JobError(NONE_HERE)
+        if len(busy) >= limits.at_once:
+            raise JobError(TOO_MANY.format(limit=limits.at_once, names=", ".join(busy)))
+        return limits, self._ground.reaper
+
+    def _new(self, call: str, command: str, out_dir: str) -> JobInfo:
         jobs = self._ledger.row.jobs
         name = f"j{1 + int(jobs[-1].id[1:]) if jobs else 1}"
         return JobInfo(
             id=name,
-            command=order.command[:COMMAND_CHARS],
-            call=order.call,
+            command=command[:COMMAND_CHARS],
+            call=call,
             state=RUNNING,
             started=rfc3339(),
-            output=os.fspath(Path(order.out_dir, f"{name}.txt")),
+            output=os.fspath(Path(out_dir, f"{name}.txt")),
         )
 
     def _start(self, info: JobInfo, order: JobOrder, reaper: OrphanReaper, output_mb: int) -> None:
-        from zotd.sessions.job_ports import JobPorts  # noqa: PLC0415  (see `TYPE_CHECKING`)
-        from zotd.sessions.job_run import start_job  # noqa: PLC0415
+        from zotd.sessions.job_run import start_job  # noqa: PLC0415  (see `TYPE_CHECKING`)
 
-        session = self._ledger.row.id
-        ports = self._ports = self._ports or JobPorts(self.running, self._spawn, self._listens)
-        run = start_job(info, order, reaper, session=session, output_mb=output_mb, printed=ports.printed)
-        self.running[info.id] = run
-        self._outputs[info.id] = run.output
-        self._spawn(f"job {info.id} of {session}", self._follow(info.id, run))
+        session, printed = self._ledger.row.id, self._watched_ports().printed
+        self._begun(info.id, start_job(info, order, reaper, session=session, output_mb=output_mb, printed=printed))
+
+    def _take_over(self, info: JobInfo, command: MovableCommand, output_mb: int) -> None:
+        from zotd.sessions.job_run import move_job  # noqa: PLC0415  (see `TYPE_CHECKING`)
+        from zotd.tools.shared import RunningCommand  # noqa: PLC0415
+
+        assert isinstance(command, RunningCommand)
+        if command.has_ended:
+            raise JobError(TOO_LATE)
+        run = move_job(info, command, output_mb=output_mb, printed=self._watched_ports().printed)
+        self._read[info.id] = run.output.total  # what the result of the call has
+        self._begun(info.id, run)
+
+    def _begun(self, job: str, run: "JobRun") -> None:
+        self.running[job] = run
+        self._outputs[job] = run.output
+        self._spawn(f"job {job} of {self._ledger.row.id}", self._follow(job, run))
+
+    def _watched_ports(self) -> "JobPorts":
+        from zotd.sessions.job_ports import JobPorts  # noqa: PLC0415  (see `TYPE_CHECKING`)
+
+        self._ports = self._ports or JobPorts(self.running, self._spawn, self._listens)
+        return self._ports
 
     async def _follow(self, job: str, run: "JobRun") -> None:
         """Watch it to its end, and record that."""

@@ -20,11 +20,10 @@ from msgspec.structs import replace
 
 from zotd.core.call_jail import CallJail
 from zotd.core.closings import INTERRUPTED
-from zotd.core.jobs import NONE_HERE, JobError, JobOrder
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.paths import make_private_dir
 from zotd.process import Child, ChildLedger, descent, spawn
-from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, BuiltinTool, ToolError, in_thread, text_outcome
+from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, BuiltinTool, RunningCommand, ToolError, in_thread, text_outcome
 
 PROGRESS_EVERY_S = 0.05
 """Shortest time between two progress texts; twenty a second look continuous."""
@@ -35,6 +34,8 @@ PROGRESS_BYTES = 16 * 1024
 BEHIND_BYTES = 1024 * 1024
 """Unwritten output at which the child is paused."""
 
+NUL = "the command or the environment contains a NUL; leave it out"
+
 REFUSED = "\n\n[The jail of this session has refused something to this command. It may not: {}.]"
 
 NO_WAY = (
@@ -42,6 +43,8 @@ NO_WAY = (
     " what is needed: the user can run the command with ! in zot, or choose another mode with /mode.]"
 )
 """What the model is told if nothing is to be done about a refusal; that is decided later for what a person may allow."""
+
+MOVED = "the user has sent this command to the background: it goes on as job {}, and you are told when it ends"
 
 LOST = "the command ran in a terminal of the editor, which {}; what it had done stays done"
 
@@ -69,6 +72,8 @@ class CommandFinished(Struct, frozen=True):
     code: int | None
     """Its exit code, 128 + N after signal N; None if it timed out."""
     took_s: float
+    job: str = ""
+    """The job that it has become, which goes on; empty: it has ended."""
 
     def told(self, command: str, ended: str = "") -> str:
         """Return the text for the model; `ended` replaces the exit code if the command was ended."""
@@ -78,7 +83,11 @@ class CommandFinished(Struct, frozen=True):
 
 async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
     if args.background:
-        return await _begin_job(args, context)
+        from zotd.tools.shared.background import begin_job  # noqa: PLC0415  (few sessions need it)
+
+        if args.timeout is not UNSET:
+            raise ToolError("a job has no timeout: leave it out, and end the job with job_stop")
+        return await begin_job(args.command, _argv(args.command, context), context)
     jail, patience = context.jail, asyncio.timeout(None if args.timeout is UNSET else args.timeout)
     finished: CommandFinished | None = None
     taken_back: Sequence[str] = ()
@@ -90,28 +99,15 @@ async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
     try:
         finished = finished or await run(args.command, context, patience)
     finally:
-        if jail is not None:
+        if jail is not None and (finished is None or not finished.job):
             taken_back = jail.ended()
+    if finished.job:
+        return text_outcome(finished.told(args.command, MOVED.format(finished.job)))
     ended = f"timed out after {args.timeout} s, and ended with all that it had started"
     text = finished.told(args.command, ended if finished.code is None else "")
     if jail is None:
         return text_outcome(text, is_error=finished.code != 0)
     return await _with_refusals(text, finished, jail, taken_back)
-
-
-async def _begin_job(args: BashArgs, context: ToolContext) -> ToolOutcome:
-    if context.jobs is None:
-        raise ToolError(NONE_HERE)
-    if args.timeout is not UNSET:
-        raise ToolError("a job has no timeout: leave it out, and end the job with job_stop")
-    try:
-        argv = _argv(args.command, context)
-        order = JobOrder(context.call_id, args.command, argv, context.cwd, context.env, context.out_dir, context.jail)
-        return text_outcome(await context.jobs.begin(order))
-    except JobError as error:
-        raise ToolError(str(error)) from error
-    except (OSError, ValueError) as error:
-        raise _not_started(error, context) from error
 
 
 async def _with_refusals(
@@ -143,6 +139,9 @@ async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> 
 
     def on_output(data: bytes) -> None:
         nonlocal spilling
+        if running.take is not None:
+            running.take(data)
+            return
         capture.feed(data)
         progress.feed(data)
         if capture.is_long and spilling is None:
@@ -152,6 +151,9 @@ async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> 
 
     started = time.monotonic()
     child = _start(command, context, on_output)
+    running = RunningCommand(command, context.out_dir, context.jail, child, capture.text, patience)
+    if context.jobs is not None:
+        context.jobs.movable[context.call_id] = running
     async with asyncio.TaskGroup() as group:
         # Long output is written in parallel with the command; the group waits until all of it is on disk before the
         # result is built.
@@ -161,7 +163,10 @@ async def run(command: str, context: ToolContext, patience: asyncio.Timeout) -> 
             # In all cases: without it, `spill` would wait for ever and keep the group open.
             capture.end()
             progress.end()
-    return CommandFinished(capture.text(), code, time.monotonic() - started)
+            running.is_over = True
+            if context.jobs is not None:
+                del context.jobs.movable[context.call_id]
+    return CommandFinished(capture.text(), code, time.monotonic() - started, running.job)
 
 
 class _LostError(Exception):
@@ -223,18 +228,14 @@ def _start(command: str, context: ToolContext, on_output: Callable[[bytes], None
         ledger = ChildLedger.of(context.ledger) if context.ledger else None
         argv = _argv(command, context)
         child = spawn(argv, cwd=context.cwd, env=context.env, on_output=on_output, ledger=ledger, jail=context.jail)
-    except (OSError, ValueError) as error:
-        raise _not_started(error, context) from error
+    except OSError as error:
+        where = f" in {context.cwd}" if error.filename == context.cwd else ""
+        raise ToolError(f"the command could not be started{where}: {(error.strerror or '').lower()}") from error
+    except ValueError as error:
+        raise ToolError(NUL) from error
     # Marks what the command starts as a descendant that may read only this session.
     descent.belongs(child.pid, (context.session,))
     return child
-
-
-def _not_started(error: OSError | ValueError, context: ToolContext) -> ToolError:
-    if isinstance(error, ValueError):
-        return ToolError("the command or the environment contains a NUL; leave it out")
-    where = f" in {context.cwd}" if error.filename == context.cwd else ""
-    return ToolError(f"the command could not be started{where}: {(error.strerror or '').lower()}")
 
 
 def _argv(command: str, context: ToolContext) -> list[str]:

@@ -560,6 +560,13 @@ class JobList(Frozen, frozen=True):
     jobs: list[JobInfo]
 
 
+class JobMove(Mutation, frozen=True, kw_only=True):
+    """Has a command that the model runs with `bash` go on as a job, and the run without it."""
+
+    call: str = ""
+    """The id of its call; empty: the only one that runs."""
+
+
 class JobStop(Mutation, frozen=True, kw_only=True):
     """Ends a job with all that it has started; one that does not run stays as it is. The response comes when it has ended."""
 
@@ -1262,6 +1269,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.undo", Undo, FilesRestored, "takes back what the last run has changed in files"),
         ("session.redo", Redo, FilesRestored, "makes the changes again that the last undo has taken back"),
         ("session.plan_edit", PlanEdit, PlanState, "changes the steps of the plan"),
+        ("session.job_move", JobMove, JobInfo, "sends a running command to the background"),
         ("session.job_stop", JobStop, JobInfo, "ends a job"),
         ("session.export", Export, Exported, "returns the transcript as text, page by page"),
         ("session.close", Mutation, None, "unloads a session; deletes an ephemeral one"),

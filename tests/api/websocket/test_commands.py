@@ -70,7 +70,7 @@ ABOUT_NOTHING = "hello ping subscribe session.list get_models daemon.status daem
 
 ABOUT_A_SESSION = """
     attach detach session.get session.history session.image session.tree session.rename session.configure session.rewind session.export
-    session.undo session.redo session.plan session.plan_edit session.jobs session.job_stop session.changes session.close session.delete presence presence.update get_state get_messages complete workspace.info approval.list
+    session.undo session.redo session.plan session.plan_edit session.jobs session.job_move session.job_stop session.changes session.close session.delete presence presence.update get_state get_messages complete workspace.info approval.list
     queue.list queue.withdraw queue.move ext.list ext.doctor ext.reload auth.list prompt abort compact run_command clear
     retry set_model set_reasoning set_mode panel.key panel.resize panel.close approve shell
     grant.list grant.revoke session.mcp_servers files.offer files.answer

@@ -99,6 +99,7 @@ HANDLERS: Mapping[str, Handler] = cast(
         "session.plan": plans.get,
         "session.plan_edit": plans.edit,
         "session.jobs": jobs.listing,
+        "session.job_move": jobs.move,
         "session.job_stop": jobs.stop,
         "session.changes": history.changes,
         "session.undo": history.undo,

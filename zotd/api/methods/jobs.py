@@ -15,6 +15,14 @@ async def listing(call: Invocation, params: api.OfSession) -> api.JobList:
     return api.JobList(await (await session_of(call, params.session)).jobs.look())
 
 
+async def move(call: Invocation, params: api.JobMove) -> JobInfo:
+    """Send a running command to the background for a person."""
+    try:
+        return await (await session_of(call, params.session)).jobs.move(params.call)
+    except JobError as error:
+        raise CommandError(Code.CONFLICT, str(error)) from error
+
+
 async def stop(call: Invocation, params: api.JobStop) -> JobInfo:
     """End a job for a person; it has ended when the response goes out."""
     jobs = (await session_of(call, params.session)).jobs

@@ -21,6 +21,7 @@ from zotd.tools.shared.files import (
     shown_path,
 )
 from zotd.tools.shared.globs import BadGlobError, glob_matcher
+from zotd.tools.shared.running import RunningCommand
 from zotd.tools.shared.tree import DirectoryWalk, repository_of
 
 __all__ = [
@@ -30,6 +31,7 @@ __all__ = [
     "BadGlobError",
     "BuiltinTool",
     "DirectoryWalk",
+    "RunningCommand",
     "ToolError",
     "check_root",
     "content_before",
