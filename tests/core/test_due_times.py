@@ -51,6 +51,12 @@ def test_a_time_that_daylight_saving_repeats_is_due_once():
     assert days("30 2 * * *", 2026, 10, 25) == ["25 02:30 +0200", "26 02:30 +0100", "27 02:30 +0100"]
 
 
+def test_a_time_that_is_over_is_not_due_again_in_the_hour_that_is_repeated():
+    second_ten_past_two = int(datetime(2026, 10, 25, 1, 10, tzinfo=UTC).timestamp())
+    due = cron("30 2 * * *").after(second_ten_past_two)
+    assert due == int(datetime(2026, 10, 26, 2, 30, tzinfo=BERLIN).timestamp())
+
+
 def test_what_is_due_every_hour_follows_the_real_time():
     assert days("0 * * * *", 2026, 10, 25, count=5)[1:] == [
         "25 01:00 +0200",

@@ -77,3 +77,11 @@ async def test_the_oldest_go_while_the_database_is_too_large(filled, tmp_path):
 async def test_without_the_section_nothing_is_deleted(filled, tmp_path):
     _, ids = await filled(2)
     assert set(await kept(tmp_path, lambda _: True)) == set(ids)
+
+
+async def test_a_session_with_a_timer_is_not_deleted(filled, tmp_path):
+    _, sessions = await filled(3)
+    async with serving(tmp_path) as place, AsyncExitStack() as stack:
+        client = await House(stack, place).connect()
+        await client.ask("timer.add", session=sessions[0], message="p", every_s=3600)
+    assert await kept(tmp_path, lambda found: len(found) == 1, ZOT_RETENTION_MAX_AGE_DAYS="1") == sessions[:1]

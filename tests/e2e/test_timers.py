@@ -2,15 +2,17 @@
 
 import asyncio
 import sys
+import time
 from contextlib import AsyncExitStack
 
 import pytest
 
 from tests.e2e.conftest import House
 from tests.e2e.timed_site import NINE, Site, ended, said, timer_of
+from zotd.app import Daemon, prepare
 from zotd.clock import rfc3339
 from zotd.sessions.timers import MAX_OF_SESSION, POINTS
-from zotd.testing.live_daemon import DaemonProcess
+from zotd.testing.live_daemon import DaemonProcess, place
 from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, calls, text
 from zotd.wire.content import Tokens
 
@@ -313,3 +315,23 @@ async def test_a_daemon_that_is_killed_while_it_fires_sends_the_prompt_once(tmp_
         timer = await timer_of(talk.client, timer["id"], fired=1, state="active")
         assert timer["due"] > began
         assert await said(talk) == ["p"]
+
+
+async def test_an_autostarted_daemon_stays_for_a_timer_and_leaves_when_there_is_none(tmp_path, model):
+    where = place(tmp_path)
+    where.home.mkdir(0o700)
+    (where.home / "config.toml").write_text("[limits]\nidle_exit_s = 1\n")
+    server = await model(text("ok"))
+    daemon = Daemon(prepare(where.env, autostarted=True, flags={}))
+    ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    async with AsyncExitStack() as stack, asyncio.TaskGroup() as tasks:
+        tasks.create_task(daemon.run(ready), name="daemon")
+        await ready
+        house = House(stack, where)
+        client = await house.connect()
+        options = {"provider": "ollama", "model": "m", "base_url": server.openai_url}
+        session = (await client.ask("session.create", cwd=str(where.cwd), **options))["session"]["id"]
+        await client.ask("timer.add", session=session, message="p", at=rfc3339(time.time() + 2))
+        client.cut()
+        await server.received(1)
+    # The task group has ended, so the daemon has left.

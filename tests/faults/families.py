@@ -15,6 +15,8 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from tests.faults import family_timers
+from tests.faults.family_timers import FamilyTimers
 from tests.faults.row import Options, Row
 from zotd.client.fields import child, children, spoken, text
 from zotd.testing.live_daemon import DaemonProcess
@@ -60,6 +62,8 @@ SERVER = (
 
 def answer(request: Received) -> Answer:
     """What a member of a family says: it calls, and when its calls have results it is done."""
+    if (ticked := family_timers.answer(request)) is not None:
+        return ticked
     family, name = prompt_of(request).split()[:2]
     said = sum(message["role"] == "assistant" for message in request.messages)
     if name == "go" and said < 2:
@@ -110,7 +114,7 @@ class FamilyKills:
     def __init__(self, daemon: DaemonProcess, server: ModelServer, chance: random.Random) -> None:
         self.jobs = 0
         """Begun in sessions without a parent."""
-        self.kills = 0
+        self.kills = self.timers = 0
         self.faults: Counter[str] = Counter()
         self._daemon = daemon
         self._server = server
@@ -128,6 +132,8 @@ class FamilyKills:
             }
             session = text(child(await client.ask("session.create", **asks), "session"), "id")
             await client.ask("prompt", session=session, message=f"{family} go", request_id=family)
+            timers = FamilyTimers(family)
+            await timers.begin(client, asks)
             for _ in range(self._chance.randint(1, MOST)):
                 await asyncio.sleep(self._chance.random() * PART_S)  # the instant itself: nothing is waited for
                 await asyncio.to_thread(self._daemon.end, 9)
@@ -136,6 +142,8 @@ class FamilyKills:
         async with WireClient.connect(self._daemon.place.socket) as client, asyncio.timeout(SETTLE_S):
             await self._settle(client, session)
             await self._look(client, session, family)
+            self.faults += await timers.look(client, Path(self._daemon.place.cwd, WITNESS))
+            self.timers += timers.count
             await self._look_at_jobs(client, session, family)
 
     async def _settle(self, client: WireClient, session: str) -> None:
@@ -199,6 +207,7 @@ async def run(options: Options) -> Row:
         folder = Path(stack.enter_context(TemporaryDirectory(prefix="zot-families-")))
         server = await stack.enter_async_context(ModelServer(answer))
         daemon = DaemonProcess(folder, {"ZOT_RESUME": "auto"})
+        family_timers.configure(daemon.place.home, server.openai_url)
         await asyncio.to_thread(stack.enter_context, daemon)
         kills = FamilyKills(daemon, server, chance)
         for number in count(1):
@@ -207,12 +216,13 @@ async def run(options: Options) -> Row:
             await kills.run_family(number)
             options.say(f"families: {kills.kills} of {wanted} kills, {+kills.faults or 'no fault'}")
     kinds: tuple[str, ...] = ("begun twice", "never begun", "run twice", "lost answers", "answers twice")
-    kinds += ("ends lost", "ends told twice", "processes left")
+    kinds += ("ends lost", "ends told twice", "processes left", *family_timers.KINDS)
     rest = sum(times for kind, times in kills.faults.items() if kind not in kinds)
     return Row(
-        check=f"kill -9 at {kills.kills} random instants while {number - 1} sessions have 4 subagents each, on two levels, and {kills.jobs} jobs",
+        check=f"kill -9 at {kills.kills} random instants while {number - 1} sessions have 4 subagents each, on two levels, {kills.jobs} jobs, and "
+        f"{kills.timers} timers beside them",
         must_give="0 subagents begun twice, 0 never begun, 0 commands or jobs run twice, 0 answers lost, 0 given twice, "
-        "0 ends of jobs not told, 0 told twice, 0 processes left, 0 other faults",
+        "0 ends of jobs not told, 0 told twice, 0 processes left, 0 timers not fired, 0 fired twice, 0 of their commands run twice, 0 other faults",
         got="; ".join(str(kills.faults[kind]) for kind in kinds) + f"; {rest}",
         ok=not +kills.faults,
         command=f"python -m tests.faults families --share {options.share:g} --seed {options.seed}",

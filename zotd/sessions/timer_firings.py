@@ -1,7 +1,7 @@
 """Carries out the claims of timers: finds or begins the session, and sends the prompt that it takes once."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from msgspec import Struct, structs
 
@@ -71,23 +71,33 @@ class TimerFirings:
         """Return what has come of a firing; nothing if its session is not there any more."""
         if firing is None or await self._journal.row(firing.session) is None:
             return NOTHING
-        runs, calls, usd, after = set[str](), set[str](), 0.0, firing.after
-        while page := await self._journal.history.entries(firing.session, after, PAGE_BYTES):
-            after = page[-1].number
-            for entry in page:
-                match entry.record:
-                    case records.Attempt(run=run, input=first) if first == firing.input:
-                        runs.add(run)
-                    case records.Attempt(run=run, continues=cut) if cut in runs:
-                        runs.add(run)
-                    case records.UsageRow(run=run) as row if run in runs:
-                        usd += counted(row).cost_usd
-                    case records.CallStarted(run=run, call_id=call) if run in runs:
-                        calls.add(call)
+        runs, calls, usd = set[str](), set[str](), 0.0
+        async for record in self._records(firing):
+            match record:
+                case records.Attempt(run=run, input=first) if first == firing.input:
+                    runs.add(run)
+                case records.Attempt(run=run, continues=cut) if cut in runs:
+                    runs.add(run)
+                case records.Attempt(input=str()) if runs:
+                    break  # the next prompt has begun, and behind it nothing of this one goes on
+                case records.UsageRow(run=run) as row if run in runs:
+                    usd += counted(row).cost_usd
+                case records.CallStarted(run=run, call_id=call) if run in runs:
+                    calls.add(call)
+                case _:
+                    pass
         below = [] if not calls else await sessions_below(self._journal, firing.session)
         return FiringAccount(frozenset(runs), usd + _cost_of(below, calls))
 
     # --- inside -----------------------------------------------------------------------------------------------
+
+    async def _records(self, firing: Firing) -> AsyncIterator[records.AnyRecord]:
+        """Yield what its session has recorded since the firing."""
+        after = firing.after
+        while page := await self._journal.history.entries(firing.session, after, PAGE_BYTES):
+            for entry in page:
+                yield entry.record
+            after = page[-1].number
 
     async def _session(self, timer: Timer, claim: Claim, before: FiringAccount) -> Session:
         """Return the session that is prompted; a new one is begun unless that was done before a crash."""
