@@ -1,6 +1,7 @@
 """What an agent reports during a turn, as the steps of a run."""
 
 import asyncio
+import json
 
 import pytest
 
@@ -147,12 +148,33 @@ async def test_arguments_that_are_too_deep_or_too_long_are_left_out(turn):
     assert turn.reported(call("b", raw_input={"x": "y" * 300_000})).args() == {"title": "do b"}
 
 
+class News:
+    def __init__(self):
+        self.heard = []
+
+    def costs(self, total_usd):
+        self.heard.append(total_usd)
+
+    def planned(self, steps):
+        self.heard.append([(step.text, step.state) for step in steps])
+
+
 @pytest.mark.parametrize("update", [b"[]", b'{"sessionUpdate":5}', b'{"sessionUpdate":"tool_call"}'])
 def test_an_update_that_makes_no_sense_is_an_error(turn, update):
     with pytest.raises(BadFrameError):
-        take_update(update, turn)
+        take_update(update, turn, News())
 
 
 def test_a_cost_in_another_currency_is_not_counted(turn):
     euros = b'{"sessionUpdate":"usage_update","used":1,"size":2,"cost":{"amount":1.0,"currency":"EUR"}}'
-    assert take_update(euros, turn) is None
+    news = News()
+    take_update(euros, turn, news)
+    take_update(euros.replace(b"EUR", b"USD"), turn, news)
+    assert news.heard == [1.0]
+
+
+def test_a_plan_is_one_that_ours_can_be(turn):
+    entries = [{"content": " look\naround ", "status": "in_progress"}, {"content": ""}, {"content": "x", "status": "?"}]
+    news = News()
+    take_update(json.dumps({"sessionUpdate": "plan", "entries": entries}).encode(), turn, news)
+    assert news.heard == [[("look around", "active"), ("x", "pending")]]

@@ -40,6 +40,25 @@ async def test_its_reasoning_is_shown(odd):
     assert saw(await talk.run("think:hm so"), "thinking_delta")[0]["delta"] == "hm"
 
 
+async def test_its_plan_is_that_of_the_session(odd):
+    talk = await odd()
+    events = await talk.run("plan:in_progress on plan:completed end")
+    states = [event["plan"]["steps"][0] for event in saw(events, "plan")]
+    assert states == [{"text": "look around", "state": "active"}, {"text": "look around", "state": "done"}]
+    assert (
+        "odd runs the turns"
+        in (await talk.client.answer("session.plan_edit", session=talk.id, steps=[], revision=2))["error"]
+    )
+
+
+async def test_an_image_is_left_out_and_people_are_told(odd):
+    talk = await odd()
+    pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+    events = await talk.run("see", images=[{"mime_type": "image/png", "data": pixel}])
+    assert saw(events, "notice")[0]["text"] == "Odd takes no images; they were left out"
+    assert (await talk.texts())[-1] == ("assistant", ["see "])
+
+
 async def test_its_cost_is_what_budgets_count(odd):
     talk = await odd(budget_usd=0.5)
     await talk.run("cost:0.4 ok")

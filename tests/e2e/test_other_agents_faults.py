@@ -53,6 +53,14 @@ async def test_an_agent_that_ignores_a_cancel_is_ended(odd, monkeypatch):
     assert (await talk.texts())[-1] == ("assistant", ["started hang"])
 
 
+async def test_a_run_that_ends_early_cancels_its_turn(odd, house):
+    talk = await odd(max_steps=1)
+    await talk.run(f"write:{house.cwd}/a wait:/nowhere write:{house.cwd}/b")
+    await talk.run("again")
+    assert (await talk.texts())[-1] == ("assistant", ["again "])
+    assert [path.name for path in house.cwd.iterdir()] == ["a"]
+
+
 async def test_a_crash_ends_the_run_and_the_next_prompt_takes_its_session_up(odd):
     talk = await odd(stores=True)
     await talk.run("remember this")
@@ -170,6 +178,19 @@ async def test_a_flood_ends_the_agent_and_not_the_daemon(odd, monkeypatch):
 
 
 # --- the daemon dies --------------------------------------------------------------------------------------------------
+
+
+async def test_a_question_ends_with_the_daemon_that_asked_it(process):
+    env = {**process.place.env, "ODD_STORE": ""}
+    client = await process.connect(can_approve=True)
+    options = {"agent": "odd", "provider": None, "base_url": None, "secrets": None, "env": env, "mode": "ask"}
+    talk = await process.create("openai", None, client, **options)
+    await asked_by(talk, f"ask:{process.cwd}/made")
+    process.restart(signal.SIGKILL)
+    talk = await process.follow(talk.id)
+    assert talk.snapshot["approvals"] == []
+    assert await talk.state() == "held"
+    assert not (process.cwd / "made").exists()
 
 
 async def test_a_killed_daemon_ends_the_agent_and_sends_nothing_twice(process):

@@ -44,6 +44,7 @@ from zotd.wire.acp_reports import (
 )
 from zotd.wire.base import BadFrameError, decode
 from zotd.wire.jsonrpc import RpcErrorCode, RpcRequest
+from zotd.wire.plan import PlanStep
 from zotd.wire.version import VERSION as OUR_VERSION
 
 CANCEL_S = 10.0
@@ -77,6 +78,10 @@ class AgentHome(Protocol):
 
     async def remember(self, agent_session: str) -> None:
         """Put the id of the agent's session on record."""
+        ...
+
+    async def planned(self, steps: Sequence[PlanStep]) -> None:
+        """Put the agent's plan on record."""
         ...
 
     async def permit(self, turn: DrivenTurn, request: PermissionRequest) -> str | None:
@@ -162,9 +167,7 @@ class OtherAgent:
         try:
             update = decode(params, UpdateParams)
             if update.session_id == self._session:
-                cost = take_update(bytes(update.update), self.turn)
-                if cost is not None:
-                    self._costs(cost)
+                take_update(bytes(update.update), self.turn, self)
             elif self._session:
                 log.warning("%s reports about a session that is not ours; that is skipped", self.title)
         except BadFrameError as error:
@@ -194,6 +197,18 @@ class OtherAgent:
             self.turn.failed(sentence)
         for task in list(self._asking):
             task.cancel()
+
+    # --- zotd.adapters.updates.SessionNews ----------------------------------------------------------------------------
+
+    def costs(self, total_usd: float) -> None:
+        """Tell the turn what has been added."""
+        if self.turn is not None:
+            self.turn.costs(total_usd - self._cost_usd)
+        self._cost_usd = total_usd
+
+    def planned(self, steps: Sequence[PlanStep]) -> None:
+        """Have the plan recorded."""
+        self._spawn(f"plan of {self.title}", self._home.planned(steps))
 
     # --- inside -------------------------------------------------------------------------------------------------------
 
@@ -302,11 +317,6 @@ class OtherAgent:
     def _refuse(self, request: RpcRequest, code: RpcErrorCode, sentence: str) -> None:
         if self._connection is not None:
             self._connection.refuse(request, code, sentence)
-
-    def _costs(self, total_usd: float) -> None:
-        if self.turn is not None:
-            self.turn.costs(total_usd - self._cost_usd)
-        self._cost_usd = total_usd
 
     def _accepted(self, prompt: Sequence[ContentBlock]) -> list[ContentBlock]:
         """Return the prompt as the agent can take it."""

@@ -1,7 +1,7 @@
 """Runs of sessions whose turns another agent runs: the agent as their model, and its questions as approvals."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 
 from msgspec.structs import replace
@@ -31,6 +31,7 @@ from zotd.sessions.session import Session
 from zotd.wire.acp import ContentBlock, ImageBlock, TextBlock
 from zotd.wire.acp_reports import PermissionRequest
 from zotd.wire.content import Image, Text
+from zotd.wire.plan import PlanStep
 
 AT_ONCE = RetryPolicy(patience_s=0)
 """A prompt is sent once: what an agent did before it failed is not known."""
@@ -67,6 +68,10 @@ class SessionHome:
         """Put it on record, safe on disk: after a crash the next process takes it up."""
         row = records.AgentSession(time=rfc3339(), id=agent_session)
         await self._session.ledger.write([Shown(row)], durable=True)
+
+    async def planned(self, steps: Sequence[PlanStep]) -> None:
+        """Show it as the session's plan."""
+        await self._session.plan.told(steps)
 
     async def permit(self, turn: DrivenTurn, request: PermissionRequest) -> str | None:
         """Have rules, mode or a person decide."""

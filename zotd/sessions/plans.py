@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from zotd import ids
 from zotd.clock import rfc3339
 from zotd.core import plan as plans
 from zotd.core import records
@@ -83,6 +84,7 @@ class PlanKeeper:
         Raises CommandError: `conflict` if the plan has changed since that revision, `bad_request` for impossible steps.
         """
         self._check()
+        check_own(self._ledger.row.settings, "plan that people edit")
         before = self._ledger.row.plan
         asked = (one.tool_id for one in self._approvals.pending())
         is_asked = before is not None and before.status == PROPOSED and before.call in asked
@@ -145,6 +147,12 @@ class PlanKeeper:
                 return ToolOutcome.error("the plan was not changed: the user wants to approve it; call plan again")
             await self._write(plan)
         return ToolOutcome([Text(_summary(plan))])
+
+    async def told(self, steps: Sequence[PlanStep]) -> None:
+        """Replace the steps for the other agent that runs the turns. Raises PlanError."""
+        before = self._ledger.row.plan
+        if before is None or list(steps) != before.steps:
+            await self._write(plans.updated(before, steps, ids.new("c")))
 
     async def _approve(self, call: str, steps: Sequence[PlanStep], answer: ApprovalAnswer) -> ToolOutcome:
         """Take over what a person has approved, and return to the mode from before."""

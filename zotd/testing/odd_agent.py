@@ -220,6 +220,12 @@ def _pair(agent: OddAgent, _: str) -> None:
         agent.update("tool_call_update", toolCallId=one, status="completed" if may else "failed", rawOutput=one)
 
 
+def _plan(agent: OddAgent, state: str) -> None:
+    """Have a plan of two steps, the first in this state."""
+    first = {"content": "look  around", "status": state, "priority": "high"}
+    agent.update("plan", entries=[first, {"content": "", "status": "pending"}, {"content": "x" * 9_000}])
+
+
 def _stranger(agent: OddAgent, _: str) -> None:
     """Report about a session of somebody else, and ask in its name."""
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "STRANGE"}}
@@ -288,6 +294,7 @@ ACTS: dict[str, Callable[[OddAgent, str], None]] = {
     "odd": _odd,
     "offered": _offered,
     "pair": _pair,
+    "plan": _plan,
     "recall": _recall,
     "stranger": _stranger,
     "think": _think,

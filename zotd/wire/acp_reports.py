@@ -117,6 +117,19 @@ class ReportedUsage(Acp, frozen=True):
     cost: ReportedCost | None = None
 
 
+class ReportedStep(Acp, frozen=True):
+    """A step of the agent's plan: `pending`, `in_progress` or `completed`."""
+
+    content: str
+    status: str = "pending"
+
+
+class ReportedPlan(Acp, frozen=True):
+    """The whole plan; it replaces the one before."""
+
+    entries: list[ReportedStep]
+
+
 class UpdateParams(Acp, frozen=True):
     """Parameters of `session/update`."""
 
