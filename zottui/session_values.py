@@ -7,7 +7,7 @@ from msgspec import structs
 
 from zotd.client.jobs import state_words
 from zotd.wire import events
-from zotd.wire.jobs import ENDED, RUNNING, JobInfo
+from zotd.wire.jobs import ENDED, RUNNING, STOPPED, JobInfo
 from zotd.wire.plan import PROPOSED
 from zottui.blocks import Block, NoteLine
 from zottui.state import LiveJob, ViewState
@@ -35,14 +35,19 @@ def job_changed(state: ViewState, event: events.JobChanged | events.JobPortsChan
     others = tuple(one for one in state.jobs if one.info.id != job.id)
     if job.state == RUNNING:
         return replace(state, jobs=(*others, LiveJob(job, now))), ()
-    is_good = job.state == ENDED and job.exit == 0
-    line = NoteLine(f"job {job.id} ({_title(job)}): {state_words(job)}", "success" if is_good else "warn")
+    line = NoteLine(f"job {job.id} ({_title(job)}): {state_words(job)}", _level(job))
     return replace(state, jobs=others), (line,)
 
 
 def live_jobs(jobs: Sequence[JobInfo], now: float) -> tuple[LiveJob, ...]:
     """Return those of a snapshot that run."""
     return tuple(LiveJob(job, now - (job.took_s or 0.0)) for job in jobs if job.state == RUNNING)
+
+
+def _level(job: JobInfo) -> str:
+    if job.state == STOPPED:  # as somebody wanted
+        return "info"
+    return "success" if job.state == ENDED and job.exit == 0 else "warn"
 
 
 def _with_ports(job: LiveJob, ports: list[int]) -> LiveJob:

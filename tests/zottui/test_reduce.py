@@ -333,5 +333,5 @@ def test_the_end_of_a_job_is_told_with_how_it_has_ended():
     assert screen.printed == [
         NoteLine("job j1 (npm run dev): exit 0 after 3.0s", "success"),
         NoteLine("job j2 (npm run dev): exit 1 after 1m 30s", "warn"),
-        NoteLine("job j3 (npm run dev): stopped by ann", "warn"),
+        NoteLine("job j3 (npm run dev): stopped by ann"),
     ]
