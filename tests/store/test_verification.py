@@ -143,7 +143,8 @@ async def test_the_number_of_reported_problems_is_limited(path):
     edit(
         path,
         *[
-            f"INSERT INTO sessions VALUES (NULL, 'x{n}', '', '', '', '', 0, 0, '', 0, NULL)"
+            "INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row) "
+            f"VALUES ('x{n}', '', '', '', '', 0, 0, '')"
             for n in range(2 * MAX_PROBLEMS)
         ],
     )
