@@ -309,3 +309,51 @@ async def test_the_ports_on_which_a_job_listens_are_shown(house, model, results)
     (found,) = (await talk.ask("session.jobs"))["jobs"]
     assert found["ports"] == [port]
     assert (await talk.client.ask("session.get", session=talk.id))["jobs"] == 1
+
+
+# --- a run at the end of a job ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("variables", [{"ZOT_JOBS_WAKE": "true"}])
+async def test_where_the_settings_allow_it_the_end_of_a_job_begins_a_run(house, vendor, model):
+    go = fifo(house, "go")
+    server = await model(calls(job("cat go; exit 3")), text("ok"), text("It has failed."))
+    talk = await house.create(vendor, server)
+    await talk.run()
+    await write(go)
+    events = await talk.until("done")
+    assert [event["sender"] for event in events if event["type"] == "user_message"] == ["job"]
+    assert len(told(server.requests[2])) == 1
+    assert await talk.state() == "idle"
+
+
+@pytest.mark.parametrize("variables", [{"ZOT_JOBS_WAKE": "true"}])
+async def test_an_end_that_the_run_was_not_told_of_begins_another_one(house, model):
+    go, gate = fifo(house, "go"), asyncio.Event()
+    server = await model(calls(job("cat go")), ScriptedReply([Gate(gate), TextPart(["ok"])]), text("I see."))
+    talk = await house.create("openai", server)
+    await talk.ask("prompt", message="go")
+    await server.received(2)
+    await write(go)
+    await ended(talk)
+    gate.set()
+    await talk.until("done")
+    await talk.until("done")
+    assert [len(told(request)) for request in server.requests] == [0, 0, 1]
+
+
+@pytest.mark.parametrize("variables", [{"ZOT_JOBS_WAKE": "true"}])
+async def test_after_a_restart_or_what_the_model_has_stopped_itself_nothing_begins_by_itself(process, model):
+    server = await model(
+        calls(job("exec sleep 600")), calls(stop()), calls(job("exec sleep 600")), text("ok"), text("hi")
+    )
+    talk = await process.create("ollama", None, **OPENING, base_url=server.openai_url)
+    await talk.run()
+    await asyncio.to_thread(process.restart, signal.SIGKILL)
+    talk = await process.follow(talk.id)
+    assert [one["state"] for one in talk.snapshot["jobs"]] == ["stopped", "interrupted"]
+    await talk.ask("session.rename", name="renamed")
+    assert await talk.state() == "idle"
+    await talk.run("and?")
+    assert len(server.requests) == 5
+    assert len(told(server.requests[4])) == 1

@@ -295,6 +295,10 @@ class JobsSection(Struct, frozen=True, kw_only=True):
     wait_s: Pause = 600
     """Longest wait of `job_wait` in seconds."""
 
+    wake: Flag = False
+    """Begin a run when a job ends while its session is idle, so that the model goes on by itself. Otherwise it reads of the
+    end with the next prompt."""
+
 
 class GuardSection(Struct, frozen=True, kw_only=True):
     """`[guard]`."""

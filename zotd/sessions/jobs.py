@@ -97,6 +97,8 @@ class SessionJobs:
         self._outputs: dict[str, BoundedOutput] = {}
         self._ports: JobPorts | None = None
         """Made with the first job."""
+        self._woken: set[str] = set()
+        """Those about whose end a run was begun, or is not to be."""
         self._read: dict[str, int] = {}
         """How much of its output the model has read, by job."""
 
@@ -110,6 +112,15 @@ class SessionJobs:
     def has_lost(self) -> bool:
         """Whether one counts as running that a daemon before this one has started."""
         return any(map(self._is_lost, self._ledger.row.jobs))
+
+    def wakes(self) -> bool:
+        """Return whether a run is to begin because of a job that has ended; once for each."""
+        if not self._ground.config.value.jobs.wake:
+            return False
+        news = {one.job.id for one in self._ledger.transcript.job_news}
+        is_new = not news <= self._woken
+        self._woken |= news
+        return is_new
 
     # --- the model, as a `JobDesk` ----------------------------------------------------------------------------------
 
@@ -229,6 +240,7 @@ class SessionJobs:
         """
         for job in self._ledger.row.jobs:
             if self._is_lost(job):
+                self._woken.add(job.id)  # after a restart, nothing begins by itself
                 known = self._ended.pop(job.id, None)
                 ended = known or replace(job, state=INTERRUPTED)
                 await self._write(records.JobEnded(time=rfc3339(), job=ended, note=end_note(ended)), ended)

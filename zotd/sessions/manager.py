@@ -24,6 +24,7 @@ from zotd.sessions.defaults import check_directory, new_settings
 from zotd.sessions.extension_pool import LINGER_S, PoolListener
 from zotd.sessions.file_commands import FileCommands
 from zotd.sessions.info import describe
+from zotd.sessions.job_wake import may_wake, wake
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.nested_calls import NestedCalls
 from zotd.sessions.planner import Planner
@@ -320,6 +321,8 @@ class Manager:
     def _changed(self, session: Session) -> None:
         if self._listeners:
             self._tell(updated(session))
+        if session.ledger.transcript.job_news and not self.is_stopping and may_wake(session) and session.jobs.wakes():
+            self._spawn(f"a run for a job of {session.id}", wake(session))
         self.settle(session)
 
     def _is_needed(self, session: Session) -> bool:
