@@ -171,6 +171,20 @@ async def test_what_a_session_of_its_own_may_spend_is_what_is_left_of_the_limit(
     assert len(server.requests) == 1
 
 
+async def test_a_budget_that_is_used_up_leaves_times_out_and_pauses_only_a_single_timer(site, model):
+    talk = await site.start(await model(text("one", usage=QUARTER)))
+    poor = await site.create(budget_usd=0.1)
+    await poor.run()
+    timer = await poor.ask("timer.add", message="p", every_s=600)
+    single = await poor.ask("timer.add", message="p", at=rfc3339(NINE + 600))
+    for number in range(1, 8):
+        site.now = NINE + number * 600
+        timer = await timer_of(talk.client, timer["id"], due=rfc3339(site.now + 600), state="active")
+    assert "budget" in timer["outcome"]
+    single = await timer_of(talk.client, single["id"], state="paused")
+    assert single["reason"] == f"it failed: {timer['outcome']}"
+
+
 async def test_firings_that_fail_pause_the_timer_with_the_reason(site, model):
     talk = await site.start(await model())
     gone = site.house.cwd / "gone"

@@ -22,6 +22,9 @@ from zotd.wire.errors import Code, CommandError
 PAGE_BYTES = 256 * 1024
 """Of the records that are read at a time."""
 
+PASSING = frozenset({Code.BUDGET_EXCEEDED, Code.QUEUE_FULL})
+"""What is over by itself, such as a day's budget: it does not pause a timer, unless that is due once."""
+
 NOT_ENDED = "left out, because the firing before it has not ended"
 
 BUSY = "left out, because the session was busy"
@@ -61,7 +64,8 @@ class TimerFirings:
             if error.code is Code.SHUTTING_DOWN:
                 raise
             is_gone = error.code is Code.NOT_FOUND and bool(timer.session)
-            return ClaimOutcome(sentence=error.sentence, failed=not is_gone, is_gone=is_gone)
+            is_failure = timer.is_single or error.code not in PASSING
+            return ClaimOutcome(sentence=error.sentence, failed=is_failure and not is_gone, is_gone=is_gone)
 
     async def has(self, session: str) -> bool:
         """Return whether there is a stored session with this id."""
