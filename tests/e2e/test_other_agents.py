@@ -3,6 +3,7 @@
 import pytest
 
 from tests.e2e.odd import asked_by, decide, home_that_knows_it, opener, saw
+from tests.needs import needs
 
 
 @pytest.fixture
@@ -38,6 +39,16 @@ async def test_its_calls_are_on_record_with_their_results(odd, house):
 async def test_its_reasoning_is_shown(odd):
     talk = await odd()
     assert saw(await talk.run("think:hm so"), "thinking_delta")[0]["delta"] == "hm"
+
+
+async def test_its_changes_of_files_can_be_undone(odd, house):
+    needs("git")
+    (house.cwd / "kept.txt").write_text("as it was")
+    talk = await odd()
+    await talk.run(f"write:{house.cwd}/kept.txt write:{house.cwd}/new.txt")
+    undone = await talk.ask("session.undo")
+    assert undone["restored"] == ["kept.txt", "new.txt"]
+    assert [(path.name, path.read_text()) for path in house.cwd.iterdir()] == [("kept.txt", "as it was")]
 
 
 async def test_its_plan_is_that_of_the_session(odd):
@@ -164,6 +175,8 @@ async def test_nobody_there_denies_when_the_prompt_says_so(odd, house):
         ("session.side_question", {"question": "why?"}),
         ("session.configure", {"model": "gpt-5.5", "provider": "openai"}),
         ("session.configure", {"reasoning": "high"}),
+        ("get_models", {}),
+        ("set_model", {"model": "gpt-5.5"}),
         ("session.configure", {"fallback": ["openai/gpt-5.5"]}),
         ("run_command", {"name": "plan"}),
     ],

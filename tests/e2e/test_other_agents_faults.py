@@ -196,7 +196,7 @@ async def test_a_question_ends_with_the_daemon_that_asked_it(process):
 async def test_a_killed_daemon_ends_the_agent_and_sends_nothing_twice(process):
     store = process.place.folder / "store"
     store.mkdir()
-    env = {**process.place.env, "ODD_STORE": str(store)}
+    env = {**process.place.env, "ODD_STORE": str(store), "ODD": "stubborn"}
     options = {"agent": "odd", "provider": None, "base_url": None, "secrets": None, "env": env}
     talk = await process.create("openai", None, **options)
     await talk.run("remember this")

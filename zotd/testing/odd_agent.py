@@ -46,6 +46,8 @@ class OddAgent:
                 with self._answered:
                     self._answers[message["id"]] = message
                     self._answered.notify_all()
+        if self._odd == "stubborn":
+            time.sleep(FOREVER_S)
         os._exit(0)
 
     def _take(self, message: Json) -> None:

@@ -228,6 +228,8 @@ async def get_models(call: Invocation, params: api.GetModels) -> api.Models:
     if params.session or call.door.stdio:
         session = await session_of(call, params.session)
         environment = session.environment
+        if provider is None and not params.all:
+            check_own(session.ledger.row.settings, "list of models")
         provider = provider or (None if params.all else session.ledger.row.settings.provider)
     await wait_for_room(call)
     # Listing the thousand models of all vendors takes 20 ms, and a client may send many such requests at once.
