@@ -12,7 +12,7 @@ def home_that_knows_it(folder):
     home = folder / "zot"
     home.mkdir(mode=0o700)
     command = f'["{sys.executable}", "-m", "zotd.testing.odd_agent"]'
-    (home / "config.toml").write_text(f'[adapters.odd]\ncommand = {command}\ntitle = "Odd"\nstart_s = 5\n')
+    (home / "config.toml").write_text(f'[adapters.odd]\ncommand = {command}\ntitle = "Odd"\nstart_s = 40\n')
 
 
 def opener(house):

@@ -121,7 +121,7 @@ async def test_clear_has_it_begin_anew(odd):
 async def test_an_agent_that_cannot_begin_is_told_in_a_sentence(odd, house, behaves, sentence):
     if behaves == "hang":
         config = house.place.home / "config.toml"
-        config.write_text(config.read_text().replace("start_s = 5", "start_s = 0.3"))
+        config.write_text(config.read_text().replace("start_s = 40", "start_s = 0.3"))
         await (await house.connect(role="admin")).ask("daemon.reload")
     talk = await odd(behaves=behaves)
     assert ended(await talk.run("hello")) == sentence
