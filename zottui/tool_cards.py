@@ -3,7 +3,7 @@
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import dropwhile
 
 from zotd.client.columns import clipped, width_of
@@ -30,6 +30,9 @@ INDENT = "  "
 """Indentation of the lines below the first one."""
 
 _BASH_END = re.compile(r"\[([^\n\]]*)\]  Took [\d.]+s\s*\Z")
+
+
+_NEW_ERRORS = re.compile(r"(\d+ new errors?) after this change:$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +111,9 @@ def _card(call: ToolRan) -> Card:
             size = call.result.rstrip("\n").count("\n") + 1
             return Card(about, ((TextRole.MUTED, counted(size, "line")),) if not call.images else ())
         case "edit" if not call.is_error:
-            return _changed(about, unified(call.result) or _wanted(call.args))
+            return _checked(_changed(about, unified(call.result) or _wanted(call.args)), call.result)
         case "write" if not call.is_error:
-            return _written(call, about)
+            return _checked(_written(call, about), call.result)
         case "plan" if not call.is_error:
             return _planned(call)
         case _:
@@ -143,6 +146,12 @@ def _written(call: ToolRan, about: str) -> Card:
     if call.result.startswith("Created "):
         return _changed(about, [DiffLine(ADDED, line, number) for number, line in enumerate(lines, 1)])
     return Card(about, ((TextRole.MUTED, f"replaced, {counted(len(lines), 'line')}"),), tuple(lines))
+
+
+def _checked(card: Card, result: str) -> Card:
+    """Add the number of errors that the change has caused, as language servers say at the end of the result."""
+    found = _NEW_ERRORS.match(result, result.rfind("\n\n") + 2)
+    return card if found is None else replace(card, facts=(*card.facts, (TextRole.ERROR, found[1])))
 
 
 def _planned(call: ToolRan) -> Card:

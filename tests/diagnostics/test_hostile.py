@@ -88,6 +88,17 @@ async def test_only_the_errors_of_the_text_as_it_is_are_told(world, trait):
         assert here.sentences == []
 
 
+async def test_a_server_that_says_nothing_if_nothing_is_new_goes_on(world, monkeypatch):
+    monkeypatch.setattr(client, "PUBLISH_S", 0.2)
+    async with world(fake("silent")) as here:
+        assert await here.edit("a.txt", "fine\n") == ""
+        assert await here.edit("a.txt", "fine again\n") == ""
+        assert (await here.state()).state == "ready"
+        monkeypatch.setattr(client, "PUBLISH_S", 60.0)
+        assert await here.edit("a.txt", ERROR) == TOLD
+        assert len(here.received("initialize")) == 1
+
+
 async def test_processes_that_a_server_leaves_are_ended(world):
     async with world(fake("leaves-others")) as here:
         assert await here.edit("a.txt", ERROR) == TOLD  # `nothing_left_behind` looks for them

@@ -10,20 +10,21 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs
+from tests.npm.packages import HERE, INSTALL_S, installed
 from zotd.config.language_servers import LanguageServerSection
+from zotd.diagnostics.catalog import CATALOG
 from zotd.exthost.jails import ExtensionJails
 from zotd.testing.language_server import LOG
 
 TOOLS = Path(sys.executable).parent
 """Where pyright and ruff of this checkout are."""
 
-OTHERS = ("pyright", "ruff", "typescript-language-server", "gopls", "rust-analyzer")
+LANGUAGE_SERVERS = HERE / "language-servers"
 
 
-def only(name, **changes):
-    """Settings with one server of the catalog."""
-    off = {other: LanguageServerSection(enabled=False) for other in OTHERS if other != name}
-    return {**off, name: LanguageServerSection(**changes)}
+def only(*names):
+    """Settings with these servers of the catalog."""
+    return {row.name: LanguageServerSection(enabled=row.name in names) for row in CATALOG}
 
 
 @pytest.fixture
@@ -75,6 +76,41 @@ async def test_pyright_finds_the_packages_of_the_projects_own_environment(python
         (packages / "teapot.py").write_text("def pour() -> None: ...\n")
         assert await here.edit("main.py", "import teapot\n\nteapot.pour()\n") == ""
         assert "main.py:3:8: " in await here.edit("main.py", "import teapot\n\nteapot.drink()\n")
+
+
+@pytest.fixture
+def typescript(request, python_world, tmp_path):
+    """Make a world in whose project this package of npm is TypeScript."""
+
+    def begin(package, program):
+        packages = installed(request.config, LANGUAGE_SERVERS)
+        project = tmp_path / "work" / "node_modules"
+        (project / ".bin").mkdir(parents=True)
+        (project / "typescript").symlink_to(packages / package)
+        (project / ".bin" / program).symlink_to((packages / ".bin" / program).resolve())
+        if package == "typescript7":
+            (project / ".bin" / "tsc").unlink()
+            (project / ".bin" / "tsc").symlink_to(packages / package / "bin" / "tsc")
+        (tmp_path / "work" / "tsconfig.json").write_text('{"compilerOptions": {"strict": true}}')
+        return python_world(only("typescript", "typescript-language-server"))
+
+    return begin
+
+
+@pytest.mark.timeout(INSTALL_S + 180)
+@pytest.mark.parametrize(
+    ("package", "program", "server"),
+    [("typescript7", "tsc", "typescript"), ("typescript", "typescript-language-server", "typescript-language-server")],
+)
+async def test_typescript_of_the_project_tells_new_errors(typescript, package, program, server):
+    async with typescript(package, program) as here:
+        assert await here.edit("price.ts", "export const price = (name: string): number => name.length;\n") == ""
+        assert await here.edit("main.ts", 'import { price } from "./price";\nprice("tea");\n') == ""
+        assert await here.edit("main.ts", 'import { price } from "./price";\nprice("tea") + 1;\n') == ""
+        told = await here.edit("main.ts", 'import { price } from "./price";\nprice(7);\n')
+        assert told.startswith("1 new error after this change:\nmain.ts:2:7: Argument of type 'number'")
+        assert [(one.name, one.reason) for one in await here.servers.listing()] == [(server, "")]
+        assert here.sentences == []
 
 
 async def test_a_server_in_its_jail_cannot_change_the_workspace(python_world, tmp_path):

@@ -186,6 +186,18 @@ def test_an_edit_shows_what_has_changed():
     assert plain(call) == ["", "tool: edit  a  +1  -1", "   8   2", "   9 - old", "   9 + new", "  10   3"]
 
 
+def test_a_change_says_how_many_errors_it_has_caused():
+    diff = "--- a\n+++ a\n@@ -7,5 +7,5 @@\n 1\n 2\n-old\n+new\n 3\n 4"
+    errors = "2 new errors after this change:\na:7:1: x (fake)\na:8:1: y (fake)"
+
+    assert head(ran("edit", f"Edited a: 1 replacement\n\n{diff}\n\n{errors}", path="a")) == (
+        "tool: edit  a  +1  -1  2 new errors"
+    )
+    assert head(ran("write", f"Replaced a (2 bytes)\n\n{errors}", path="a", content="x")) == (
+        "tool: write  a  replaced, 1 line  2 new errors"
+    )
+
+
 def test_an_edit_without_a_diff_shows_the_requested_changes():
     call = ran("edit", "done", path="a", edits=[{"oldText": "x\ny", "newText": "x\nz"}, {"oldText": 1}, "?"])
 

@@ -20,6 +20,9 @@ JAVASCRIPT = {
 }
 
 
+TYPESCRIPT_ROOTS = ("tsconfig.json", "jsconfig.json", "package.json")
+
+
 class ServerRow(Struct, frozen=True, kw_only=True):
     """One language server, as data."""
 
@@ -38,6 +41,11 @@ class ServerRow(Struct, frozen=True, kw_only=True):
     """It may change files of the workspace, such as those of a build."""
     python_at: str = ""
     """Section of `settings` that gets the project's interpreter as `pythonPath`; empty: none."""
+    asks_tsserver: bool = False
+    """Errors are asked for as `zotd.diagnostics.tsserver` does."""
+    npm_package: tuple[str, str] | None = None
+    """A package of npm, and a file in it without which the server is of no use. The project's own counts, else the one beside
+    the program."""
 
 
 CATALOG = (
@@ -56,10 +64,19 @@ CATALOG = (
         roots=("ruff.toml", ".ruff.toml", "pyproject.toml"),
     ),
     ServerRow(
+        name="typescript",
+        command=("tsc", "--lsp", "--stdio"),
+        languages=JAVASCRIPT,
+        roots=TYPESCRIPT_ROOTS,
+        npm_package=("typescript", "lib/getExePath.js"),  # from version 7 on
+    ),
+    ServerRow(
         name="typescript-language-server",
         command=("typescript-language-server", "--stdio"),
         languages=JAVASCRIPT,
-        roots=("tsconfig.json", "jsconfig.json", "package.json"),
+        roots=TYPESCRIPT_ROOTS,
+        asks_tsserver=True,
+        npm_package=("typescript", "lib/tsserver.js"),  # up to version 6
         # What it would download in the background is not reachable from its jail.
         options={"disableAutomaticTypingAcquisition": True},
     ),
@@ -100,6 +117,8 @@ def rows(section: DiagnosticsSection) -> tuple[ServerRow, ...]:
             options=merged(known.options if known else {}, wanted.options or {}),
             writes=known is not None and known.writes if wanted.writes is None else wanted.writes,
             python_at=known.python_at if known else "",
+            asks_tsserver=known is not None and known.asks_tsserver,
+            npm_package=known.npm_package if known and not wanted.command else None,
         )
     return tuple(named.values())
 

@@ -12,10 +12,10 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-from zotd.diagnostics import messages
+from zotd.diagnostics import messages, tsserver
 from zotd.diagnostics.catalog import ServerRow
 from zotd.diagnostics.connection import RpcConnection, ServerGoneError, ServerRefusedError
-from zotd.diagnostics.error_book import MESSAGE_CHARS, ErrorBook, FoundError
+from zotd.diagnostics.error_book import ErrorBook, FoundError, one_line
 from zotd.diagnostics.messages import Diagnostic, WatchedChange
 from zotd.diagnostics.open_files import OpenFiles
 from zotd.wire.base import Frozen, decode
@@ -26,6 +26,9 @@ INITIALIZE_S = 30.0
 
 ANSWER_S = 30.0
 """Longest wait for the errors of a file. A server that takes longer counts as hung."""
+
+PUBLISH_S = 10.0
+"""Longest wait for the errors of a file from a server that cannot be asked."""
 
 OTHERS_S = 0.25
 """Longest wait for the errors of other files, when those of the edited file are known."""
@@ -41,7 +44,6 @@ RETRIES = 3
 
 ACKNOWLEDGED = frozenset(
     {
-        "client/registerCapability",
         "client/unregisterCapability",
         "window/workDoneProgress/create",
         "window/showMessageRequest",
@@ -66,8 +68,7 @@ class LanguageClient:
         self.connection = RpcConnection(self._answer, self._hear, self._lost)
         self._row, self._root, self._book = row, root, book
         self._settings: Mapping[str, object] = row.settings
-        self._can_be_asked = False
-        self._sees_other_files = False
+        self._can_be_asked = self._sees_other_files = row.asks_tsserver
         self._wants_saves = False
         self._published: dict[str, asyncio.Future[None]] = {}
         """By path: who waits for the errors of the version that is open."""
@@ -153,17 +154,21 @@ class LanguageClient:
             ServerGoneError: it has ended, or does not answer; then it is ended.
             ServerRefusedError: it does not know.
         """
-        if self._can_be_asked:
+        if not self._can_be_asked:
+            await self._hear_errors(path)
+        if self._can_be_asked:  # it may have said so meanwhile
             await self._ask_errors(path)
-            return
+
+    async def _hear_errors(self, path: str) -> None:
+        """Wait for the errors that the server publishes, or until it can be asked."""
         if self.connection.gone.is_set():
             raise ServerGoneError(self.connection.reason)
         try:
-            async with asyncio.timeout(ANSWER_S):
+            async with asyncio.timeout(PUBLISH_S):
                 await self._published[path]
         except TimeoutError:
-            self.connection.fail(f"has told nothing about {path} within {ANSWER_S:g} s")
-            raise ServerGoneError(self.connection.reason) from None
+            # Some servers are silent if the list is the same as before.
+            raise ServerRefusedError(0, f"has told nothing about {path} within {PUBLISH_S:g} s") from None
 
     async def find_other_errors(self, path: str) -> None:
         """Ask for the errors of other files that are open, for a short time: an edit may have caused some there."""
@@ -182,6 +187,9 @@ class LanguageClient:
             await self._ask_errors(path)
 
     async def _ask_errors(self, path: str) -> None:
+        if self._row.asks_tsserver:
+            self._book.answered(path, await tsserver.ask_errors(self.connection, path, within_s=ANSWER_S))
+            return
         params = messages.OfDocument(messages.DocumentName(uri_of(path)))
         for attempt in range(RETRIES + 1):
             try:
@@ -201,7 +209,7 @@ class LanguageClient:
     # --- what the server says by itself -------------------------------------------------------------------------
 
     def _hear(self, said: Notification) -> None:
-        if said.method == "textDocument/publishDiagnostics":
+        if said.method == "textDocument/publishDiagnostics" and not self._row.asks_tsserver:
             self._take(decode(said.params, messages.PublishDiagnostics))
 
     def _take(self, found: messages.PublishDiagnostics) -> None:
@@ -231,6 +239,11 @@ class LanguageClient:
             case "workspace/configuration":
                 wanted = decode(asked.params, messages.ConfigurationParams).items
                 return [section_of(self._settings, item.section) for item in wanted]
+            case "client/registerCapability":
+                for one in decode(asked.params, messages.CapabilityRegistrations).registrations:
+                    if one.method == "textDocument/diagnostic":
+                        self._use_provider(one.register_options or {})
+                return None
             case "workspace/workspaceFolders":
                 return [messages.WorkspaceFolder(uri_of(self._root), Path(self._root).name)]
             case "workspace/applyEdit":
@@ -246,6 +259,8 @@ class LanguageClient:
         if provider is None or provider is False:
             return
         self._can_be_asked = True
+        for waiting in self._published.values():
+            _settle(waiting)
         self._sees_other_files = isinstance(provider, dict) and bool(provider.get("interFileDependencies"))
 
 
@@ -278,8 +293,8 @@ def _error(path: str, found: Diagnostic, server: str) -> FoundError:
         path,
         found.range.start.line + 1,
         found.range.start.character + 1,
-        " ".join(message[: 4 * MESSAGE_CHARS].split())[:MESSAGE_CHARS],
-        " ".join(" ".join(words)[:MESSAGE_CHARS].split()),
+        one_line(message),
+        one_line(" ".join(words)),
     )
 
 

@@ -20,6 +20,11 @@ MESSAGE_CHARS = 300
 """Longest text of one error."""
 
 
+def one_line(text: str) -> str:
+    """Return the text as one line of at most `MESSAGE_CHARS`."""
+    return " ".join(text[: 4 * MESSAGE_CHARS].split())[:MESSAGE_CHARS]
+
+
 class FoundError(Struct, frozen=True):
     """An error in a file."""
 

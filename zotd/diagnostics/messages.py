@@ -59,8 +59,7 @@ CAPABILITIES: Mapping[str, object] = {
     "textDocument": {
         "synchronization": {"didSave": True},
         "publishDiagnostics": {"versionSupport": True},
-        # Not dynamically: how errors are found has to be known before the first file is opened.
-        "diagnostic": {"dynamicRegistration": False, "relatedDocumentSupport": False},
+        "diagnostic": {"dynamicRegistration": True, "relatedDocumentSupport": False},
     },
     "workspace": {
         "configuration": True,
@@ -221,3 +220,16 @@ class ConfigurationParams(LspMessage, frozen=True):
     """The sections that a server asks for."""
 
     items: Sequence[ConfigurationItem] = ()
+
+
+class CapabilityRegistration(LspMessage, frozen=True):
+    """Something that a server can do, as it says after its start."""
+
+    method: str = ""
+    register_options: object = None
+
+
+class CapabilityRegistrations(LspMessage, frozen=True):
+    """Several of them."""
+
+    registrations: Sequence[CapabilityRegistration] = ()

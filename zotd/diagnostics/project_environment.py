@@ -18,6 +18,14 @@ def find_program(name: str, places: Sequence[Path], env: Mapping[str, str]) -> s
     return shutil.which(name, path=own) or shutil.which(name, path=env.get("PATH", os.defpath))
 
 
+def has_in_package(package: str, file: str, places: Iterable[Path], program: str) -> bool:
+    """Return whether a package of npm has this file: the project's, else the one that is installed beside the program."""
+    around = [*places, *Path(os.path.realpath(program)).parents]
+    found = (place / "node_modules" / package for place in around)
+    nearest = next((folder for folder in found if folder.is_dir()), None)
+    return nearest is not None and (nearest / file).exists()
+
+
 def find_python(places: Iterable[Path], env: Mapping[str, str]) -> Path | None:
     """Return the interpreter of the project's virtual environment, else of the one that is active; None: there is none."""
     active = env.get("VIRTUAL_ENV", "")

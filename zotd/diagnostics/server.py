@@ -22,6 +22,7 @@ from zotd.diagnostics.client import LanguageClient
 from zotd.diagnostics.connection import ServerGoneError, ServerRefusedError
 from zotd.diagnostics.disk_view import DiskView
 from zotd.diagnostics.error_book import ErrorBook, FoundError, changed_lines
+from zotd.diagnostics.messages import WatchedChange
 from zotd.diagnostics.project_environment import find_program
 from zotd.exthost.jails import ConfinedProgram, ConfinementError, ExtensionJails
 from zotd.paths import make_private_dir
@@ -32,6 +33,8 @@ log = logging.getLogger(__name__)
 
 IDLE_S = 600.0
 """How long a server runs without an edit."""
+
+CHANGED = WatchedChange.CHANGED
 
 CRASHES = 3
 """Number of crashes within `CRASHES_IN_S` after which a server stays off."""
@@ -253,7 +256,9 @@ class LanguageServer:
         news = await asyncio.to_thread(self._disk.look, files)
         if news.settings is not None:
             client.configure(news.settings)
-        client.disk_changed(news.events)
+        # Not of open files, whose texts the server has: it would read them again, which takes pyright 0.25 s.
+        known = {path, *files}
+        client.disk_changed([event for event in news.events if event[0] not in known or event[1] is not CHANGED])
         for changed, text in news.texts.items():
             if text is None:
                 client.close(changed)

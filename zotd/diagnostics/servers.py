@@ -11,7 +11,7 @@ from zotd.config.language_servers import DiagnosticsSection
 from zotd.core.edit_checks import EditingSession
 from zotd.diagnostics.catalog import ServerRow, rows
 from zotd.diagnostics.disk_view import text_of
-from zotd.diagnostics.project_environment import find_program
+from zotd.diagnostics.project_environment import find_program, has_in_package
 from zotd.diagnostics.report import sentences
 from zotd.diagnostics.server import FileEdit, LanguageServer, ServerFacilities, ServerSite, root_of
 from zotd.process.memory import memory_of_sessions
@@ -130,7 +130,14 @@ def installed(
     section: DiagnosticsSection, cwd: str | None, env: Mapping[str, str]
 ) -> list[tuple[ServerRow, str | None]]:
     """Return the known servers with the paths of their programs; None: it is not installed. Blocks."""
-    return [(row, find_program(row.command[0], [] if cwd is None else [Path(cwd)], env)) for row in rows(section)]
+    return [(row, _program(row, [] if cwd is None else [Path(cwd)], env)) for row in rows(section)]
+
+
+def _program(row: ServerRow, places: Sequence[Path], env: Mapping[str, str]) -> str | None:
+    program = find_program(row.command[0], places, env)
+    if program is None or row.npm_package is None or has_in_package(*row.npm_package, places, program):
+        return program
+    return None
 
 
 def _roots(path: str, session: EditingSession, chosen: Sequence[ServerRow]) -> list[tuple[ServerRow, str]]:
@@ -138,6 +145,6 @@ def _roots(path: str, session: EditingSession, chosen: Sequence[ServerRow]) -> l
     for row in chosen:
         root = root_of(path, session.cwd, row.roots)
         places = list(dict.fromkeys((Path(root), Path(session.cwd))))
-        if find_program(row.command[0], places, session.env) is not None:
+        if _program(row, places, session.env) is not None:
             found.append((row, os.path.realpath(root)))
     return found

@@ -24,6 +24,8 @@ LOG = "ZOT_TEST_LANGUAGE_SERVER_LOG"
 TRAITS = {
     "pushes": "sends errors by itself, with the version of the text",
     "no-version": "sends errors by itself, without a version, an empty list first",
+    "says-later": "says only after `initialized` that it can be asked for errors",
+    "silent": "sends errors by itself, but none if they are the same as before",
     "stale": "sends the errors of the text before, with its version, ahead of those that count",
     "future": "sends errors of a version that does not exist, ahead of those that count",
     "crashes": "ends before it answers anything",
@@ -89,7 +91,7 @@ class Server:
             self._send({"id": message["id"], "error": {"code": -32603, "message": "no licence"}})
             return
         capabilities: Json = {"textDocumentSync": {"openClose": True, "change": 1, "save": True}}
-        if not self._traits & {"pushes", "no-version", "stale", "future", "bad-errors"}:
+        if not self._traits & {"says-later", "pushes", "silent", "no-version", "stale", "future", "bad-errors"}:
             capabilities["diagnosticProvider"] = {"interFileDependencies": "sees-others" in self._traits}
         self._answer(message, {"capabilities": capabilities})
         while "floods" in self._traits:
@@ -98,6 +100,9 @@ class Server:
             self._frame(b'{"jsonrpc": "1.0"}')
         while "deaf" in self._traits:
             time.sleep(1000)
+        if "says-later" in self._traits:
+            registered = {"id": "pull", "method": "textDocument/diagnostic", "registerOptions": {}}
+            self._send({"id": 9, "method": "client/registerCapability", "params": {"registrations": [registered]}})
         if "asks" in self._traits:
             self._send({"id": 1, "method": "workspace/configuration", "params": {"items": [{"section": "fake.depth"}]}})
             self._send({"id": "two", "method": "window/dance", "params": {}})
@@ -131,6 +136,8 @@ class Server:
         if "no-version" in self._traits:
             self._publish(uri, "", None)
             self._publish(uri, text, None)
+        if "silent" in self._traits and _errors(before[1], None) != _errors(text, None):
+            self._publish(uri, text, version)
         if self._traits & {"pushes", "stale", "future", "bad-errors"}:
             self._publish(uri, text, version)
 
