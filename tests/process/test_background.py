@@ -1,13 +1,12 @@
 import asyncio
 import os
-from contextlib import asynccontextmanager
+import select
 
 import pytest
 
 from zotd.process import background
 from zotd.process.background import start_in_background
 from zotd.process.bounded_output import BoundedOutput
-from zotd.process.census import census
 from zotd.process.orphan_reaper import OrphanReaper
 
 ENV = {"PATH": os.environ["PATH"]}
@@ -47,11 +46,13 @@ async def place(tmp_path):
         await place.reaper.close()
 
 
-@asynccontextmanager
-async def ends(command):
-    """The command ends within the test's time."""
-    yield
-    assert not [one for one in await asyncio.to_thread(census) if one.group == command.pid]
+async def is_gone(pidfd):
+    """Whether the process has ended, as soon as it has: a killed one still exists for a moment."""
+    try:
+        ready, _, _ = await asyncio.to_thread(select.select, [pidfd], [], [], 60)
+    finally:
+        os.close(pidfd)
+    return bool(ready)
 
 
 async def test_it_runs_without_input_and_gives_its_exit_code_and_output(place):
@@ -62,10 +63,15 @@ async def test_it_runs_without_input_and_gives_its_exit_code_and_output(place):
 
 
 async def test_what_it_leaves_in_its_group_ends_with_it(place):
-    command, followed = place.start("sleep 600 & echo on")
-    async with ends(command):
-        await followed
+    for name in ("pid", "go"):
+        os.mkfifo(place.folder / name)
+    # Without its environment, so that it is not found by the mark.
+    command, followed = place.start("env -i /bin/sh -c 'echo $$ > pid; exec sleep 600' & read line < go")
+    left = os.pidfd_open(int(await asyncio.to_thread((place.folder / "pid").read_text)))
+    await asyncio.to_thread((place.folder / "go").write_text, "on\n")
+    await followed
     assert command.code == 0
+    assert await is_gone(left)
 
 
 async def test_late_output_of_its_group_is_kept(place):
@@ -78,9 +84,8 @@ async def test_late_output_of_its_group_is_kept(place):
 async def test_a_stop_ends_what_ignores_it(place):
     command, followed = place.start("trap '' TERM; echo on; while :; do sleep 600; done")
     await place.came.wait()
-    async with ends(command):
-        await command.stop()
-        await followed
+    await command.stop()
+    await followed
     assert command.code == 137
 
 
