@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.background import (
+    PATIENCE_S,
     STUBBORN,
     begun_stubborn,
     ended,
@@ -151,6 +152,17 @@ async def test_after_a_restart_the_model_is_told_what_became_of_a_job_and_nothin
     assert (
         "was interrupted, outcome unknown" if number == signal.SIGKILL else "was ended because zot has stopped"
     ) in said
+
+
+async def test_after_a_kill_no_job_counts_as_running_although_nobody_looks_into_its_session(process, model):
+    server = await model(calls(job("exec sleep 600")), text("ok"))
+    talk = await process.create("ollama", None, **OPENING, base_url=server.openai_url)
+    await talk.run()
+    await asyncio.to_thread(process.restart, signal.SIGKILL)
+    client = await process.connect()
+    async with asyncio.timeout(PATIENCE_S):
+        while (await client.ask("session.list"))["sessions"][0].get("jobs", 0):
+            pass
 
 
 @pytest.mark.parametrize("variables", [{"ZOT_JOBS_OUTPUT_MB": "1"}])
