@@ -90,9 +90,10 @@ class BubblewrapEnvironment(BaseEnvironment):
         # The programs of the project, and the interpreter that they run in, wherever it was installed.
         python = Path(os.path.realpath(ROOT / ".venv/bin/python")).parent.parent
         shown = [ROOT, Path("/usr"), Path("/etc"), *([] if python == Path("/usr") else [python])]
-        binds = [word for path in shown for word in ("--ro-bind", str(path), str(path))]
+        # Own directories first: the project may be in one that is called like one of them, such as /tmp.
+        binds = [word for name in OWN for word in ("--bind", str(self._at(name)), f"/{name}")]
+        binds += [word for path in shown for word in ("--ro-bind", str(path), str(path))]
         binds += [word for path, target in LINKS.items() for word in ("--symlink", target, path)]
-        binds += [word for name in OWN for word in ("--bind", str(self._at(name)), f"/{name}")]
         return [
             "bwrap",
             "--unshare-pid",
