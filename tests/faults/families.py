@@ -5,6 +5,7 @@ Nothing runs twice, each answer arrives once, the end of each job is told once, 
 
 import asyncio
 import json
+import os
 import random
 import re
 import shlex
@@ -93,8 +94,8 @@ def _job(family: str, name: str, command: str) -> CallPart:
 
 
 def seconds_of(family: str) -> int:
-    """Return how long the processes of its jobs sleep, a number that nothing else has in its command line."""
-    return 73_000_000 + int(family.removeprefix("family"))
+    """Return how long the processes of its jobs sleep: a number that nothing else has in its command line, also of another run."""
+    return 73_000_000_000_000 + os.getpid() * 10_000 + int(family.removeprefix("family"))
 
 
 def processes_of(family: str) -> list[int]:
