@@ -12,6 +12,9 @@ TITLE_CHARS = 100
 """Longest excerpt of a command in a sentence about its job."""
 
 
+BY_MODEL = "stopped by the model"
+"""Why a job ends that the model stops; it is not told of that again."""
+
 NONE_HERE = "there can be no jobs here: run the command without background"
 
 
@@ -79,8 +82,8 @@ class JobDesk(Protocol):
         """Return the same when the job has ended, a line fits `pattern`, or the time is over."""
         ...
 
-    async def stop(self, job: str) -> str:
-        """End the job with all that it has started; returns the same. One that has ended stays as it is."""
+    async def end(self, job: str, reason: str) -> None:
+        """End the job with all that it has started, and wait until that is on record. Does nothing if it does not run."""
         ...
 
 

@@ -27,6 +27,8 @@ class TaskOrder(Struct, frozen=True):
     """A model; empty: that of the agent type, or of the parent."""
     tools: Sequence[str] | None = None
     """Tools of the parent that the subagent may use; None: those of the agent type, or all."""
+    background: bool = False
+    """The call is over when the subagent has begun, which is a job of the session then."""
 
 
 def session_of(call: str) -> str:

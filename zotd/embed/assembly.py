@@ -41,7 +41,7 @@ from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import RESERVED
 from zotd.sessions.timer_firings import TimerFirings
 from zotd.sessions.timers import Timers
-from zotd.sessions.tool_offers import Delegate
+from zotd.sessions.tool_offers import Delegate, Resume
 from zotd.sessions.wakes import wake_later
 from zotd.store import credentials, keyring_vault
 from zotd.store.journal import SqliteJournal
@@ -155,7 +155,7 @@ def assemble(
         environment=env,
         addressed=addressed,
     )
-    planner.offers.connect(_delegate(manager))
+    _connect_subagents(manager)
     planner.other_agents.connect(partial(_agent_runs, current, spawn))
     return EmbeddedParts(
         config=current,
@@ -176,19 +176,26 @@ def _notifier(current: CurrentConfig, grounds: PoolConfig, spawn: Spawn) -> Noti
     return Notifier(lambda: current.value.approval.notify_command, env=grounds.environment.variables, spawn_task=spawn)
 
 
-def _delegate(manager: Manager) -> Delegate:
-    """Return what has subagents do tasks; loaded with the first one."""
+def _connect_subagents(manager: Manager) -> None:
+    """Have subagents do tasks; what runs them is loaded with the first one."""
 
     @cache
-    def subagents() -> Delegate:
-        from zotd.sessions.subagents import Subagents  # noqa: PLC0415  (few sessions have any)
+    def loaded() -> tuple[Delegate, Delegate, Resume]:
+        from zotd.sessions.background_subagents import BackgroundSubagents  # noqa: PLC0415  (few sessions have any)
+        from zotd.sessions.subagents import Subagents  # noqa: PLC0415
 
-        return Subagents(manager).run
+        subagents = Subagents(manager)
+        background = BackgroundSubagents(manager, subagents)
+        return subagents.run, background.begin, background.resume
 
     async def delegate(parent: Session, order: TaskOrder, context: ToolContext) -> ToolOutcome:
-        return await subagents()(parent, order, context)
+        run, begin, _ = loaded()
+        return await (begin if order.background else run)(parent, order, context)
 
-    return delegate
+    async def resume(parent: Session) -> None:
+        await loaded()[2](parent)
+
+    manager.planner.offers.connect(delegate, resume)
 
 
 def _timers(manager: Manager, instruments: Instruments, spawn: Spawn) -> Timers | None:

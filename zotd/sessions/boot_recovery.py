@@ -27,6 +27,8 @@ async def recover(manager: Manager, *, resumes: bool) -> None:
             await _recover(manager, key, resumes=resumes)
     for key in [] if manager.journal is None else await sessions_with_jobs(manager.journal):
         await _recover(manager, key, resumes=False)
+        if resumes:
+            await _resume_tasks(manager, key)
 
 
 async def _recover(manager: Manager, key: str, *, resumes: bool) -> None:
@@ -37,6 +39,13 @@ async def _recover(manager: Manager, key: str, *, resumes: bool) -> None:
             await _go_on(session)
     except (CommandError, StorageError) as error:  # this one waits; the others go on
         log.warning("session %s was not recovered: %s", key, error)
+
+
+async def _resume_tasks(manager: Manager, key: str) -> None:
+    try:
+        await manager.planner.offers.resume_tasks(await manager.get(key))
+    except (CommandError, StorageError) as error:
+        log.warning("the subagents of session %s were not resumed: %s", key, error)
 
 
 async def _sessions(manager: Manager, state: str) -> list[str]:

@@ -6,16 +6,18 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
 from msgspec.structs import replace
 
 from zotd.core.call_jail import CallJail
 from zotd.core.jobs import JobOrder
 from zotd.core.output_pattern import LineFinder
-from zotd.process.background import BackgroundCommand, start_in_background
+from zotd.process.background import start_in_background
 from zotd.process.bounded_output import BoundedOutput, OutputPart
 from zotd.process.moved import MovedCommand
 from zotd.process.orphan_reaper import OrphanReaper
+from zotd.sessions.background_task import BackgroundTask, TaskWork
 from zotd.tools.shared import TEXT_BYTES, TEXT_LINES, RunningCommand, in_thread
 from zotd.wire.jobs import ENDED, STOPPED, JobInfo
 
@@ -26,15 +28,38 @@ SEARCHED_BYTES = 1 * MIB
 
 HALF_BYTES, HALF_LINES = TEXT_BYTES // 2, TEXT_LINES // 2
 
+ANSWER = " Its answer:\n\n{}\n"
+
 REFUSALS = " The jail of this session has refused something to it. It may not: {}."
+
+
+class JobCommand(Protocol):
+    """What runs: a command, or a subagent."""
+
+    pid: int
+    """Of the leader of its process group; 0: there is no process."""
+    code: int | None
+    """Its exit code once it has ended; None: it is not known."""
+    output: BoundedOutput
+
+    @property
+    def mark(self) -> str:
+        """Value of `census.MARK` in all that it has started; empty: it has none."""
+        ...
+
+    async def follow(self) -> None:
+        """Return when it has ended, and its output is on disk."""
+        ...
+
+    async def stop(self) -> None:
+        """End it; `follow` returns soon after."""
+        ...
 
 
 class JobRun:
     """One running job. Used on one event loop."""
 
-    def __init__(
-        self, info: JobInfo, command: BackgroundCommand | MovedCommand, jail: CallJail | None, waiters: "set[_Waiter]"
-    ) -> None:
+    def __init__(self, info: JobInfo, command: JobCommand, jail: CallJail | None, waiters: "set[_Waiter]") -> None:
         """`waiters` are given each chunk of the output by the caller."""
         self.command = command
         self.reason = ""
@@ -59,6 +84,11 @@ class JobRun:
         """What it prints."""
         return self.command.output
 
+    @property
+    def outlasts(self) -> bool:
+        """Whether the next daemon goes on with it, so that nothing is recorded now."""
+        return False
+
     def listens_on(self, ports: list[int]) -> bool:
         """Keep the ports that were found; returns whether they are others than before."""
         before, self.ports = self.ports, ports
@@ -75,8 +105,8 @@ class JobRun:
         state = STOPPED if self.reason else ENDED
         return replace(self.info, state=state, exit=self.command.code, reason=self.reason, ports=[])
 
-    async def refusals(self) -> str:
-        """Return what the jail has refused a command that has ended, as a sentence; empty: nothing."""
+    async def addition(self) -> str:
+        """Return what the model reads beside how it has ended: what the jail has refused it, as a sentence; empty: nothing."""
         jail = self._jail
         if jail is None:
             return ""
@@ -168,6 +198,30 @@ def move_job(info: JobInfo, running: RunningCommand, *, output_mb: int, printed:
     command = MovedCommand(running.child, output, partial(_came, waiters, printed))
     command.take(running.hand_over(info.id, command.take).encode(errors="replace"))
     return JobRun(info, command, running.jail, waiters)
+
+
+def follow_task(info: JobInfo, work: TaskWork, *, output_mb: int, printed: Callable[[], None]) -> JobRun:
+    """Have a subagent work as a job; the caller runs `BackgroundTask.follow`."""
+    waiters: set[_Waiter] = set()
+    output = BoundedOutput(Path(info.output), output_mb * MIB)
+    return TaskRun(info, BackgroundTask(work, output, partial(_came, waiters, printed)), waiters)
+
+
+class TaskRun(JobRun):
+    """A subagent that works as a job."""
+
+    def __init__(self, info: JobInfo, task: BackgroundTask, waiters: "set[_Waiter]") -> None:
+        super().__init__(info, task, None, waiters)
+        self._task = task
+
+    @property
+    def outlasts(self) -> bool:
+        """See `JobRun`: it was cut by the end of the daemon."""
+        return self._task.code is None
+
+    async def addition(self) -> str:
+        """Return its answer."""
+        return ANSWER.format(self._task.answer)
 
 
 def _came(waiters: "set[_Waiter]", printed: Callable[[], None], data: bytes) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import os
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
@@ -20,7 +21,7 @@ from zotd.clock import rfc3339
 from zotd.config.current import CurrentConfig
 from zotd.config.sections import JobsSection
 from zotd.core import records
-from zotd.core.jobs import NONE_HERE, JobError, JobOrder, MovableCommand, end_note, state_of, title_of
+from zotd.core.jobs import BY_MODEL, NONE_HERE, JobError, JobOrder, MovableCommand, end_note, state_of, title_of
 from zotd.core.output_pattern import LineFinder, PatternError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.process.orphan_reaper import OrphanReaper
@@ -30,6 +31,7 @@ from zotd.wire.jobs import COMMAND_CHARS, ENDED, INTERRUPTED, RUNNING, JobInfo
 TYPE_CHECKING = False  # as `typing` has it: loaded with the first job, which few sessions have
 if TYPE_CHECKING:
     from zotd.process.bounded_output import BoundedOutput
+    from zotd.sessions.background_task import TaskWork
     from zotd.sessions.job_ports import JobPorts
     from zotd.sessions.job_run import JobRun
 
@@ -42,13 +44,16 @@ END_S = 5.0
 NOT_STARTED = 126
 """The exit code of a command that could not be started, as shells have it."""
 
-BY_MODEL = "stopped by the model"
-
 TOO_MANY = "{limit} jobs run already ({names}): stop one first (the limit is jobs.at_once in config.toml)"
 
 BEGUN = (
     "{title} runs in the background. You are told when it ends; job_output gives what it prints, job_wait waits for a line of that"
     " or for its end, job_stop ends it. All that it starts ends with it, and it ends with the session."
+)
+
+BEGUN_TASK = (
+    "{title} works in the background. You are told its answer when it has one; job_output shows how far it is, job_wait waits for its"
+    " end, job_stop aborts it."
 )
 
 NOTHING_NEW = "[nothing new]\n"
@@ -110,8 +115,8 @@ class SessionJobs:
 
     @property
     def has_lost(self) -> bool:
-        """Whether one counts as running that a daemon before this one has started."""
-        return any(map(self._is_lost, self._ledger.row.jobs))
+        """Whether a command counts as running that a daemon before this one has started."""
+        return any(self._is_lost(job) and not job.session for job in self._ledger.row.jobs)
 
     def wakes(self) -> bool:
         """Return whether a run is to begin because of a job that has ended; once for each."""
@@ -128,20 +133,7 @@ class SessionJobs:
         """See `JobDesk`."""
         limits, reaper = self._admitted()
         info = self._new(order.call, order.command, order.out_dir)
-        self._starting.add(info.id)
-        started = records.JobStarted(time=info.started, job=info, command=order.command)
-        try:
-            # On record first: after a crash it is known that there may have been a process.
-            await self._write(started, info)
-            self._start(info, order, reaper, limits.output_mb)
-        except BaseException as error:
-            reason = str(error) or "the call was aborted"
-            failed = replace(info, state=ENDED, exit=NOT_STARTED, reason=reason)
-            self._write(records.JobEnded(time=rfc3339(), job=failed), failed).add_done_callback(_seen)
-            raise
-        finally:
-            self._starting.discard(info.id)
-        self._changed()
+        await self._begin(info, order.command, partial(self._start, info, order, reaper, limits.output_mb))
         return BEGUN.format(title=title_of(info))
 
     async def output(self, job: str) -> str:
@@ -165,11 +157,6 @@ class SessionJobs:
         nothing = f"[no line fits yet, after {at_most_s:g} s]\n" if finder is not None and not run.over.is_set() else ""
         return await self._told(self.find(job), nothing)
 
-    async def stop(self, job: str) -> str:
-        """See `JobDesk`."""
-        await self.end(self.find(job).id, BY_MODEL)
-        return await self._told(self.find(job))
-
     # --- people -----------------------------------------------------------------------------------------------------
 
     async def move(self, call: str) -> JobInfo:
@@ -183,18 +170,26 @@ class SessionJobs:
             raise JobError(NO_COMMAND if not found else WHICH.format(calls=", ".join(found)))
         command = self.movable[found[0]]
         info = self._new(found[0], command.command, command.out_dir)
-        self._starting.add(info.id)
-        try:
-            await self._write(records.JobStarted(time=info.started, job=info, command=command.command), info)
-            self._take_over(info, command, limits.output_mb)
-        except BaseException as error:
-            failed = replace(info, state=ENDED, exit=NOT_STARTED, reason=str(error) or "the request was cut off")
-            self._write(records.JobEnded(time=rfc3339(), job=failed), failed).add_done_callback(_seen)
-            raise
-        finally:
-            self._starting.discard(info.id)
-        self._changed()
+        await self._begin(info, command.command, partial(self._take_over, info, command, limits.output_mb))
         return info
+
+    # --- subagents --------------------------------------------------------------------------------------------------
+
+    async def begin_task(self, call: str, title: str, *, child: str, out_dir: str, work: "TaskWork") -> str:
+        """Have the subagent of the session `child` work as a job; returns what the model is told. Raises JobError, StorageError.
+
+        `call` began it, and `title` says what it does.
+        """
+        limits, _ = self._admitted()
+        info = replace(self._new(call, f"task: {title}", out_dir), session=child)
+        await self._begin(info, info.command, partial(self._follow_task, info, work, limits.output_mb))
+        return BEGUN_TASK.format(title=title_of(info))
+
+    def resume_tasks(self, work_of: "Callable[[JobInfo], TaskWork]") -> None:
+        """Follow the subagents again that an earlier daemon has begun, and that nothing here follows."""
+        for job in self._ledger.row.jobs:
+            if job.session and self._is_lost(job):
+                self._follow_task(job, work_of(job), self._ground.config.value.jobs.output_mb)
 
     # --- others -----------------------------------------------------------------------------------------------------
 
@@ -207,10 +202,7 @@ class SessionJobs:
         return found
 
     async def end(self, job: str, reason: str) -> None:
-        """End a job with all that it has started, and wait until its end is on record, at most `END_S`.
-
-        Does nothing if it does not run. `reason` completes "it was".
-        """
+        """See `JobDesk`. It waits at most `END_S`; `reason` completes "it was"."""
         run = self.running.get(job)
         if run is None:
             return
@@ -227,19 +219,20 @@ class SessionJobs:
             await self._ports.look()
         return self.infos
 
-    async def end_all(self, reason: str) -> None:
-        """End all jobs, as `end` does. Takes at most `END_S`."""
+    async def end_all(self, reason: str, *, tasks: bool = True) -> None:
+        """End all jobs, as `end` does; `tasks`: subagents, too. Takes at most `END_S`."""
         async with asyncio.TaskGroup() as group:
-            for job in self.running:
-                group.create_task(self.end(job, reason), name=f"end of {job}")
+            for job, run in self.running.items():
+                if tasks or not run.info.session:
+                    group.create_task(self.end(job, reason), name=f"end of {job}")
 
     async def repair(self) -> None:
-        """Record what became of jobs that a daemon before this one has started; the transcript is loaded.
+        """Record what became of commands that a daemon before this one has started; the transcript is loaded.
 
         Raises StorageError.
         """
         for job in self._ledger.row.jobs:
-            if self._is_lost(job):
+            if self._is_lost(job) and not job.session:  # a subagent goes on, see `resume_tasks`
                 self._woken.add(job.id)  # after a restart, nothing begins by itself
                 known = self._ended.pop(job.id, None)
                 ended = known or replace(job, state=INTERRUPTED)
@@ -271,6 +264,25 @@ class SessionJobs:
             output=os.fspath(Path(out_dir, f"{name}.txt")),
         )
 
+    async def _begin(self, info: JobInfo, command: str, start: Callable[[], None]) -> None:
+        """Record a job, and then start it: after a crash it is known that there may have been a process."""
+        self._starting.add(info.id)
+        try:
+            await self._write(records.JobStarted(time=info.started, job=info, command=command), info)
+            start()
+        except BaseException as error:
+            failed = replace(info, state=ENDED, exit=NOT_STARTED, reason=str(error) or "the request was cut off")
+            self._write(records.JobEnded(time=rfc3339(), job=failed), failed).add_done_callback(_seen)
+            raise
+        finally:
+            self._starting.discard(info.id)
+        self._changed()
+
+    def _follow_task(self, info: JobInfo, work: "TaskWork", output_mb: int) -> None:
+        from zotd.sessions.job_run import follow_task  # noqa: PLC0415  (see `TYPE_CHECKING`)
+
+        self._begun(info.id, follow_task(info, work, output_mb=output_mb, printed=_not_heard))
+
     def _start(self, info: JobInfo, order: JobOrder, reaper: OrphanReaper, output_mb: int) -> None:
         from zotd.sessions.job_run import start_job  # noqa: PLC0415  (see `TYPE_CHECKING`)
 
@@ -301,16 +313,17 @@ class SessionJobs:
 
     async def _follow(self, job: str, run: "JobRun") -> None:
         """Watch it to its end, and record that."""
-        refusals = ""
+        addition = ""
         try:
             await run.command.follow()
-            refusals = await run.refusals()
+            addition = await run.addition()
         finally:
-            ended = self._ended[job] = run.ended()
-            # The model knows of what it has stopped itself.
-            note = "" if run.reason == BY_MODEL else end_note(ended, refusals)
-            written = self._write(records.JobEnded(time=rfc3339(), job=ended, note=note), ended)
-            written.add_done_callback(lambda done: self._recorded(job, done))
+            if not run.outlasts:
+                ended = self._ended[job] = run.ended()
+                # The model knows of what it has stopped itself.
+                note = "" if run.reason == BY_MODEL else end_note(ended, addition)
+                written = self._write(records.JobEnded(time=rfc3339(), job=ended, note=note), ended)
+                written.add_done_callback(lambda done: self._recorded(job, done))
             del self.running[job]
             run.end()
             self._changed()
@@ -357,3 +370,7 @@ class SessionJobs:
 def _seen(written: asyncio.Future[None]) -> bool:
     """Return whether it was written, and mark the exception as retrieved: the session is blocked then, which others tell."""
     return not written.cancelled() and written.exception() is None
+
+
+def _not_heard() -> None:
+    """A subagent listens on no port, so nothing looks for any when it prints."""

@@ -284,7 +284,7 @@ class Manager:
             pass  # what is left is cancelled with its task; the journal repairs it at the next start
         async with asyncio.TaskGroup() as group:
             for session in self.loaded:
-                group.create_task(session.jobs.end_all(STOPPED), name=f"jobs of {session.id}")
+                group.create_task(session.jobs.end_all(STOPPED, tasks=False), name=f"jobs of {session.id}")
         for session in self.loaded:
             session.jail.close()
             session.checkpoints.close()

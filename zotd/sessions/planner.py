@@ -112,6 +112,8 @@ class Planner:
 
         Files, keys and trust are looked up for each run. What follows from them is computed when one of them differs.
         """
+        if session.ledger.row.jobs:
+            await self.offers.resume_tasks(session)
         is_trusted = _known_trust(session)
         if is_trusted is None:
             extensions = self.extension_pool.join(session)

@@ -9,7 +9,8 @@ works only while the call waits for it: an abort of the call aborts it.
 
 import asyncio
 import logging
-from contextlib import ExitStack, suppress
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, ExitStack, suppress
 from functools import partial
 
 from msgspec.structs import replace
@@ -81,21 +82,29 @@ class Subagents:
 
     async def run(self, parent: Session, order: TaskOrder, context: ToolContext) -> ToolOutcome:
         """Have a subagent do the task, or go on with it; returns its last answer. Cancelled, it aborts the subagent."""
-        limits, row = self._manager.config.value.agents, parent.ledger.row
-        if not parent.children.admit(parent.ledger.transcript.run, context.call_id, limits.per_run):
-            return ToolOutcome.error(TOO_MANY.format(limit=limits.per_run))
-        depth = 1 if row.parent is None else row.parent.depth + 1
-        waits = partial(context.progress, WAITS.format(count=limits.at_once))
+        if (refusal := self.refusal(parent, context.call_id)) is not None:
+            return refusal
         waiting = _Waiting(self._manager)
         try:
             with parent.children.wait_for(context.call_id, waiting.can_last):
-                async with self._places.place(self._root(parent), depth, limits.at_once, waits):
-                    waiting.child = child = await self._child(parent, order, context, depth)
-                    return await self._work(parent, child, order, context)
-        except CommandError as error:
-            return ToolOutcome.error(f"the subagent could not work: {error.sentence}")
-        except StorageError as error:
-            return ToolOutcome.error(f"the subagent could not work, because the journal cannot be used: {error}")
+                async with self.place(parent, context.progress):
+                    waiting.child = child = await self.child_of(parent, order, context)
+                    return await self.work(parent, child, order, context)
+        except (CommandError, StorageError) as error:
+            return unable(error)
+
+    def refusal(self, parent: Session, call: str) -> ToolOutcome | None:
+        """Count a subagent that this call begins, or goes on with; the result of the call if there may be no more."""
+        limit = self._manager.config.value.agents.per_run
+        if parent.children.admit(parent.ledger.transcript.run, call, limit):
+            return None
+        return ToolOutcome.error(TOO_MANY.format(limit=limit))
+
+    def place(self, parent: Session, tell: Callable[[str], None]) -> AbstractAsyncContextManager[None]:
+        """Wait for a place for a subagent of this session; `tell` is told if none is free."""
+        limit = self._manager.config.value.agents.at_once
+        waits = partial(tell, WAITS.format(count=limit))
+        return self._places.place(self._root(parent), _depth_below(parent), limit, waits)
 
     def _root(self, session: Session) -> str:
         while (above := self._above.get(session.id)) is not None:
@@ -104,15 +113,15 @@ class Subagents:
 
     # --- the session ------------------------------------------------------------------------------------------
 
-    async def _child(self, parent: Session, order: TaskOrder, context: ToolContext, depth: int) -> Session:
-        """Return the session that this call begins, or has begun before a restart."""
+    async def child_of(self, parent: Session, order: TaskOrder, context: ToolContext) -> Session:
+        """Return the session that this call begins, or has begun before a restart. Raises CommandError, StorageError."""
         key = session_of(context.call_id)
         try:
             child = await self._manager.get(key)
         except CommandError as error:
             if error.code is not Code.NOT_FOUND:
                 raise
-            child = await self._begin(parent, order, context, depth)
+            child = await self._begin(parent, order, context)
         found = child.ledger.row.parent
         if found is None or (found.session, found.call) != (parent.id, context.call_id):
             raise CommandError(Code.CONFLICT, f"the session {key} is there already, and is none of this call")
@@ -121,7 +130,7 @@ class Subagents:
         child.use_environment(_environment(parent, child.ledger.row.settings))
         return child
 
-    async def _begin(self, parent: Session, order: TaskOrder, context: ToolContext, depth: int) -> Session:
+    async def _begin(self, parent: Session, order: TaskOrder, context: ToolContext) -> Session:
         above = parent.ledger.row
         limits, kind = self._manager.config.value.agents, await self._type(parent, order)
         settings = child_settings(above.settings, order, kind, self._manager.models, max_steps=limits.max_steps)
@@ -135,7 +144,7 @@ class Subagents:
             settings,
             "idle",
             granted=above.granted,
-            parent=SessionParent(above.id, context.call_id, depth, order.agent),
+            parent=SessionParent(above.id, context.call_id, _depth_below(parent), order.agent),
         )
         environment = _environment(parent, settings)
         self._manager.models.check(settings, environment)
@@ -146,7 +155,11 @@ class Subagents:
 
     # --- its work ---------------------------------------------------------------------------------------------
 
-    async def _work(self, parent: Session, child: Session, order: TaskOrder, context: ToolContext) -> ToolOutcome:
+    async def work(self, parent: Session, child: Session, order: TaskOrder, context: ToolContext) -> ToolOutcome:
+        """Have the subagent do the task, or go on with it; returns its answer. Cancelled, it aborts the subagent.
+
+        Raises CommandError, StorageError.
+        """
         with ExitStack() as stack:
             stack.enter_context(self._manager.planner.spending.below(child.id, lambda: parent.ledger.row))
             await self._count(parent, child)
@@ -231,6 +244,18 @@ class Subagents:
                 with suppress(StorageError):  # the sum is made anew when the call is repeated
                     parent.ledger.defer([], spent_below=below)
             child = parent
+
+
+def unable(error: CommandError | StorageError) -> ToolOutcome:
+    """Return what the model is told of a subagent that cannot work."""
+    if isinstance(error, CommandError):
+        return ToolOutcome.error(f"the subagent could not work: {error.sentence}")
+    return ToolOutcome.error(f"the subagent could not work, because the journal cannot be used: {error}")
+
+
+def _depth_below(parent: Session) -> int:
+    above = parent.ledger.row.parent
+    return 1 if above is None else above.depth + 1
 
 
 def _environment(parent: Session, settings: records.Settings) -> Environment:

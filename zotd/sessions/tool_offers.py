@@ -20,6 +20,7 @@ from zotd.sessions.session import Session
 from zotd.tools import wake_later, web_search
 from zotd.tools.jobs import NAMES as JOB_TOOLS
 from zotd.tools.task import task_tool
+from zotd.wire.jobs import RUNNING
 
 Delegate = Callable[[Session, TaskOrder, ToolContext], Awaitable[ToolOutcome]]
 """Has a subagent of the session do a task."""
@@ -27,6 +28,10 @@ Delegate = Callable[[Session, TaskOrder, ToolContext], Awaitable[ToolOutcome]]
 
 Wake = Callable[[Session, WakeOrder, str], Awaitable[str]]
 """Has the model of the session woken, as the call with this id wants; returns what it is told."""
+
+
+Resume = Callable[[Session], Awaitable[None]]
+"""Follows the subagents again that work in the background of the session."""
 
 
 class ToolOffers:
@@ -37,15 +42,22 @@ class ToolOffers:
         self._config = config
         self._models = models
         self._delegate: Delegate | None = None
+        self._resume: Resume = _nothing
         self._wake: Wake | None = None
 
     def connect_timers(self, wake: Wake) -> None:
         """Have models woken by `wake`; without it they cannot be."""
         self._wake = wake
 
-    def connect(self, delegate: Delegate) -> None:
+    def connect(self, delegate: Delegate, resume: Resume) -> None:
         """Have subagents run by `delegate`; without it sessions have none."""
         self._delegate = delegate
+        self._resume = resume
+
+    async def resume_tasks(self, session: Session) -> None:
+        """Follow the subagents in the background again that an earlier daemon has begun; the session is loaded."""
+        if any(job.session and job.state == RUNNING for job in session.ledger.row.jobs):
+            await self._resume(session)
 
     def of(self, session: Session, agents: Sequence[tuple[str, str]]) -> Callable[[Toolbox], Toolbox]:
         """Return what gives a toolbox the tools of this session; `agents`: names and descriptions of agent types."""
@@ -99,3 +111,7 @@ def with_offers(box: Toolbox, offers: Mapping[str, Tool | None]) -> Toolbox:
     kept = {name: one for name, one in tools.items() if one is not None}
     specs = tuple(kept[spec.name].spec if spec.name in changed else spec for spec in box.specs if spec.name in kept)
     return Toolbox(kept, specs, box.hidden)
+
+
+async def _nothing(_: Session) -> None:
+    """Nothing runs subagents."""

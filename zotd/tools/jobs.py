@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from zotd.core.jobs import NONE_HERE, JobDesk, JobError
+from zotd.core.jobs import BY_MODEL, NONE_HERE, JobDesk, JobError
 from zotd.core.ports import Replay, ToolContext, ToolOutcome
 from zotd.tools.shared import TEXT_BYTES, BuiltinTool, ToolError, text_outcome
 
@@ -52,7 +52,9 @@ async def _wait(args: JobWaitArgs, context: ToolContext) -> ToolOutcome:
 
 
 async def _stop(args: JobStopArgs, context: ToolContext) -> ToolOutcome:
-    return await _answered(_desk(context).stop(args.job))
+    desk = _desk(context)
+    await desk.end(args.job.strip(), BY_MODEL)
+    return await _answered(desk.output(args.job))
 
 
 def _desk(context: ToolContext) -> JobDesk:

@@ -16,7 +16,8 @@ from zotd.tools.shared import BuiltinTool, ToolError
 DESCRIPTION = (
     "Has a subagent do a task and returns its last answer. It works in the same directory with its own conversation, and sees "
     "nothing of yours: the prompt must say everything that it needs, and what it should report. Use it for work that reads "
-    "much and reports little, and for independent parts; several calls in one reply work side by side."
+    "much and reports little, and for independent parts; several calls in one reply work side by side. Set background if you need not "
+    "wait for its answer: you are told it."
 )
 
 
@@ -31,19 +32,27 @@ class TaskArgs(msgspec.Struct, frozen=True):
     agent: Annotated[str, Meta(description="The name of an agent type; default: none")] = ""
     model: Annotated[str, Meta(description="Another model than yours; default: the same")] = ""
     tools: Annotated[list[str], Meta(description="The only tools that it may use; default: yours")] | UnsetType = UNSET
+    background: Annotated[
+        bool, Meta(description="Have it work as a job: the call returns at once with the job's id")
+    ] = False
 
 
 async def _task(args: TaskArgs, context: ToolContext) -> ToolOutcome:
     if context.delegate is None:
         raise ToolError("there can be no subagents here; do it without one")
-    order = TaskOrder(
+    return await context.delegate(order_of(args), context)
+
+
+def order_of(args: TaskArgs) -> TaskOrder:
+    """Return what these arguments ask for."""
+    return TaskOrder(
         args.prompt,
         args.description,
         agent=args.agent,
         model=args.model,
         tools=None if args.tools is UNSET else args.tools,
+        background=args.background,
     )
-    return await context.delegate(order, context)
 
 
 def task_tool(agents: Sequence[tuple[str, str]]) -> Tool:

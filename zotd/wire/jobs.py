@@ -34,5 +34,7 @@ class JobInfo(Frozen, frozen=True, kw_only=True):
     """How long it ran, in seconds."""
     output_bytes: int = 0
     """Length of its output, of which the file may have less; 0 while it runs, in stored records."""
+    session: str = ""
+    """The session of the subagent that works in the background; empty: the job is a command."""
     ports: list[int] = msgspec.field(default_factory=list)
     """TCP ports on which it listens."""
