@@ -198,7 +198,7 @@ async def test_bad_lines_are_answered_and_the_program_continues(rpc, model):
 
 async def test_an_abort_works_while_the_output_is_not_read(rpc, model):
     """The output exceeds any pipe: a program that blocked on writing would never read the second request."""
-    server = await model(ScriptedReply([TextPart(["x" * 10_000] * 300), Hang()], joined=True), text("after"))
+    server = await model(ScriptedReply([TextPart(["x" * 10_000] * 150), Hang()], joined=True), text("after"))
     program = await rpc("openai", server)
     program.send("prompt", message="go")
     await server.received(1)
