@@ -52,3 +52,9 @@ def of(server, name):
 
 def tools_of(request):
     return [tool["function"]["name"] for tool in request.body.get("tools", [])]
+
+
+def then(first, *later):
+    """An answer that is `first` when it is asked for the first time, and then those of `later`."""
+    left = [first, *later]
+    return lambda _: left.pop(0) if len(left) > 1 else left[0]

@@ -5,8 +5,7 @@ import signal
 
 import pytest
 
-from tests.e2e.family import OPENING, Cast, of, results_of, tasks
-from tests.e2e.test_subagents_recovery import then
+from tests.e2e.family import OPENING, Cast, of, results_of, tasks, then
 from zotd.testing.script import CallPart, Gate, Hang, ScriptedReply, TextPart, calls, text
 
 HANG = ScriptedReply([TextPart(["Half"]), Hang()])
@@ -117,6 +116,7 @@ async def test_there_are_no_more_in_the_background_than_jobs_at_once(family):
     results = results_of(of(server, "go")[1])
     assert sorted(one.split(" ")[0] for one in results) == ["1", "j1"]
     assert any("jobs run already" in one for one in results)
+    assert len(await members(talk)) == 2  # nothing is left of the one that was refused
 
 
 async def test_it_ends_with_its_session(family, house):

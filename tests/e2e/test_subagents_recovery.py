@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.e2e.family import OPENING, Cast, of, results_of, tasks
+from tests.e2e.family import OPENING, Cast, of, results_of, tasks, then
 from zotd.core.closings import INTERRUPTED
 from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 
@@ -46,12 +46,6 @@ def family(process, model):
         return Family(process, server, talk)
 
     return family
-
-
-def then(first, *later):
-    """An answer that is `first` when it is asked for the first time, and then those of `later`."""
-    left = [first, *later]
-    return lambda _: left.pop(0) if len(left) > 1 else left[0]
 
 
 async def test_a_subagent_that_was_cut_goes_on_when_its_parent_does(family):

@@ -40,20 +40,24 @@ class BackgroundSubagents:
         if (refusal := self._subagents.refusal(parent, context.call_id)) is not None:
             return refusal
         try:
-            child = await self._subagents.child_of(parent, order, context)
             found = next((job for job in parent.jobs.infos if job.call == context.call_id), None)
             if found is not None:
                 await self.resume(parent)
                 return ToolOutcome(
                     [Text(f"{found.id} was begun before the restart; you are told its answer when it has one")]
                 )
-            told = await parent.jobs.begin_task(
-                context.call_id,
-                order.description,
-                child=child.id,
-                out_dir=context.out_dir,
-                work=partial(self._work, parent, child, order=order, context=context),
-            )
+            child = await self._subagents.child_of(parent, order, context)
+            try:
+                told = await parent.jobs.begin_task(
+                    context.call_id,
+                    order.description,
+                    child=child.id,
+                    out_dir=context.out_dir,
+                    work=partial(self._work, parent, child, order=order, context=context),
+                )
+            except JobError:
+                await self._manager.delete(child)  # nobody has seen it yet
+                raise
         except JobError as error:
             return ToolOutcome.error(str(error))
         except (CommandError, StorageError) as error:
