@@ -91,7 +91,7 @@ def typescript(request, python_world, tmp_path):
 @pytest.mark.timeout(INSTALL_S + 180)
 @pytest.mark.parametrize(
     ("package", "program", "server"),
-    [("typescript7", "tsc", "typescript")],
+    [("typescript7", "tsc", "typescript"), ("typescript", "typescript-language-server", "typescript-language-server")],
 )
 async def test_typescript_of_the_project_tells_new_errors(typescript, package, program, server):
     async with typescript(package, program) as here:

@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from tests.diagnostics.conftest import fake
+from zotd.diagnostics import servers
 
 ONE = "1 new error after this change:\na.txt:2:5: no such name (fake)"
 
@@ -167,3 +168,11 @@ async def test_settings_reach_the_server_when_it_asks(world):
         assert answers[1]["result"] == [7]
         assert answers["two"]["error"]["code"] == -32601
         assert answers[3]["error"]["code"] == -32602
+
+
+async def test_a_disk_that_does_not_answer_in_time_is_said(world, monkeypatch):
+    monkeypatch.setattr(servers, "LOOK_S", 0.0)
+    async with world(fake(), wait_s=0.0) as here:
+        assert (await here.edit("a.txt", "one\n")).startswith(
+            "[the language servers were not asked: the disk did not say"
+        )

@@ -18,7 +18,10 @@ from zotd.process.memory import memory_of_sessions
 from zotd.wire.diagnostics import LanguageServerInfo
 
 LOOK_S = 1.0
-"""Longest wait for the look at which programs are installed; local disks take a millisecond."""
+"""Longest wait for the look at which programs are installed if `wait_s` is shorter; local disks take a millisecond."""
+
+UNSEEN = "[the language servers were not asked: the disk did not say within {look_s:g} s which are installed]"
+"""What the model reads if that took longer; silence would mean that there are no errors."""
 
 
 class LanguageServers:
@@ -34,17 +37,22 @@ class LanguageServers:
     async def new_errors(self, session: EditingSession, path: str, before: bytes | None, after: bytes) -> str:
         """Return what the model is told about a file that the session has changed, with its real path; empty: nothing.
 
-        Takes no longer than `diagnostics.wait_s`, and a look at the disk.
+        Takes no longer than `diagnostics.wait_s`, and a look at the disk that takes no longer, either.
         """
         section, suffix = self._config.value.diagnostics, Path(path).suffix
         text = text_of(after)
         chosen = [row for row in rows(section) if suffix in row.languages]
         if not chosen or text is None or not path.startswith(session.cwd.rstrip("/") + "/"):
             return ""
-        old = None if before is None else text_of(before)
+        old, look_s = None if before is None else text_of(before), max(LOOK_S, section.wait_s)
+        try:
+            async with asyncio.timeout(look_s):
+                serving = await self._serving(session, path, chosen)
+        except TimeoutError:
+            return UNSEEN.format(look_s=look_s)
         checks = {
             server: server.submit(FileEdit(path, server.row.languages[suffix], old, text), section.wait_s)
-            for server in await self._serving(session, path, chosen)
+            for server in serving
         }
         try:
             awaited = [check for server, check in checks.items() if not server.is_slow]
@@ -95,11 +103,7 @@ class LanguageServers:
 
     async def _serving(self, session: EditingSession, path: str, chosen: Sequence[ServerRow]) -> list[LanguageServer]:
         """Return the servers of a file that are installed; started or not."""
-        try:
-            async with asyncio.timeout(LOOK_S):
-                roots = await asyncio.to_thread(_roots, path, session, chosen)
-        except TimeoutError:
-            return []
+        roots = await asyncio.to_thread(_roots, path, session, chosen)
         found = []
         for row, root in () if self._is_stopped else roots:
             server = self._servers.get((root, row.name))
