@@ -36,7 +36,7 @@ VENDORS = {"gemini": "google", "amazon-bedrock": "bedrock", "vertex_ai": "vertex
 class Zot(BaseInstalledAgent):
     """Installs zot in the container of a task, and gives it the instruction as one prompt.
 
-    The mode is `yolo`: the container is the jail, and nobody is there to approve anything.
+    The mode is `yolo`: the container is the jail, and no person is there who could approve a call.
     """
 
     capabilities = AgentCapabilities(base_url=True, reasoning_effort=True)
