@@ -34,9 +34,10 @@ def watch(args: argparse.Namespace, reload: Callable[[argparse.Namespace], int])
         raise ClientError("--watch looks at files of this machine, and the extensions are on another one")
     with Watch(sys.stdout.fileno()) as waiting:
         directories = _directories(args)
-        if sys.stderr.isatty():
+        loaded = {name: versions(path) for name, path in directories.items()}
+        if sys.stderr.isatty():  # not before the first look, which would miss a save
             sys.stderr.write(f"watching {one_line(', '.join(directories))}; press Ctrl-C to stop\n")
-        for name in _saved(directories, waiting):
+        for name in _saved(directories, loaded, waiting):
             try:
                 reload(argparse.Namespace(**{**vars(args), "name": name}))
             except ClientError as error:  # the daemon may be back at the next save
@@ -45,10 +46,9 @@ def watch(args: argparse.Namespace, reload: Callable[[argparse.Namespace], int])
     return 0
 
 
-def _saved(directories: Mapping[str, Path], waiting: Watch) -> Iterator[str]:
-    """Yield the name of each extension whose files have changed since its last reload, and change no more."""
-    reloaded = {name: versions(path) for name, path in directories.items()}
-    seen = dict(reloaded)
+def _saved(directories: Mapping[str, Path], loaded: Mapping[str, Versions], waiting: Watch) -> Iterator[str]:
+    """Yield the name of each extension whose files have changed since it was loaded, and change no more."""
+    reloaded, seen = dict(loaded), dict(loaded)
     while True:
         waiting.wait_any([], LOOK_S)
         for name, path in directories.items():
