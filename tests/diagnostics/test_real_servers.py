@@ -1,5 +1,6 @@
 """Language servers as users have them, in their jail."""
 
+import logging
 import os
 import sys
 import venv
@@ -26,8 +27,9 @@ def only(*names):
 
 
 @pytest.fixture
-def python_world(world, monkeypatch):
+def python_world(world, monkeypatch, caplog):
     needs("bwrap", "node")
+    caplog.set_level(logging.INFO)  # what a server has refused, if a test fails
     monkeypatch.setenv("PATH", f"{TOOLS}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.delenv("VIRTUAL_ENV", raising=False)
     return lambda servers: world(servers, jails=ExtensionJails)
