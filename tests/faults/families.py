@@ -47,6 +47,8 @@ WITNESS = "witness"
 PARTS = ("a", "b", "c")
 """Subagents of a session; `c` has one of its own."""
 
+IN_BACKGROUND = ("e",)
+"""Subagents that work in the background: each is a job, and its answer is told as the end of one."""
 
 JOBS = 2
 """Jobs of a session; `b` has one, too."""
@@ -70,7 +72,9 @@ def answer(request: Received) -> Answer:
     if name == "go" and said < 2:
         # In a step of their own: what is behind a call with an unknown outcome is not made.
         jobs = [_job(family, "job", JOB), _job(family, "server", SERVER)]
-        return ScriptedReply([_task(family, part) for part in PARTS] if said else jobs)
+        tasks = [_task(family, part, background=True) for part in IN_BACKGROUND]
+        tasks += [_task(family, part) for part in PARTS]
+        return ScriptedReply(tasks if said else jobs)
     if said:
         return ScriptedReply([TextPart([f"answer of {family} {name}"])])
     ran = CallPart("bash", {"command": f"echo {shlex.quote(f'{family} {name}')} >> {WITNESS}"})
@@ -84,8 +88,9 @@ def prompt_of(request: Received) -> str:
     return text(message, "content") or spoken(message)
 
 
-def _task(family: str, name: str) -> CallPart:
-    return CallPart("task", {"prompt": f"{family} {name}", "description": f"{family} {name}"})
+def _task(family: str, name: str, **options: bool) -> CallPart:
+    words = f"{family} {name}"
+    return CallPart("task", {"prompt": words, "description": words} | options)
 
 
 def _job(family: str, name: str, command: str) -> CallPart:
@@ -152,13 +157,18 @@ class FamilyKills:
         await client.ask("attach", session=session)
         while (state := (await client.ask("session.get", session=session))["state"]) != "idle":
             assert state in {"running", "held"}, state
+        while any("session" in job and job["state"] == "running" for job in await self._jobs(client, session)):
+            pass
+
+    async def _jobs(self, client: WireClient, session: str) -> list[dict[str, object]]:
+        return children(await client.ask("session.jobs", session=session), "jobs")
 
     async def _look(self, client: WireClient, session: str, family: str) -> None:
         members = children(await client.ask("session.family", session=session), "sessions")
         names = Counter(text(one, "name") for one in members[1:])
         self.faults["begun twice"] += sum(times - 1 for times in names.values())
         # Not that of `c`: when it is not known whether a command has run, the calls behind it are not made.
-        self.faults["never begun"] += len({f"{family} {name}" for name in PARTS} - names.keys())
+        self.faults["never begun"] += len({f"{family} {name}" for name in PARTS + IN_BACKGROUND} - names.keys())
         lines = await asyncio.to_thread(Path(self._daemon.place.cwd, WITNESS).read_text)
         ran = Counter(line for line in lines.splitlines() if line.startswith(f"{family} "))
         self.faults["run twice"] += sum(times - 1 for times in ran.values())
@@ -168,12 +178,12 @@ class FamilyKills:
             found = sum(f"answer of {family} {part}" in result for result in results)
             self.faults["lost answers"] += found == 0
             self.faults["answers twice"] += found > 1
-        self.faults["calls without one result"] += len(results) != len(PARTS) + JOBS
+        self.faults["calls without one result"] += len(results) != len(PARTS + IN_BACKGROUND) + JOBS
         self.faults["members that did not end"] += sum(one["state"] != "idle" for one in members)
 
     async def _look_at_jobs(self, client: WireClient, session: str, family: str) -> None:
         """What the model is told of jobs that have ended, and which processes there are, before and after the session's end."""
-        jobs = children(await client.ask("session.jobs", session=session), "jobs")
+        jobs = await self._jobs(client, session)
         self.jobs += len(jobs)
         if all(job["state"] != "running" for job in jobs):
             self.faults["processes left"] += await _left(family)
@@ -181,7 +191,12 @@ class FamilyKills:
         while (await client.event())["type"] != "done":
             pass
         request = next(one for one in reversed(self._server.requests) if prompt_of(one) == f"{family} go")
-        told = Counter(re.findall(r"\[Job (j\d+) ", json.dumps(request.messages)))
+        words = json.dumps(request.messages)
+        for part in IN_BACKGROUND:
+            found = words.count(f"answer of {family} {part}")
+            self.faults["lost answers"] += found == 0
+            self.faults["answers twice"] += found > 1
+        told = Counter(re.findall(r"\[Job (j\d+) ", words))
         over = [text(job, "id") for job in jobs if job["state"] != "running"]
         self.faults["ends lost"] += sum(told[job] == 0 for job in over)
         self.faults["ends told twice"] += sum(times - 1 for times in told.values())
@@ -220,7 +235,8 @@ async def run(options: Options) -> Row:
     kinds += ("ends lost", "ends told twice", "processes left", *family_timers.KINDS)
     rest = sum(times for kind, times in kills.faults.items() if kind not in kinds)
     return Row(
-        check=f"kill -9 at {kills.kills} random instants while {number - 1} sessions have 4 subagents each, on two levels, {kills.jobs} jobs, and "
+        check=f"kill -9 at {kills.kills} random instants while {number - 1} sessions have 5 subagents each, on two levels and in the background, "
+        f"{kills.jobs} jobs, and "
         f"{kills.timers} timers beside them",
         must_give="0 subagents begun twice, 0 never begun, 0 commands or jobs run twice, 0 answers lost, 0 given twice, "
         "0 ends of jobs not told, 0 told twice, 0 processes left, 0 timers not fired, 0 fired twice, 0 of their commands run twice, 0 other faults",
