@@ -11,6 +11,7 @@ from tests.channels.house import serving
 from tests.jail.conftest import files
 from tests.needs import needs
 from zotd.channels.answers import INTERRUPTED
+from zotd.channels.outcomes import HOW_TO_CHANGE
 from zotd.channels.questions import PREVIEW_CHARS
 from zotd.config import ApprovalSection
 from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, calls, text
@@ -179,20 +180,87 @@ async def test_typing_is_shown_while_the_agent_works_and_not_afterwards(model, o
     assert sum(name == "sendChatAction" for name, _ in telegram.requests) <= shown + 1
 
 
-async def test_a_plan_is_approved_with_a_button(model, open_chat, telegram):
-    proposal = calls(CallPart("plan", {"steps": [{"text": "look"}, {"text": "change"}]}))
-    chat = await open_chat(await model(text("hi"), proposal, text("done")), paired=False, mode="yolo")
-    told = await chat.say("let me in")
-    await chat.house.channels.pair(told.split()[-1], may_approve=True)
-    await telegram.said(2)
-    await telegram.write("hello")
-    await telegram.said(3)
-    (session,) = chat.house.manager.loaded
-    await session.plan.begin(lambda: None)
-    await telegram.write("make it")
-    question = (await telegram.said(4))[3]
+@pytest.fixture
+def proposed(model, open_chat, telegram):
+    """`await proposed()`: a paired sender whose agent proposes a plan, the session, and the question."""
+
+    async def proposed(*steps):
+        proposal = calls(CallPart("plan", {"steps": [{"text": step} for step in steps]}))
+        server = await model(text("hi"), proposal, text("done"))
+        chat = await open_chat(server, paired=False, mode="yolo")
+        told = await chat.say("let me in")
+        await chat.house.channels.pair(told.split()[-1], may_approve=True)
+        await telegram.said(2)
+        await telegram.write("hello")
+        await telegram.said(3)
+        (session,) = chat.house.manager.loaded
+        await session.plan.begin(lambda: None)
+        await telegram.write("make it")
+        return server, session, (await telegram.said(4))[3]
+
+    return proposed
+
+
+async def test_a_plan_is_approved_with_a_button(proposed, telegram):
+    _, session, question = await proposed("look", "change")
     assert "The model proposes a plan; to allow is to approve it." in question["text"]
     assert "[ ] look\n[ ] change" in question["text"]
     await telegram.press("Allow", question)
     assert (await telegram.said(5))[4]["text"] == "done"
     assert (session.plan.state.plan.status, session.ledger.row.settings.mode) == ("approved", "yolo")
+
+
+async def test_a_reply_to_a_plan_approves_it_with_the_steps_in_the_reply(proposed, telegram):
+    server, session, question = await proposed("look", "change")
+    await telegram.press("Change", question)
+    assert await telegram.noticed(1) == [HOW_TO_CHANGE]
+    await telegram.reply("[x] look\n[ ] test\nchange", question)
+    assert {one["text"] for one in (await telegram.said(6))[4:]} == {"Approved with your steps.", "done"}
+    plan = session.plan.state.plan
+    assert [(step.text, step.state) for step in plan.steps] == [
+        ("look", "done"),
+        ("test", "pending"),
+        ("change", "pending"),
+    ]
+    assert (plan.status, session.ledger.row.settings.mode) == ("approved", "yolo")
+    assert "[ ] test" in str(server.requests[2].messages)  # the model reads them
+    await telegram.reply("[ ] something else", question)
+    assert (await telegram.said(7))[6]["text"] == "That question is over."
+    assert session.plan.state.plan == plan
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("shorter, please", "it is taken for a remark"),
+        ("[ ]", "step 1 has 0 characters"),
+        (f"[ ] {'x' * 501}", "step 1 has 501 characters"),
+        ("\n".join(["[ ] x"] * 51), "at most 50 steps, not 51"),
+    ],
+)
+async def test_a_reply_that_is_no_plan_is_told_why_and_the_plan_still_waits(proposed, telegram, written, said):
+    _, session, question = await proposed("look")
+    await telegram.reply(written, question)
+    told = (await telegram.said(5))[4]["text"]
+    assert said in told
+    assert "still waits" in told
+    assert (session.plan.state.plan.status, len(session.approvals.pending())) == ("proposed", 1)
+    await telegram.press("Allow", question)
+    assert (await telegram.said(6))[5]["text"] == "done"
+
+
+async def test_a_command_approves_a_plan_with_steps_on_platforms_without_replies(proposed, telegram):
+    _, session, _ = await proposed("look")
+    await telegram.write("/change\n[ ] look twice")
+    await telegram.said(6)
+    assert [step.text for step in session.plan.state.plan.steps] == ["look twice"]
+
+
+async def test_a_call_is_not_allowed_by_a_reply_or_with_steps(asking, telegram, tmp_path):
+    chat, _, question = await asking(f"touch {tmp_path}/mark")
+    assert telegram.labels(question) == ["Allow", "Deny"]
+    assert await chat.say("/change [ ] look") == "Only a plan can be changed here; /allow or /deny this call."
+    await telegram.reply("[ ] yes", question)
+    (session,) = chat.house.manager.loaded
+    assert len(session.approvals.pending()) == 1
+    assert not (tmp_path / "mark").exists()

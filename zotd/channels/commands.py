@@ -4,7 +4,7 @@ from msgspec import Struct
 
 from zotd.sessions.session import Session
 
-NAMES = ("new", "compact", "info", "stop", "allow", "deny", "help", "start")
+NAMES = ("new", "compact", "info", "stop", "allow", "deny", "change", "help", "start")
 """Names of the commands. Telegram sends `start` when a person opens a conversation."""
 
 HELP = """\
@@ -13,7 +13,8 @@ Write something, and the agent answers.
 /compact summarises this one to make room
 /info shows its model, directory, size and cost
 /stop aborts the current run
-/allow and /deny answer a question about a call"""
+/allow and /deny answer a question about a call
+/change approves a plan with your steps, which follow it"""
 
 NEW = "A new conversation begins with your next message."
 NOTHING_YET = "There is no conversation yet."
@@ -27,12 +28,12 @@ class ChatCommand(Struct, frozen=True):
 
     name: str
     argument: str = ""
-    """The rest of the message after the name."""
+    """The rest of the message after the name, which may have several lines."""
 
 
 def read(text: str) -> ChatCommand | None:
     """Parse a message; return None if it is a prompt."""
-    word, _, rest = text.strip().partition(" ")
+    word, rest = (*text.split(maxsplit=1), "", "")[:2]
     name = word.removeprefix("/").partition("@")[0].lower()  # in groups, Telegram adds the bot's name
     return ChatCommand(name, rest.strip()) if word.startswith("/") and name in NAMES else None
 

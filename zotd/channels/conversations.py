@@ -249,7 +249,7 @@ class Conversations:
                 return commands.info(session)
             case "stop":
                 return commands.stop(session)
-            case "allow" | "deny" if session is not None:
+            case "allow" | "deny" | "change" if session is not None:
                 await session.load()
                 return await self._questions.decide(session, peer, command)
             case "compact" if session is not None:
@@ -258,7 +258,7 @@ class Conversations:
                 await self._store.save()
                 self._spawn(f"compaction of {session.id}", self._compact(session, message, command.argument))
                 return None
-            case "compact" | "allow" | "deny":
+            case "compact" | "allow" | "deny" | "change":
                 return commands.NOTHING_YET
             case _:
                 return commands.HELP

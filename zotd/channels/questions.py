@@ -1,6 +1,6 @@
 """Asks senders who may approve about calls, and carries out their decisions.
 
-asked -> /allow or /deny of the sender -> decided
+asked -> /allow, /deny or /change of the sender -> decided
       -> decided elsewhere, or cancelled -> the sender is told
 """
 
@@ -10,13 +10,15 @@ from functools import partial
 from zotd.channels import commands
 from zotd.channels.follower import Question
 from zotd.channels.outbox import ReplyQueue
-from zotd.channels.outcomes import ALLOWED, DENIED, NOT_ALLOWED, NOTHING_WAITS, OVER, TOO_LONG
+from zotd.channels.outcomes import ALLOWED, CHANGED, DENIED, NOT_ALLOWED, NOTHING_WAITS, OVER, TOO_LONG
 from zotd.channels.pairing import Address
+from zotd.channels.plan_changes import changed_plan, is_plan
 from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.approvals import ALLOW, DENY
 from zotd.core.model_questions import SAMPLING
 from zotd.core.permissions import FILES, NETWORK
 from zotd.core.person_questions import QUESTION
+from zotd.core.plan import PlanError
 from zotd.sessions.info import questions_of
 from zotd.sessions.session import Session
 from zotd.wire import api, events
@@ -67,7 +69,7 @@ class OpenQuestions:
                 del self._untold[key]
 
     async def decide(self, session: Session, peer: Correspondent, command: commands.ChatCommand) -> str:
-        """Carry out `/allow` or `/deny` for the named question or the only one; return the reply.
+        """Carry out `/allow`, `/deny` or `/change` for the named question or the only one; return the reply.
 
         Raises:
             CommandError: the question cannot be decided.
@@ -75,18 +77,26 @@ class OpenQuestions:
         if not peer.may_approve:
             return NOT_ALLOWED
         waiting = questions_of(session)
-        found = [one for one in waiting if one.approval == command.argument] if command.argument else waiting
+        name, steps = _named(command)
+        found = [one for one in waiting if one.approval == name] if name else waiting
         if not found:
-            return OVER if command.argument else NOTHING_WAITS
+            return OVER if name else NOTHING_WAITS
         if len(found) > 1:
             lines = [f"/{command.name} {one.approval} ({one.tool})" for one in found]
             return "\n".join(["Several calls wait. Name one:", *lines])
         # A person must see the whole call before allowing it.
-        if command.name == "allow" and _is_cut(found[0]):
+        if command.name != "deny" and _is_cut(found[0]):
             return TOO_LONG
-        decision = ALLOW if command.name == "allow" else DENY
+        try:
+            changed = changed_plan(found[0], steps) if command.name == "change" else None
+        except PlanError as error:
+            return str(error)
         params = api.Approve(
-            session=session.id, approval=found[0].approval, args_digest=found[0].args_digest, decision=decision
+            session=session.id,
+            approval=found[0].approval,
+            args_digest=found[0].args_digest,
+            decision=DENY if command.name == "deny" else ALLOW,
+            args=changed,
         )
         try:
             await session.decide(params, sender_of(peer.address), accepted=lambda: None)
@@ -94,10 +104,10 @@ class OpenQuestions:
             if error.code is not Code.ALREADY_RESOLVED:
                 raise
             return OVER  # another client was faster
-        return DONE[decision]
+        return CHANGED if changed is not None else DONE[params.decision]
 
     def _ask(self, session: Session, event: events.ApprovalRequested) -> None:
-        names = ("deny",) if _is_cut(event) else ("allow", "deny")
+        names = ("deny",) if _is_cut(event) else ("allow", "change", "deny") if is_plan(event) else ("allow", "deny")
         choices = tuple(ChannelChoice(name.capitalize(), f"/{name} {event.approval}") for name in names)
         asked = self._asked.setdefault(event.approval, {})
         for delivery in list(self._store.deliveries.values()):
@@ -131,9 +141,18 @@ def _words(event: events.ApprovalRequested) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in _backticks(shown)), default=0))
     how = f"{TOO_LONG} /deny denies it here." if _is_cut(event) else "Reply /allow or /deny."
     asks = _ASKS.get(event.tool.partition(":")[0], f"May this call of **{event.tool}** run?")
-    if event.tool == "plan" and isinstance(event.args.get("steps"), list):  # else it is an extension's
+    if is_plan(event):
         asks = "The model proposes a plan; to allow is to approve it."
+        how = how if _is_cut(event) else f"{how} To change it, reply with all steps as they should be, or use /change."
     return f"{asks} {how}\n\n{fence}\n{shown}\n{fence}"
+
+
+def _named(command: commands.ChatCommand) -> tuple[str, str]:
+    """Return the approval that a command names, or nothing, and what follows."""
+    if command.name != "change":
+        return command.argument, ""
+    word, steps = (*command.argument.split(maxsplit=1), "", "")[:2]
+    return (word, steps) if word.startswith("a_") else ("", command.argument)
 
 
 def _is_cut(event: events.ApprovalRequested) -> bool:

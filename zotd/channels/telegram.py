@@ -180,6 +180,7 @@ class Bot:
         text = self._addressed(written) if is_group else written.text or written.caption
         if text is None:
             return None
+        text = f"{telegram_buttons.answered_by(written)}{text}"
         # After the check above: a picture that is not addressed to the bot must not be downloaded.
         images, notes = await self._images(written)
         metadata: dict[str, object] = {"chat_id": written.chat.id, "message_id": written.message_id}

@@ -88,10 +88,23 @@ class File(Struct, frozen=True):
     file_path: str = ""
 
 
+class InlineButton(Struct, frozen=True):
+    """The API type `InlineKeyboardButton`."""
+
+    callback_data: str = ""
+
+
+class InlineKeyboard(Struct, frozen=True):
+    """The API type `InlineKeyboardMarkup`."""
+
+    inline_keyboard: list[list[InlineButton]] = []
+
+
 class RepliedMessage(Struct, frozen=True):
     """The message that another one replies to."""
 
     author: User | None = field(default=None, name="from")
+    reply_markup: InlineKeyboard | None = None
 
 
 class Written(Struct, frozen=True):

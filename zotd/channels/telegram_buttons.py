@@ -9,10 +9,13 @@ from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from zotd.channels.outcomes import NOTICES, OUTCOMES, OVER
-from zotd.channels.telegram_api import Api, Pressed, TelegramError
+from zotd.channels.telegram_api import Api, Pressed, TelegramError, Written
 
 DECIDED = "-"
 """The value of a button that only says what was decided."""
+
+CHANGE = "/change "
+"""How the value of the button begins that only plans have."""
 
 FOREVER_BAD = range(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS)
 """Error codes of requests that would be refused again."""
@@ -21,6 +24,15 @@ FOREVER_BAD = range(HTTPStatus.BAD_REQUEST, HTTPStatus.TOO_MANY_REQUESTS)
 def keyboard(choices: Sequence[tuple[str, str]]) -> dict[str, object]:
     """Return the buttons for these labels and values, in a row."""
     return {"inline_keyboard": [[{"text": label, "callback_data": value} for label, value in choices]]}
+
+
+def answered_by(written: Written) -> str:
+    """Return the beginning of a message that is a reply to a plan: the command that approves it with other steps; else nothing."""
+    markup = written.reply_to_message.reply_markup if written.reply_to_message else None
+    if markup is None or written.text.startswith("/"):
+        return ""
+    values = (button.callback_data for row in markup.inline_keyboard for button in row)
+    return next((f"{value}\n" for value in values if value.startswith(CHANGE)), "")
 
 
 async def is_settled(api: Api, pressed: Pressed) -> bool:

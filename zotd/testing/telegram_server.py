@@ -125,6 +125,12 @@ class TelegramServer:
         await self._notify()
         return self._numbers
 
+    async def reply(self, text: str, sent: Json) -> int:
+        """Somebody replies to a message of the bot, which is one of `sent`. Gives the number of the reply."""
+        number = self.sent.index(sent) + 1
+        quoted = {"message_id": number, "from": BOT, "text": sent["text"], "reply_markup": self.markups[number]}
+        return await self.write(text, reply_to_message=quoted)
+
     def labels(self, sent: Json) -> list[str]:
         """The labels of the buttons that a message of the bot has now."""
         return [one["text"] for one in _buttons(self.markups.get(self.sent.index(sent) + 1, {}))]
