@@ -13,9 +13,19 @@ TOLD = "1 new error after this change:\na.txt:1:3: no such name (fake)"
 OFF = "edits in {} are not checked by fake any more: the language server {}; it has failed 3 times (`zotctl diagnostics` lists the servers)"
 
 
+FAILED = "[fake has not checked this change: it {}]"
+
+
 async def fails(here, times=3):
     for number in range(times):
         assert await here.edit("a.txt", f"{number} {ERROR}") == ""
+
+
+async def fails_three_times(here):
+    """Make edits, of which the first three are told why they were not checked; return those sentences."""
+    told = [await here.edit("a.txt", f"{number} {ERROR}") for number in range(5)]
+    assert told[3:] == ["", ""]  # it is off
+    return set(told[:3])
 
 
 @pytest.mark.parametrize(
@@ -31,7 +41,7 @@ async def fails(here, times=3):
 )
 async def test_a_server_that_fails_in_a_loop_is_off_and_people_are_told_once(world, trait, reason):
     async with world(fake(trait)) as here:
-        await fails(here, times=5)
+        assert await fails_three_times(here) == {FAILED.format(reason)}
         assert here.sentences == [OFF.format(here.work, reason)]
         one = await here.state()
         assert (one.state, one.pid) == ("off", None)
@@ -49,7 +59,8 @@ async def test_a_server_that_fails_in_a_loop_is_off_and_people_are_told_once(wor
 async def test_a_server_that_hangs_is_ended_and_off_after_three_times(world, monkeypatch, trait, what):
     monkeypatch.setattr(client, what, 0.3)
     async with world(fake(trait)) as here:
-        await fails(here)
+        (told,) = await fails_three_times(here)
+        assert told.startswith("[fake has not checked this change: it has not answered `")
         assert (await here.state()).state == "off"
         assert len(here.sentences) == 1
         assert "has not answered" in here.sentences[0]
@@ -73,7 +84,7 @@ async def test_what_was_found_too_late_comes_with_the_next_edit(world):
 
 async def test_a_server_that_crashed_once_is_started_with_the_next_edit(world):
     async with world(fake("crashes-once")) as here:
-        assert await here.edit("a.txt", ERROR) == ""
+        assert await here.edit("a.txt", ERROR) == FAILED.format("was ended by SIGSEGV")
         assert (await here.state()).reason == "was ended by SIGSEGV"
         assert await here.edit("a.txt", f"y\n{ERROR}") == TOLD.replace(":1:", ":2:")
         assert here.sentences == []
@@ -140,6 +151,6 @@ async def test_a_program_that_cannot_be_executed_is_told(world, tmp_path):
     servers = fake()
     servers["fake"] = type(servers["fake"])(command=(str(program),), languages={".txt": "plaintext"})
     async with world(servers) as here:
-        await fails(here, times=4)
+        await fails_three_times(here)
         assert (await here.state()).state == "off"
         assert len(here.sentences) == 1

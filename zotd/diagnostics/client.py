@@ -14,7 +14,7 @@ from urllib.parse import unquote, urlsplit
 
 from zotd.diagnostics import messages, tsserver
 from zotd.diagnostics.catalog import ServerRow
-from zotd.diagnostics.connection import RpcConnection, ServerGoneError, ServerRefusedError
+from zotd.diagnostics.connection import RpcConnection, ServerGoneError, ServerRefusedError, ServerSilentError
 from zotd.diagnostics.error_book import ErrorBook, FoundError, one_line
 from zotd.diagnostics.messages import Diagnostic, WatchedChange
 from zotd.diagnostics.open_files import OpenFiles
@@ -153,6 +153,7 @@ class LanguageClient:
         Raises:
             ServerGoneError: it has ended, or does not answer; then it is ended.
             ServerRefusedError: it does not know.
+            ServerSilentError: it cannot be asked, and has said nothing.
         """
         if not self._can_be_asked:
             await self._hear_errors(path)
@@ -167,8 +168,7 @@ class LanguageClient:
             async with asyncio.timeout(PUBLISH_S):
                 await self._published[path]
         except TimeoutError:
-            # Some servers are silent if the list is the same as before.
-            raise ServerRefusedError(0, f"has told nothing about {path} within {PUBLISH_S:g} s") from None
+            raise ServerSilentError(f"has told nothing about {path} within {PUBLISH_S:g} s") from None
 
     async def find_other_errors(self, path: str) -> None:
         """Ask for the errors of other files that are open, for a short time: an edit may have caused some there."""

@@ -73,6 +73,10 @@ class ServerRefusedError(Exception):
         self.code = code
 
 
+class ServerSilentError(Exception):
+    """The server has said nothing: some do not if its list of errors is the same as before."""
+
+
 Answer = Callable[[RpcRequest], object]
 """Returns the result for a request of the server; KeyError: there is no such method. BadFrameError: bad parameters."""
 

@@ -1,7 +1,7 @@
 """What a model reads of the errors that its edit has caused."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 
 from zotd.diagnostics.error_book import FoundError
 from zotd.sanitize import escaped
@@ -10,22 +10,32 @@ MOST_LINES = 20
 """Errors that are told of one edit."""
 
 
-def sentences(errors: Sequence[FoundError], late: Iterable[str], *, cwd: str, wait_s: float) -> str:
-    """Return the lines for the result of an edit; empty if there is nothing to say.
+REASON_CHARS = 300
+"""Longest reason of a server that has failed; it may have the last line of its output."""
 
-    `late`: servers that have not answered within `wait_s`.
-    """
-    lines = []
-    if errors:
-        count = f"{len(errors)} new errors" if len(errors) > 1 else "1 new error"
-        lines += [f"{count} after this change:", *(_line(error, cwd) for error in errors[:MOST_LINES])]
+
+def error_lines(errors: Sequence[FoundError], cwd: str) -> list[str]:
+    """Return the lines for the result of an edit that has caused these errors."""
+    if not errors:
+        return []
+    count = f"{len(errors)} new errors" if len(errors) > 1 else "1 new error"
+    lines = [f"{count} after this change:", *(_line(error, cwd) for error in errors[:MOST_LINES])]
     if len(errors) > MOST_LINES:
         lines.append(f"and {len(errors) - MOST_LINES} more")
-    if names := " and ".join(late):
-        lines.append(
-            f"[{names} did not answer within {wait_s:g} s; errors that are found later come with the next edit]"
-        )
-    return "\n".join(lines)
+    return lines
+
+
+def unchecked_lines(failed: Mapping[str, str]) -> list[str]:
+    """Return a line for each server that has failed, with its reason: silence would mean that there are no errors."""
+    return [f"[{name} has not checked this change: {escaped(why)[:REASON_CHARS]}]" for name, why in failed.items()]
+
+
+def late_line(late: Sequence[str], wait_s: float) -> list[str]:
+    """Return the line about servers that have not answered within `wait_s`."""
+    if not late:
+        return []
+    names = " and ".join(late)
+    return [f"[{names} did not answer within {wait_s:g} s; errors that are found later come with the next edit]"]
 
 
 def _line(error: FoundError, cwd: str) -> str:

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from zotd.diagnostics.catalog import ServerRow
 from zotd.diagnostics.client import LanguageClient
-from zotd.diagnostics.connection import ServerGoneError, ServerRefusedError
+from zotd.diagnostics.connection import ServerGoneError, ServerRefusedError, ServerSilentError
 from zotd.diagnostics.disk_view import DiskView
 from zotd.diagnostics.error_book import ErrorBook, FoundError, changed_lines
 from zotd.diagnostics.messages import WatchedChange
@@ -84,6 +84,10 @@ class ServerFacilities(Struct, frozen=True):
     """Starts a named task, whose owner outlives the sessions."""
     jails: ExtensionJails
     reaper: OrphanReaper
+
+
+class NotCheckedError(Exception):
+    """An edit was not checked; the message says why."""
 
 
 class ServerSite(Struct, frozen=True):
@@ -151,8 +155,9 @@ class LanguageServer:
         return 0 if self._client is None else len(self._client.files.files)
 
     def submit(self, edit: FileEdit, patience_s: float) -> asyncio.Future[Sequence[FoundError] | None]:
-        """Have an edit checked; the result is the new errors, or None if the server does not say.
+        """Have an edit checked; the result is the new errors, or None if the server is off or does not say.
 
+        The exception of the future is NotCheckedError if the server has failed.
         Cancel the result when nobody waits for it any more: its errors then come with the next edit. `patience_s`: how long
         somebody waits.
         """
@@ -217,6 +222,7 @@ class LanguageServer:
 
     async def _handle(self, check: _Check) -> None:
         found: Sequence[FoundError] | None = None
+        failure = ""
         edit = check.edit
         before = self._unchecked.setdefault(edit.path, edit.before)
         try:
@@ -228,14 +234,22 @@ class LanguageServer:
         except (ConfinementError, OSError, ValueError) as error:
             await self._turn_off(f"cannot be started: {error}")
         except ServerGoneError as error:
+            failure = f"it {error}"
             await self._crashed(str(error))
         except ServerRefusedError as error:
+            failure = str(error)
+            log.info("language server %s: %s", self.row.name, error)
+        except ServerSilentError as error:
             log.info("language server %s: %s", self.row.name, error)
         took_s = asyncio.get_running_loop().time() - check.asked_at
         self._late = self._late + 1 if took_s > check.patience_s else 0
         if self.state is ServerState.READY:
             self.reason = SLOW if self.is_slow else ""
-        if not check.future.done():
+        if check.future.done():
+            return
+        if failure:
+            check.future.set_exception(NotCheckedError(failure))
+        else:
             check.future.set_result(found)
 
     async def _check(self, client: LanguageClient, edit: FileEdit, before: str | None) -> None:

@@ -11,8 +11,9 @@ from zotd.config.language_servers import DiagnosticsSection
 from zotd.core.edit_checks import EditingSession
 from zotd.diagnostics.catalog import ServerRow, rows
 from zotd.diagnostics.disk_view import text_of
+from zotd.diagnostics.error_book import FoundError
 from zotd.diagnostics.project_environment import find_program, has_in_package
-from zotd.diagnostics.report import sentences
+from zotd.diagnostics.report import error_lines, late_line, unchecked_lines
 from zotd.diagnostics.server import FileEdit, LanguageServer, ServerFacilities, ServerSite, root_of
 from zotd.process.memory import memory_of_sessions
 from zotd.wire.diagnostics import LanguageServerInfo
@@ -58,12 +59,10 @@ class LanguageServers:
             awaited = [check for server, check in checks.items() if not server.is_slow]
             if awaited:
                 await asyncio.wait(awaited, timeout=section.wait_s)
-            late = [server.row.name for server, check in checks.items() if not check.done() and check in awaited]
-            found = [check.result() or () for check in checks.values() if check.done() and not check.cancelled()]
+            return _told(checks, awaited, section, session.cwd)
         finally:
             for check in checks.values():
                 check.cancel()  # what is found from now on is told with the next edit
-        return sentences(list(chain(*found)), late, cwd=session.cwd, wait_s=section.wait_s)
 
     async def leave(self, session_id: str) -> None:
         """The session leaves memory: end the servers that no other one uses."""
@@ -128,6 +127,21 @@ class LanguageServers:
         for session in server.sessions:
             if (told := self._told.get(session)) is not None:
                 told(sentence)
+
+
+def _told(
+    checks: Mapping[LanguageServer, asyncio.Future[Sequence[FoundError] | None]],
+    awaited: Sequence[asyncio.Future[Sequence[FoundError] | None]],
+    section: DiagnosticsSection,
+    cwd: str,
+) -> str:
+    """Return what the model is told: new errors, then which servers have failed or were late."""
+    late = [server.row.name for server, check in checks.items() if not check.done() and check in awaited]
+    over = {server.row.name: check for server, check in checks.items() if check.done() and not check.cancelled()}
+    failed = {name: str(error) for name, check in over.items() if (error := check.exception()) is not None}
+    found = [check.result() or () for name, check in over.items() if name not in failed]
+    lines = [error_lines(list(chain(*found)), cwd), unchecked_lines(failed), late_line(late, section.wait_s)]
+    return "\n".join(chain(*lines))
 
 
 def installed(
