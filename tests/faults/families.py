@@ -90,7 +90,7 @@ def prompt_of(request: Received) -> str:
 
 def _task(family: str, name: str, **options: bool) -> CallPart:
     words = f"{family} {name}"
-    return CallPart("task", {"prompt": words, "description": words} | options)
+    return CallPart("task", {"prompt": words, "description": words, **options})
 
 
 def _job(family: str, name: str, command: str) -> CallPart:
