@@ -15,7 +15,7 @@ import pytest
 
 from zotd.process import heritage
 from zotd.template import client, thin
-from zotd.testing.warm import end_serving, serving
+from zotd.testing.warm import end_serving, once_served, serving
 from zotd.wire.version import VERSION
 
 ROOT = Path(__file__).parents[2]
@@ -91,14 +91,14 @@ class Place:
 
     def template(self):
         """Wait until the template process serves; return its pid."""
-        connection = None
-        while connection is None:
-            with suppress(IndexError, ConnectionRefusedError):  # none yet, or one that was killed has left it
-                connection = connected(self.sockets[0])
-            os.sched_yield()
-        with connection:
+        with once_served(self.run, self._connection) as connection:
             found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
         return struct.unpack("3i", found)[0]
+
+    def _connection(self):
+        with suppress(IndexError, ConnectionRefusedError):  # none yet, or one that was killed has left it
+            return connected(self.sockets[0])
+        return None
 
     def forks(self, pid):
         """Programs that the template process runs now; of a client that has just left, one may be there for a moment."""
@@ -116,8 +116,8 @@ def connected(path):
     return connection
 
 
-@pytest.fixture
-def place():
+@contextmanager
+def living():
     with tempfile.TemporaryDirectory(prefix="zt-", dir="/tmp") as folder:
         made = Place(folder)
         try:
@@ -126,11 +126,29 @@ def place():
             end_serving(made.run)
 
 
+def warmed(place):
+    """Use a command for the first time; return the pid of the template process."""
+    assert place.ran("zotctl", "completion", "bash")[0] == 0
+    return place.template()
+
+
+@pytest.fixture
+def place():
+    with living() as made:
+        yield made
+
+
 @pytest.fixture
 def warm(place):
     """A user who has used a command before: the pid of the template process."""
-    assert place.ran("zotctl", "completion", "bash")[0] == 0
-    return place.template()
+    return warmed(place)
+
+
+@pytest.fixture(scope="module")
+def used():
+    """The same, for tests that leave the template process as it was: the user, and the pid."""
+    with living() as made:
+        yield made, warmed(made)
 
 
 def test_the_first_command_starts_a_template_process_and_the_next_ones_are_its_forks(place):
@@ -158,9 +176,11 @@ def test_a_version_that_cannot_be_written_is_an_error(place):
 
 
 @pytest.mark.parametrize("variables", [{client.SWITCH: "off"}, {heritage.ORIGIN: "0123456789abcdef"}])
-def test_no_template_process_is_started_or_used(place, warm, variables):
+def test_no_template_process_is_started_or_used(used, variables):
+    place, warm = used
     with place.session(**variables):
         assert place.forks(warm) == []
+    assert len(place.sockets) == 1
 
 
 def test_the_thin_client_knows_the_variable_of_a_daemon_s_descendants():
@@ -181,8 +201,7 @@ def test_a_template_process_that_a_descendant_of_a_daemon_has_started_ends(place
 
 def test_other_variables_of_the_interpreter_get_another_template_process(place, warm):
     assert place.ran("zotctl", "completion", "bash", PYTHONDEVMODE="0")[0] == 0
-    while len(place.sockets) < 2:
-        os.sched_yield()
+    assert once_served(place.run, lambda: len(place.sockets) == 2 or None)
 
 
 def test_twenty_first_commands_at_once_start_one_template_process(place):
@@ -213,7 +232,8 @@ def test_a_stopped_template_process_holds_no_pipe_of_a_command(place, warm):
     assert place.ran("zotctl", "completion", "bash", patience_s=thin.START_S)[0] == 0
 
 
-def test_the_environment_of_a_template_process_has_no_keys(place, warm):
+def test_the_environment_of_a_template_process_has_no_keys(used):
+    _, warm = used
     variables = Path(f"/proc/{warm}/environ").read_bytes()
     assert KEY.encode() not in variables
     assert Path(f"/proc/{warm}/cwd").readlink() == Path("/")
@@ -233,7 +253,8 @@ def test_a_directory_with_a_long_name_has_no_template_process(place):
     assert not list(long.glob("**/*.sock"))
 
 
-def test_a_refused_program_can_ask_why(place, warm):
+def test_a_refused_program_can_ask_why(used):
+    place, _ = used
     script = "import sys; from zotd.template import thin; sys.stdout.write(thin.refusal(sys.argv[1]))"
     command = [sys.executable, "-c", script, place.sockets[0]]
     for variables, reason in (({}, ""), ({"PYTHONDEVMODE": "1"}, "PYTHONDEVMODE, which the interpreter reads")):

@@ -7,18 +7,20 @@ import atexit
 import ctypes
 import fcntl
 import os
+import select
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import TextIO
+from typing import TextIO, TypeVar
 
 import psutil
 
+from zotd.inotify import MOVED_TO, Inotify
 from zotd.process.subreaper import PR_SET_CHILD_SUBREAPER
 from zotd.template import server, thin
 
@@ -42,6 +44,11 @@ PR_GET_CHILD_SUBREAPER = 37
 
 END_S = 20.0
 """Longest wait for the end of a process that was killed."""
+
+SERVE_S = 50.0
+"""Longest wait for a template process to serve; it takes 2.5 s, of which it computes most."""
+
+Found = TypeVar("Found")
 
 COVERAGE = "COVERAGE_PROCESS_START"
 """Coverage measures programs that it starts itself, so with it they start cold."""
@@ -70,6 +77,22 @@ def serving(folder: Path) -> list[psutil.Process]:
             words = process.cmdline()
             if server.__name__ in words and any(word.startswith(f"{folder}/") for word in words):
                 found.append(process)
+    return found
+
+
+def once_served(folder: Path, find: Callable[[], Found | None]) -> Found:
+    """Wait until `find` finds something, which is asked again when a template process below `folder` begins to serve.
+
+    The wait takes no processor time, of which the template process needs much. `folder`: as `XDG_RUNTIME_DIR`, in which a
+    command was run before. Raises TimeoutError after `SERVE_S`.
+    """
+    with closing(Inotify()) as arrivals:
+        arrivals.add(str(folder / "zot"), MOVED_TO)
+        while (found := find()) is None:
+            if not select.select([arrivals], [], [], SERVE_S)[0]:
+                raise TimeoutError(f"no template process has begun to serve in {folder} within {SERVE_S} s")
+            for _ in arrivals.read():
+                pass
     return found
 
 

@@ -21,7 +21,7 @@ from zotd.client.blocking import connect
 from zotd.client.fields import children
 from zotd.template.client import SWITCH
 from zotd.testing.live_daemon import ROOT
-from zotd.testing.warm import end_serving
+from zotd.testing.warm import end_serving, once_served
 
 OTHER_VERSION = [sys.executable, "-m", "zotd.testing.skewed", "0.0.1", "1", "1"]
 
@@ -115,8 +115,7 @@ def cold_start(patient):
     script = "import sys; from zotd.template.client import zotctl; sys.exit(zotctl())"
     command = [sys.executable, "-c", script, "completion", "bash"]
     subprocess.run(command, env=patient.env, check=True, stdout=subprocess.DEVNULL)
-    while not list(Path(run).glob("zot/template-*.sock")):
-        os.sched_yield()
+    once_served(Path(run), lambda: list(Path(run).glob("zot/template-*.sock")) or None)
     # Then a fork would have rights that this program has given up.
     patient.prefix = [
         sys.executable,
