@@ -264,7 +264,7 @@ class Daemon:
         return channels
 
     async def _open_push(
-        self, manager: Manager, presences: Presences, tokens: TokenStore, warnings: list[str]
+        self, parts: EmbeddedParts, presences: Presences, tokens: TokenStore, warnings: list[str]
     ) -> PushService | None:
         """Prepare push messages; returns None, and adds a warning, if the subscriptions cannot be read."""
         try:
@@ -279,8 +279,11 @@ class Daemon:
             token = tokens.list().get(one.token)
             return token is not None and token.digest == one.digest and tokens.stands(one.token, token)
 
+        manager, timers = parts.manager, parts.timers
         push = PushService(store, manager.config, spawn=self._spawn, stands=stands)
-        PushWatcher(manager, presences, push, lambda: self._config.limits.attention_s)
+        watcher = PushWatcher(manager, presences, push, lambda: self._config.limits.attention_s)
+        if timers is not None:
+            timers.listen(paused=watcher.timer_paused)
         return push
 
     async def _furnish(self, parts: EmbeddedParts, journal: SqliteJournal, heritage: Heritage) -> DaemonContext:
@@ -303,7 +306,7 @@ class Daemon:
         channels = await self._open_channels(manager, warnings)
         presences = Presences(lambda: parts.config.value.limits.attention_s)
         tokens = TokenStore(self._setup.home / FILE)
-        push = await self._open_push(manager, presences, tokens, warnings)
+        push = await self._open_push(parts, presences, tokens, warnings)
         for warning in (*self._setup.loaded.warnings, *warnings):
             log.warning("%s", warning)
         context = DaemonContext(

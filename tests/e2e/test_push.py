@@ -6,10 +6,12 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.e2e.conftest import House
+from tests.e2e.timed_site import Site, ended, timer_of
 from zotd.push.subscriptions import MAX_SUBSCRIPTIONS
 from zotd.testing.live_daemon import place, serving
 from zotd.testing.push_server import PushRefusal, PushServer
 from zotd.testing.script import CallPart, Refusal, calls, text
+from zotd.wire.content import Tokens
 
 SECRET = "hunter2-in-the-name"
 
@@ -203,3 +205,21 @@ async def test_a_damaged_file_is_told_and_the_daemon_works(house_after, model):
     assert await client.refused("push.key") == "unsupported"
     talk = await house.create("openai", await model(text("done")), client)
     await talk.run()
+
+
+async def test_a_browser_is_told_of_a_timer_that_pauses_itself(tmp_path, service, model, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path / "user"))
+    async with AsyncExitStack() as stack:
+        site = Site(stack, tmp_path)
+        settings = f"[push]\nservices = [{json.dumps(service.url)}]\n[limits]\nattention_s = 3600\n"
+        talk = await site.start(await model(text("one", usage=Tokens(input=100_000))), settings)
+        browser, _ = await subscribed(await site.house.connect(role="admin"), service)
+        timer = await talk.ask("timer.add", message="p", every_s=600, limit_usd=0.2)
+        await talk.client.ask("timer.run", timer=timer["id"])
+        await ended(talk)
+        site.now += 600
+        await timer_of(talk.client, timer["id"], state="paused")
+        (told,) = await service.arrived(1)
+        assert (told.browser, told.content["reason"], told.content["session"]) == (browser, "failed", talk.id)
+        assert "has spent" in told.content["text"]
+        assert f"zotctl schedule resume {timer['id']}" in told.content["text"]

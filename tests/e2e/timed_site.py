@@ -20,11 +20,11 @@ class Site:
         self._stack, self._folder = stack, folder
         self._running = AsyncExitStack()
 
-    async def start(self, server):
-        """Start it with a model of this server; returns a session."""
+    async def start(self, server, settings=""):
+        """Start it with a model of this server, and these lines of the configuration; returns a session."""
         (self._folder / "zot").mkdir(mode=0o700, exist_ok=True)
         vendor = f'[providers.openai]\nbase_url = "{server.openai_url}"\n'
-        text = f'provider = "openai"\nmodel = "{MODEL}"\n{vendor}'
+        text = f'provider = "openai"\nmodel = "{MODEL}"\n{vendor}{settings}'
         (self._folder / "zot" / "config.toml").write_text(text)
         self.house = await self._serve()
         return await self.create()

@@ -9,6 +9,7 @@ from weakref import WeakSet
 
 from zotd.api.attention import AttentionWatcher
 from zotd.api.presence import Presences
+from zotd.core.timers import Timer
 from zotd.push.service import PushMessage, PushService
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
@@ -28,6 +29,12 @@ class PushWatcher:
         self._attention_s = attention_s
         self._watched: WeakSet[Session] = WeakSet()
         manager.listen(self._heard)
+
+    def timer_paused(self, timer: Timer, sentence: str) -> None:
+        """Tell of a timer that has paused itself, unless somebody is looking at its session, where that is told too."""
+        if not timer.session or self._found(timer.session) is not None:
+            key = timer.session or (timer.latest.session if timer.latest is not None else "")
+            self._push.notify(PushMessage("failed", sentence, key))
 
     def _heard(self, event: events.Event) -> None:
         """Watch a session that has changed its state; what is told of it happens later."""

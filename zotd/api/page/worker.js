@@ -10,7 +10,7 @@ self.addEventListener("push", (event) => {
   const { reason, text, session } = event.data.json();
   const options = {
     body: text,
-    tag: session, // a newer message about a session replaces the older one
+    tag: session || "timers", // a newer message about a session replaces the older one
     renotify: true,
     icon: "/icon-192.png",
     data: { session },
@@ -31,6 +31,6 @@ async function open(session) {
     await self.clients.openWindow(`/#${session}`);
     return;
   }
-  page.postMessage({ session });
+  if (session !== "") page.postMessage({ session }); // a timer that has not begun a session yet has none
   await page.focus();
 }
