@@ -1,4 +1,4 @@
-"""`zotctl tree`: draws the branches of a session and its subagents, and lists its messages with their numbers."""
+"""`zotctl tree`: draws the branches of a session its jobs and its subagents, and lists its messages with their numbers."""
 
 import argparse
 from collections.abc import Sequence
@@ -11,7 +11,10 @@ from zotd.client.blocking import Json
 from zotd.client.families import in_families, indented
 from zotd.client.fields import amount, child, children, number, parent_id, session_id, spoken, text
 from zotd.client.humanize import counted, money
+from zotd.client.jobs import places, state_words
 from zotd.sanitize import one_line
+from zotd.wire.base import convert
+from zotd.wire.jobs import RUNNING, JobInfo
 
 EPILOG = """\
 examples:
@@ -22,8 +25,10 @@ examples:
   └─ 1-40  "mend the door"  32 messages  2026-11-22 06:33
      ├─ at 12: 41-60  "with a hammer"  9 messages  2026-11-22 06:41  <- current
      └─ at 30: s_01JY…  "mend the door (fork)"
+  1 job
+  j1  running 12m  localhost:5173  npm run dev
   subagents, $0.31 in all
-  └ s_01JZ…  "find the hinges"  reviewer  running  $0.12
+  └ s_01JZ…  "find the hinges"  reviewer  running  $0.12  1 job
 
 A branch begins at the message to which the session was rewound, or at which it was forked. zotctl rewind and zotctl
 fork --at take these message numbers.
@@ -32,6 +37,9 @@ fork --at take these message numbers.
 SUBAGENTS = "subagents, {} in all"
 
 WAITS = "waits for a decision: zotctl approvals"
+
+COMMAND_CHARS = 60
+"""Longest excerpt of a command of a job."""
 
 WORDS_CHARS = 100
 """Most characters of a message in the list."""
@@ -52,7 +60,7 @@ class TreeNode:
 def add(commands: Subparsers) -> None:
     """Register `tree`."""
     parser = commands.add_parser(
-        "tree", help="show how a session branches (rewinds, forks), and its subagents", epilog=EPILOG
+        "tree", help="show how a session branches (rewinds, forks), its jobs and its subagents", epilog=EPILOG
     )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     link.add_session_flags(parser)
@@ -68,9 +76,10 @@ def _run(args: argparse.Namespace) -> int:
         session = text(link.chosen(connection, args), "id")
         tree = connection.call("session.tree", session=session)
         members = children(connection.call("session.family", session=session), "sessions")
+        jobs = children(connection.call("session.jobs", session=session), "jobs")
         said = connection.call("session.history", session=session, limit=args.messages) if args.messages > 0 else {}
     if args.json:
-        output.print_json({"v": 1, **tree, "family": members, **said})
+        output.print_json({"v": 1, **tree, "family": members, "jobs": jobs, **said})
         return 0
     head = f'{text(tree, "session")}  "{text(tree, "name")}"'
     print(output.painted(one_line(head), colour.BOLD))
@@ -79,7 +88,7 @@ def _run(args: argparse.Namespace) -> int:
         print(one_line(f'forked from {text(origin, "session")}  "{text(origin, "name")}", at {number(origin, "at")}'))
     for line in drawn(rooted(tree).nodes):
         print(one_line(line))
-    for line in family_lines(members):
+    for line in [*job_lines([convert(job, JobInfo) for job in jobs]), *family_lines(members)]:
         print(one_line(line))
     for message in children(said, "messages"):
         words = " ".join(spoken(message).split())[:WORDS_CHARS]
@@ -87,8 +96,18 @@ def _run(args: argparse.Namespace) -> int:
     return 0
 
 
+def job_lines(jobs: Sequence[JobInfo]) -> list[str]:
+    """Return a line for each job that runs, with the addresses on which it listens, and one for all of them; none if there are none."""
+    running = [job for job in jobs if job.state == RUNNING]
+    lines = [counted(len(running), "job")] if running else []
+    for job in running:
+        about = [job.id, state_words(job), places(job.ports), job.command[:COMMAND_CHARS]]
+        lines.append("  ".join(part for part in about if part))
+    return lines
+
+
 def family_lines(members: Sequence[Json]) -> list[str]:
-    """Return a line for each subagent, with its state and cost, and one for all of them; none if there are none."""
+    """Return a line for each subagent, with its state, cost and number of jobs, and one for all of them; none if there are none."""
     if len(members) < 2:
         return []
     lines = [SUBAGENTS.format(money(amount(child(members[0], "family_usage"), "cost_usd")))]
@@ -101,6 +120,7 @@ def family_lines(members: Sequence[Json]) -> list[str]:
                 *([kind] if kind else []),
                 state,
                 money(amount(child(one, "usage"), "cost_usd")),
+                *([counted(jobs, "job")] if (jobs := number(one, "jobs")) else []),
             ]
             lines.append(f"{indented(text(one, 'id'), depth)}  {'  '.join(about)}")
     return lines

@@ -373,6 +373,20 @@ test("an image is made smaller until its longer edge fits, and never larger", ()
   assert.deepEqual(fitted(9000, 1, 2000), [2000, 1]);
 });
 
+// --- jobs ------------------------------------------------------------------------------------------------------------
+
+test("a job is as the newest event about it says", () => {
+  const job = { id: "j1", command: "serve", state: "running" };
+  const begun = reduce(attached(EMPTY, snapshot()), { type: "job", seq: 2, job });
+  assert.deepEqual(begun.jobs, [job]);
+  const serving = reduce(begun, { type: "job_ports", job: "j1", ports: [80] });
+  assert.deepEqual(serving.jobs, [{ ...job, ports: [80] }]);
+  assert.deepEqual(reduce(serving, { type: "job_ports", job: "j2", ports: [1] }).jobs, serving.jobs);
+  const over = reduce(serving, { type: "job", seq: 3, job: { ...job, state: "ended" } });
+  assert.deepEqual(over.jobs, [{ ...job, state: "ended" }]);
+  assert.deepEqual(attached(over, snapshot({ jobs: [job] })).jobs, [job]);
+});
+
 // --- plans -----------------------------------------------------------------------------------------------------------
 
 test("a plan is that of the newest event", () => {

@@ -66,6 +66,17 @@ def test_a_job_is_stopped_by_its_id(live, session):
     assert (stopped["id"], stopped["state"]) == ("j2", "stopped")
 
 
+def test_the_tree_of_a_session_has_the_jobs_that_run(live, session):
+    code, out, err = live.zotctl("tree", "-s", session)
+    assert (code, err) == (0, "")
+    count, line = out.splitlines()[-2:]
+    assert count == "1 job"
+    assert line.startswith("j2  running ")
+    assert line.endswith("  echo walrus; exec sleep 600")
+    told = json.loads(live.zotctl("tree", "-s", session, "--json")[1])
+    assert [(one["id"], one["state"]) for one in told["jobs"]] == [("j1", "ended"), ("j2", "running")]
+
+
 def test_a_word_that_is_no_command_is_refused(live):
     code, _, err = live.zotctl("jobs", "end", "j1")
     assert (code, err) == (1, 'zotctl: unknown jobs command "end j1"; use stop JOB\n')

@@ -28,8 +28,13 @@ STATES = {
 BUSY = ("waiting", "running", "held", "blocked", "failed")
 """Session states listed before idle ones, in this order."""
 
-FIGURES = frozenset({"TOK/S", "USD", "CLIENTS", "UPDATED", "PID", "CPU", "MEMORY"})
+FIGURES = frozenset({"TOK/S", "USD", "CLIENTS", "JOBS", "UPDATED", "PID", "CPU", "MEMORY"})
 """Columns that are aligned right."""
+
+SESSION_COLUMNS = ("SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "JOBS", "UPDATED", "DIRECTORY")
+
+JOBS = SESSION_COLUMNS.index("JOBS")
+"""A column that is left out if no job runs: few sessions have any."""
 
 NAME_COLUMNS = 28
 MODEL_COLUMNS = 26
@@ -57,8 +62,10 @@ def draw(looks: Sequence[Sample], paint: Paint, *, width: int, height: int | Non
     room = len(ranked) if height is None else max(1, height - len(head) - 2 - len(below))
     if room < len(ranked):
         room = max(1, room - 1)  # one line for the number of those left out
-    rows = [["SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "UPDATED", "DIRECTORY"]]
-    rows += [_session(one, speed, depth) for one, depth in ranked[:room]]
+    rows = [[*SESSION_COLUMNS], *(_session(one, speed, depth) for one, depth in ranked[:room])]
+    if not any(number(one, "jobs") for one, _ in ranked):
+        for row in rows:
+            del row[JOBS]
     lines = [*head, "", *_columns(rows, paint)]
     if room < len(ranked):
         lines.append(f"… {len(ranked) - room} more")
@@ -112,6 +119,7 @@ def _session(one: Json, speed: dict[str, float], depth: int) -> list[str]:
         f"{rate:.0f}" if rate >= 0.5 else "",
         f"{cost:.2f}" if isinstance(cost, int | float) and cost else "",
         str(number(one, "clients") or ""),
+        str(number(one, "jobs") or ""),
         _since(text(one, "updated")),
         text(one, "cwd"),
     ]

@@ -91,6 +91,13 @@ def test_figures_end_below_each_other():
     assert [row[: head.index("CLIENTS") + 7].split()[-1] for row in rows] == ["9", "12"]
 
 
+def test_jobs_have_a_column_if_any_runs():
+    looks = [look(0, session("a", clients=1, jobs=3), session("b", clients=2))]
+    head, *rows = render.draw(looks, plain, width=200, height=None)[3:]
+    assert [row[head.index("CLIENTS") : head.index("JOBS") + 4].split() for row in rows] == [["1", "3"], ["2"]]
+    assert "JOBS" not in render.draw([look(0, session("a"))], plain, width=200, height=None)[3]
+
+
 def test_rows_that_do_not_fit_are_counted():
     looks = [look(0, *(session(f"n{number}") for number in range(50)), extensions=[{"name": "e", "state": "ready"}])]
     shown = render.draw(looks, plain, width=60, height=20)

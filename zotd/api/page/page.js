@@ -8,6 +8,7 @@ import { Conversation } from "./conversation.js";
 import { byId, say } from "./elements.js";
 import { isOf } from "./entries.js";
 import { Follower } from "./follow.js";
+import { Jobs } from "./jobs.js";
 import { nameOf, showFacts, showSessions } from "./list.js";
 import { Notifying } from "./notify.js";
 import { Pictures } from "./pictures.js";
@@ -64,6 +65,7 @@ const conversation = new Conversation({
 const questions = new Questions(byId("questions"), decide);
 const changes = new Changes(byId("changes"), ofSession);
 const plan = new Plan(byId("plan"), ofSession);
+const jobs = new Jobs(byId("jobs"), ofSession);
 const beginning = new Beginning({ call: (type, fields) => wire.call(type, fields), begun: replaceRoute });
 const notifying = new Notifying({
   call: (type, fields) => wire.call(type, fields),
@@ -163,6 +165,7 @@ function route() {
   forgetSession();
   changes.close();
   plan.close();
+  jobs.close();
   composer.open(opened);
   if (opened === NEW) {
     beginning.open(sessions);
@@ -314,6 +317,7 @@ function drawSession() {
   byId("show-changes").setAttribute("aria-expanded", String(changes.isOpen));
   changes.show(state, { mayUndo: maySubmit, isLive });
   plan.show(state, { mayEdit: maySubmit, isLive });
+  jobs.show(state, { mayStop: maySubmit, isLive });
   composer.show(state, { maySubmit, isLive });
 }
 

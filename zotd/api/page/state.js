@@ -27,6 +27,7 @@ export const EMPTY = {
   held: false,
   approvals: [],
   plan: null,
+  jobs: [], // those that run, and the newest of those that do not
   usage: null,
   own: new Set(), // ids of this client's inputs and decisions, which are not reported as those of others
   made: 0, // entries that were given a key here
@@ -35,8 +36,8 @@ export const EMPTY = {
 
 /** Applies the response to `attach`. A resumed one is followed by the missed events. */
 export function attached(state, snapshot) {
-  const { session, queue, held, approvals, usage, run, plan = null } = snapshot;
-  const now = { ...state, session, queue, held, approvals, usage, plan, snapshotRun: run, isStale: false };
+  const { session, queue, held, approvals, usage, run, plan = null, jobs = [] } = snapshot;
+  const now = { ...state, session, queue, held, approvals, usage, plan, jobs, snapshotRun: run, isStale: false };
   if (snapshot.mode === "resumed") return now;
   const entries = entriesOf(snapshot.messages, run !== null);
   const notes = snapshot.notes.map((note, at) => noteEntry(`s${at}`, note.level, note.message, note.extension));
@@ -210,6 +211,16 @@ function approvalResolved(state, event) {
   return noted(now, "info", `${what} by ${event.by}: ${question?.tool ?? "a call"}${reason}`);
 }
 
+function jobChanged(state, { job }) {
+  const isKnown = state.jobs.some((one) => one.id === job.id);
+  return isKnown ? withJobs(state, job.id, () => job) : { ...state, jobs: [...state.jobs, job] };
+}
+
+const withJobs = (state, id, change) => ({
+  ...state,
+  jobs: state.jobs.map((one) => (one.id === id ? change(one) : one)),
+});
+
 function interrupted(state, event) {
   // The note contains the partial text of the reply.
   const isCut = event.what === "reply";
@@ -247,6 +258,8 @@ const STEPS = {
   queue_changed: (state, { items, held }) => ({ ...state, queue: items, held }),
   session_changed: sessionChanged,
   plan: (state, event) => ({ ...state, plan: event.plan ?? null }),
+  job: jobChanged,
+  job_ports: (state, { job, ports }) => withJobs(state, job, (one) => ({ ...one, ports })),
   approval_requested: approvalRequested,
   approval_resolved: approvalResolved,
   interrupted,
