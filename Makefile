@@ -19,22 +19,38 @@ WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Without its cache of bytecode pytest rewrites 500 modules in each of these processes, 10 s of computing each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check faults attacks bench docs litellm mcp-servers acp-agents harbor site
+.PHONY: demo test check format lint types layers dead dependencies spelling faults attacks bench docs litellm mcp-servers acp-agents harbor site
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
 test: .venv/.dev
 	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
+# The type checker takes as long as all the others together, which run beside it.
 check: .venv/.dev
-	$(BIN)/ruff format --check .
-	$(BIN)/ruff check .
-	$(BIN)/mypy
-	$(BIN)/lint-imports
-	$(BIN)/vulture
-	$(BIN)/deptry zot zotd zotctl zottui
-	$(BIN)/codespell
+	$(MAKE) --jobs format lint types layers dead dependencies spelling
 	$(MAKE) test
+
+format:
+	$(BIN)/ruff format --check .
+
+lint:
+	$(BIN)/ruff check .
+
+types:
+	$(BIN)/mypy
+
+layers:
+	$(BIN)/lint-imports
+
+dead:
+	$(BIN)/vulture
+
+dependencies:
+	$(BIN)/deptry zot zotd zotctl zottui
+
+spelling:
+	$(BIN)/codespell
 
 faults: .venv/.dev
 	$(BIN)/python -m tests.faults
