@@ -199,6 +199,26 @@ async def test_firings_that_fail_pause_the_timer_with_the_reason(site, model):
     assert "fired" not in timer
 
 
+async def test_a_slash_command_is_looked_up_when_the_timer_fires(site, model):
+    talk = await site.start(await model(*[text("fine")] * 3))
+    file = site.house.place.home / "commands" / "review.md"
+    file.parent.mkdir()
+    timer = await talk.ask("timer.add", message="/review main", every_s=600)
+    site.now += 600
+    timer = await timer_of(talk.client, timer["id"], due=rfc3339(site.now + 600))
+    assert timer["outcome"].startswith("there is no /review")
+    for number, words in ((1, "review $1"), (2, "look at $ARGUMENTS")):
+        file.write_text(words)
+        site.now += 600
+        await timer_of(talk.client, timer["id"], fired=number)
+        await ended(talk)
+    assert await said(talk) == ["review main", "look at main"]
+    loop = await talk.ask("timer.add", message="//review", every_s=6000)
+    await talk.client.ask("timer.run", timer=loop["id"])
+    await ended(talk)
+    assert (await said(talk))[-1] == "/review"
+
+
 async def test_nobody_there_to_approve_means_denied_unless_the_timer_waits(site, model):
     write = calls(CallPart("write", {"path": "a.txt", "content": "x"}))
     talk = await site.start(await model(write, text("denied"), write))
@@ -291,6 +311,7 @@ async def test_a_loop_that_cannot_be_is_refused_with_what_to_type(site, model, a
         ({"every_s": 600, "limit_usd": -1}, "more than 0"),
         ({"every_s": 600, "missed": "all"}, "unknown missed"),
         ({"every_s": 600, "message": "  "}, "empty"),
+        ({"every_s": 600, "message": "/compact now"}, "/compact is no prompt"),
         ({"every_s": 600, "message": "x" * 20_001}, "20,000 characters"),
         ({"every_s": 600, "cwd": "/"}, "either"),
         ({"every_s": 600, "model": "m"}, "new sessions"),
@@ -313,7 +334,11 @@ async def test_a_session_has_only_so_many_timers_and_an_ephemeral_one_none(site,
 
 
 @pytest.mark.parametrize("point", [*POINTS, "input taken", "attempt on record"])
-async def test_a_daemon_that_is_killed_while_it_fires_sends_the_prompt_once(tmp_path, model, point):
+@pytest.mark.parametrize("prompt", ["review main", "/review main"])
+async def test_a_daemon_that_is_killed_while_it_fires_sends_the_prompt_once(tmp_path, model, point, prompt):
+    file = place(tmp_path).home / "commands" / "review.md"
+    file.parent.mkdir(mode=0o700, parents=True)
+    file.write_text("review $1")
     server = await model(lambda _: text("ok"))
     dying = (sys.executable, "-m", "tests.e2e.dying_daemon", point)
     async with AsyncExitStack() as stack:
@@ -321,14 +346,14 @@ async def test_a_daemon_that_is_killed_while_it_fires_sends_the_prompt_once(tmp_
         house = House(stack, first.place, first)
         talk = await house.create("ollama", None, base_url=server.openai_url, secrets=None, model="m")
         began = rfc3339()
-        talk.send("timer.add", message="p", every_s=3600, now=True)  # it may die before it answers
+        talk.send("timer.add", message=prompt, every_s=3600, now=True)  # it may die before it answers
         assert await asyncio.to_thread(first.wait) != 0
         second = stack.enter_context(DaemonProcess(tmp_path))
         talk = await House(stack, second.place, second).follow(talk.id)
         (timer,) = (await talk.ask("timer.list"))["timers"]
         timer = await timer_of(talk.client, timer["id"], fired=1, state="active")
         assert timer["due"] > began
-        assert await said(talk) == ["p"]
+        assert await said(talk) == ["review main"]
 
 
 async def test_an_autostarted_daemon_stays_for_a_timer_and_leaves_when_there_is_none(tmp_path, model):

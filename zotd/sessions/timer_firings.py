@@ -14,6 +14,7 @@ from zotd.runs.queue import SubmitRequest
 from zotd.sessions.defaults import check_directory, new_settings
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
+from zotd.sessions.timer_prompts import send
 from zotd.store.families import sessions_below
 from zotd.store.journal import SqliteJournal
 from zotd.wire.api import SessionCreate, Started
@@ -137,9 +138,7 @@ class TimerFirings:
         if is_new and timer.busy == "skip" and (session.work.is_active or len(session.work.queue)):
             return ClaimOutcome(sentence=BUSY)
         after, told = session.ledger.row.records if is_new else max(session.ledger.row.base - 1, 0), list[Started]()
-        await session.prompt(
-            timer.prompt, (), sender=sender_of(timer), when_busy="queue", accepted=told.append, request=request
-        )
+        await send(self._manager.commands, session, timer, request=request, accepted=told.append)
         started = told[0].input
         assert started is not None
         return ClaimOutcome(Firing(session.id, started, after, now), settled_usd=before.usd)
@@ -161,11 +160,6 @@ class TimerFirings:
         return firing.input in transcript.waiting or (
             is_its_run and (session.work.is_active or session.state == "waiting")
         )
-
-
-def sender_of(timer: Timer) -> str:
-    """Return the name under which people see the timer's prompts."""
-    return f"timer {timer.id}"
 
 
 def _cost_of(rows: Sequence[SessionRow], calls: set[str]) -> float:

@@ -9,6 +9,7 @@ from zotd.clock import rfc3339
 from zotd.core.due_times import BadRuleError, CronRule, IntervalRule, MomentRule, TimerRule
 from zotd.core.timers import NewTimerSession, Timer
 from zotd.runs.queue import content_of
+from zotd.sessions.timer_prompts import check_prompt
 from zotd.sessions.timers import times_of
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.intervals import interval_words
@@ -41,6 +42,7 @@ def ordered(order: TimerAdd, *, now: int, by: str, zone: str) -> Timer:
     content_of(order.message, ())
     if len(order.message) > PROMPT_CHARS:
         raise _bad(f"the prompt of a timer has at most {PROMPT_CHARS:,} characters; put it into a file to be read")
+    check_prompt(order.message)
     rule = _rule(order, zone)
     _check_limits(order)
     return Timer(
