@@ -172,6 +172,20 @@ async def test_with_bubblewrap_a_command_does_not_reach_the_daemon(yard):
     assert ("reached" in result) == ((await talk.ask("session.get"))["jail"] == "landlock")
 
 
+async def test_a_job_is_confined_like_any_command_and_the_model_is_told_what_it_was_refused(yard):
+    command = "echo y > made; cat ~/.ssh/id; echo x > ~/.bashrc"
+    begin = "bash", {"command": command, "background": True}
+    talk, server = await yard.open(calls(CallPart(*begin)), calls(CallPart("job_wait", {"job": "j1"})), text("done"))
+    _, waited = results_of(await talk.run())
+    assert KEY not in waited
+    assert ((yard.work / "made").read_text(), (yard.home / ".bashrc").read_text()) == ("y\n", "before")
+    (found,) = (await talk.ask("session.jobs"))["jobs"]
+    assert (found["state"], found["exit"]) == ("ended", 1)
+    assert f"The jail of this session has refused something to it. It may not: read {yard.home}/.ssh/id" in str(
+        server.requests[2].messages
+    )
+
+
 async def test_a_search_of_the_home_leaves_secrets_out(yard):
     steps = ("grep", {"pattern": ".", "path": "~"}), ("glob", {"pattern": "**", "path": "~", "hidden": True})
     (yard.home / "notes.txt").write_text("walrus\n")
