@@ -35,6 +35,15 @@ async def test_a_run_has_only_the_events_of_the_stdio_protocol(rpc, model, vendo
     assert not list(place.home.glob("zot.db*"))
 
 
+async def test_a_plan_is_sent_as_the_call_of_the_model_and_not_as_an_event(rpc, model, vendor):
+    steps = [{"text": "look", "state": "active"}]
+    program = await rpc(vendor, await model(calls(CallPart("plan", {"steps": steps})), text("ok")))
+    program.send("prompt", message="go")
+    events = await program.until("done")
+    assert [one["args"]["steps"] for one in events if one["type"] == "tool_call"] == [steps]
+    assert "plan" not in {one["type"] for one in events}
+
+
 async def test_thinking_is_not_sent_on_stdio(rpc, model, vendor):
     program = await rpc(vendor, await model(ScriptedReply([ThinkingPart(["Hm, ", "walrus?"]), TextPart(["yes"])])))
     program.send("prompt", message="go")
