@@ -1,4 +1,4 @@
-"""`zotctl tree`: draws the branches of a session its jobs and its subagents, and lists its messages with their numbers."""
+"""`zotctl tree`: draws the branches of a session, its jobs and its subagents, and lists its messages with their numbers."""
 
 import argparse
 from collections.abc import Sequence
