@@ -13,7 +13,7 @@ from functools import partial
 from signal import SIGINT
 
 from zotctl import link, oneshot_command, output
-from zotd.client import model_switch, slash
+from zotd.client import model_switch
 from zotd.client.blocking import FRAME_LIMIT, Connection, Json
 from zotd.client.errors import CallError, ClientError, NotTextError
 from zotd.client.fields import amount, children, number, text
@@ -24,6 +24,7 @@ from zotd.client.running import INTERRUPTED, Show, follow, go_on, start
 from zotd.client.runs import Run
 from zotd.client.yolo_warning import warn_of_yolo
 from zotd.sanitize import harmless, json_line, one_line
+from zotd.wire import slash_lines
 
 MAX_PIPED = 4 * FRAME_LIMIT
 """Most bytes read from standard input: the longest line that the daemon accepts."""
@@ -66,11 +67,11 @@ def _entered(words: list[str], *, needed: bool) -> Entered:
         argument.encode()
     except UnicodeEncodeError as error:  # fail before a session is created
         raise NotTextError("the prompt", argument) from error
-    command = slash.parsed(argument)
+    command = slash_lines.parsed(argument)
     if command is not None:
         name, typed = command
         return name, _joined(typed, _piped())
-    prompt = _joined(_piped(), slash.unescaped(argument))
+    prompt = _joined(_piped(), slash_lines.unescaped(argument))
     if needed and not prompt:
         sys.stderr.write("zot: no prompt; pass one as an argument or on standard input\n")
         raise SystemExit(2)

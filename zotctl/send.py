@@ -12,6 +12,7 @@ from zotd.client.errors import ClientError
 from zotd.client.fields import text
 from zotd.client.interrupts import Watch
 from zotd.client.running import start
+from zotd.wire import slash_lines
 
 EPILOG = """\
 examples:
@@ -47,12 +48,12 @@ def add(commands: Subparsers) -> None:
 
 def _run(args: argparse.Namespace) -> int:
     line = str(args.prompt)
-    command = None if line == "-" else slash.parsed(line)
+    command = None if line == "-" else slash_lines.parsed(line)
     if command is not None and args.when_busy is not None:
         raise ClientError(
             "--when-busy, --steer and --reject apply to prompts; a slash command runs at once, and a run it starts is queued"
         )
-    prompt = sys.stdin.buffer.read().decode(errors="replace") if line == "-" else slash.unescaped(line)
+    prompt = sys.stdin.buffer.read().decode(errors="replace") if line == "-" else slash_lines.unescaped(line)
     watch = Watch(sys.stdout.fileno())
     with link.connect("zotctl", watch.wait) as connection, watch:
         session = text(link.chosen(connection, args), "id")

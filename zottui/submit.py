@@ -7,7 +7,7 @@ from contextlib import suppress
 
 from zotd.client import place, slash
 from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError
-from zotd.wire import api
+from zotd.wire import api, slash_lines
 from zottui.asking import Refreshing
 from zottui.choice import ListChoice
 from zottui.commands import COMMANDS
@@ -82,7 +82,7 @@ class Submitter:
     def submit(self, submission: Submission, when_busy: str) -> bool:
         """Take a submission; always returns True. It waits if it cannot be sent now, and errors are printed later."""
         text = submission.text.strip()
-        command = slash.parsed(text)
+        command = slash_lines.parsed(text)
         if text.startswith("!"):
             self._ui.spawn(self._shell(text))
         elif command is not None:
@@ -144,7 +144,7 @@ class Submitter:
         await self._live.wait()
         params = api.Prompt(
             session=of(self._ui),
-            message=slash.unescaped(submission.text.strip()),
+            message=slash_lines.unescaped(submission.text.strip()),
             images=list(submission.images),
             when_busy=when_busy,
             request_id=_request_id(),

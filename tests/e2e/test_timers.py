@@ -311,7 +311,7 @@ async def test_a_loop_that_cannot_be_is_refused_with_what_to_type(site, model, a
         ({"every_s": 600, "limit_usd": -1}, "more than 0"),
         ({"every_s": 600, "missed": "all"}, "unknown missed"),
         ({"every_s": 600, "message": "  "}, "empty"),
-        ({"every_s": 600, "message": "/compact now"}, "/compact is no prompt"),
+        ({"every_s": 600, "message": "/compact now"}, "/compact sends no prompt"),
         ({"every_s": 600, "message": "x" * 20_001}, "20,000 characters"),
         ({"every_s": 600, "cwd": "/"}, "either"),
         ({"every_s": 600, "model": "m"}, "new sessions"),

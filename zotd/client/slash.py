@@ -1,9 +1,4 @@
-"""Lines that begin with a slash, in a chat and on a command line.
-
-/todo add milk     a command: `todo` with `add milk`
-//todo             a prompt: `/todo`
-/usr/bin is full   a prompt, because names of commands contain no slash
-"""
+"""Runs slash commands, from a chat and from a command line."""
 
 from zotd.client.blocking import Connection, Json
 from zotd.client.fields import amount, child, maybe_text, text
@@ -16,19 +11,6 @@ COMMAND_S = 60.0
 
 ANSWER_S = 150.0
 """Timeout of a question beside the conversation in seconds; the daemon waits for the model for 120 s."""
-
-
-def parsed(line: str) -> tuple[str, str] | None:
-    """Return the name without the slash, and the arguments; None if the line is a prompt."""
-    name, *args = line.split(maxsplit=1) or [""]
-    if not name.startswith("/") or "/" in name[1:]:
-        return None
-    return name[1:], "".join(args)
-
-
-def unescaped(line: str) -> str:
-    """Return the prompt for a line that is no command."""
-    return line[1:] if line.startswith("//") else line
 
 
 def invoke(connection: Connection, session: str, name: str, args: str) -> tuple[Json, Run | None]:

@@ -1,4 +1,4 @@
-"""What a timer sends: its prompt, or what the slash command stands for that the prompt is."""
+"""Sends the prompt of a timer, or runs the slash command in its place."""
 
 from collections.abc import Callable
 
@@ -8,38 +8,34 @@ from zotd.sessions.session import Session
 from zotd.sessions.slash_commands import RESERVED, Asker, Commands
 from zotd.wire.api import CommandResult, Started
 from zotd.wire.errors import Code, CommandError
-
-
-def command_in(prompt: str) -> tuple[str, str] | None:
-    """Return name and arguments of the slash command that a prompt is; None: it is text, such as `/usr/bin is full`."""
-    name, args = (*prompt.split(maxsplit=1), "", "")[:2]
-    return (name[1:], args) if name.startswith("/") and "/" not in name[1:] and name != "/" else None
+from zotd.wire.slash_lines import parsed, unescaped
 
 
 def check_prompt(prompt: str) -> None:
-    """Raise CommandError if a prompt is a command that sends none, such as `/compact`."""
-    command = command_in(prompt)
+    """Raise CommandError if a prompt is a slash command that sends none, such as `/compact`."""
+    command = parsed(prompt)
     if command is not None and command[0].casefold() in RESERVED:
         raise CommandError(
             Code.BAD_REQUEST,
-            f"/{command[0][:40]} is no prompt, and a timer sends prompts: text, a skill, or a command of a file or an extension",
+            f"/{command[0][:40]} sends no prompt, so a timer cannot run it; it can run a skill, and a command of a file or an extension",
         )
 
 
 async def send(
     commands: Commands, session: Session, timer: Timer, *, request: SubmitRequest, accepted: Callable[[Started], None]
 ) -> None:
-    """Send what a timer stands for, once for each `request`; `accepted` is called when it is on disk.
+    """Send the prompt of a timer, once for each `request`; `accepted` is called when it is on disk.
 
     Raises:
         CommandError: the session does not take it, or there is no such command, or it has sent nothing.
     """
-    command = None if timer.origin == "wake" else command_in(timer.prompt)  # a model's note is text
+    command = None if timer.origin == "wake" else parsed(timer.prompt)  # a model's note is text
     sender = f"timer {timer.id}"
     # What was sent before a crash is only answered: a command of an extension is not asked again.
     if command is None or request.known(session.ledger.transcript) is not None:
-        text = timer.prompt[1:] if timer.prompt.startswith("//") else timer.prompt
-        await session.prompt(text, (), sender=sender, when_busy="queue", accepted=accepted, request=request)
+        await session.prompt(
+            unescaped(timer.prompt), (), sender=sender, when_busy="queue", accepted=accepted, request=request
+        )
         return
     check_prompt(timer.prompt)
     inputs = list[str]()

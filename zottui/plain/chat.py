@@ -22,6 +22,7 @@ from zotd.client.running import go_on
 from zotd.client.runs import Run
 from zotd.client.yolo_warning import warn_of_yolo
 from zotd.sanitize import harmless
+from zotd.wire import slash_lines
 from zottui.plain.deciding import PendingCalls
 from zottui.plain.door import Again, ChatConnection, Variables
 from zottui.plain.following import HELD, QUEUE, STEER, Line, RunPrinter, meanwhile
@@ -128,7 +129,8 @@ class PlainChat:
     def _introduce(self) -> None:
         session = self._session
         self._say(f"{text(session, 'provider')} {text(session, 'model')} in {text(session, 'cwd')} (/help)")
-        untrusted = [text(one, "name") for one in self._extensions() if one.get("state") == "untrusted"]
+        extensions = children(self._connection.call("ext.list", session=self._id), "extensions")
+        untrusted = [text(one, "name") for one in extensions if one.get("state") == "untrusted"]
         if untrusted:
             self._write(self._ask_for_trust(untrusted))
         if session.get("state") == "held":
@@ -141,10 +143,10 @@ class PlainChat:
             return
         self._suggestion = ""
         self._segments.typed()
-        command = slash.parsed(line)
+        command = slash_lines.parsed(line)
         try:
             if command is None:
-                self._follower.prompt(self._id, slash.unescaped(line))
+                self._follower.prompt(self._id, slash_lines.unescaped(line))
             elif f"/{command[0]}" in COMMANDS:
                 COMMANDS[f"/{command[0]}"][1](self, command[1])
             else:
@@ -249,10 +251,6 @@ class PlainChat:
         self._say(text(self._connection.call("session.get", session=self._id), "mode"))
 
     # --- extensions -----------------------------------------------------------------------------------------------
-
-    def _extensions(self) -> list[Json]:
-        """Return the session's extensions in load order."""
-        return children(self._connection.call("ext.list", session=self._id), "extensions")
 
     def _ask_for_trust(self, items: Sequence[str]) -> str:
         """Return a note, once, that the directory has untrusted extensions; else an empty text."""

@@ -7,13 +7,13 @@ own, which is shown next. After a failed run the queue is held and nothing more 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
-from zotd.client import slash
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError, NoAnswerError
 from zotd.client.fields import text
 from zotd.client.outcome import Outcome
 from zotd.client.running import follow, start
 from zotd.client.runs import Run
+from zotd.wire import slash_lines
 
 HELD = "(a run stopped before it was done: /continue resumes it, a prompt starts a new run)"
 
@@ -103,8 +103,8 @@ class RunPrinter:
 
 def meanwhile(line: str) -> Line | None:
     """Return what to do with a line typed during a run; None for other commands, which wait for the prompt."""
-    command = slash.parsed(line)
+    command = slash_lines.parsed(line)
     if command is None:
-        return slash.unescaped(line), STEER
+        return slash_lines.unescaped(line), STEER
     name, words = command
     return (words, name) if name in {STEER, QUEUE} else None

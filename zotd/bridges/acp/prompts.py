@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import unquote, urlsplit
 
-from zotd.client import slash
+from zotd.wire import slash_lines
 from zotd.wire.acp import AudioBlock, ContentBlock, Contents, ImageBlock, LinkBlock, ResourceBlock, TextBlock
 from zotd.wire.api import PromptImage
 from zotd.wire.jsonrpc import RpcError, RpcErrorCode
@@ -20,12 +20,12 @@ class Entered:
     @property
     def command(self) -> tuple[str, str] | None:
         """Name and arguments of a slash command, or None for a prompt to the model."""
-        return None if self.images else slash.parsed(self.text)
+        return None if self.images else slash_lines.parsed(self.text)
 
     @property
     def message(self) -> str:
         """The text for the model, without the escape of a leading slash."""
-        return slash.unescaped(self.text)
+        return slash_lines.unescaped(self.text)
 
 
 def entered(blocks: Sequence[ContentBlock]) -> Entered:
