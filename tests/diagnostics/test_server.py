@@ -4,7 +4,7 @@ from tests.diagnostics.conftest import fake
 from zotd.config.language_servers import DiagnosticsSection
 from zotd.diagnostics import server as server_module
 from zotd.diagnostics.catalog import rows
-from zotd.diagnostics.server import SLOW, FileEdit, LanguageServer, ServerSite
+from zotd.diagnostics.server import SLOW, CheckResult, FileEdit, LanguageServer, ServerSite
 
 
 def server_of(here, *traits):
@@ -37,7 +37,8 @@ async def test_a_server_that_is_not_used_ends_and_begins_again(world, monkeypatc
         await server.submit(edit(here, "x # error: first\n"), patience_s=60.0)
         await server.rests()
         assert (server.state, server.pid) == ("stopped", None)
-        (found,) = await server.submit(edit(here, "x # error: first\nx # error: second\n"), patience_s=60.0)
+        result = await server.submit(edit(here, "x # error: first\nx # error: second\n"), patience_s=60.0)
+        (found,) = result.errors
         assert found.message == "second"  # the other one was told
         await server.stop()
 
@@ -48,7 +49,7 @@ async def test_when_too_many_edits_wait_the_oldest_is_not_checked(world, monkeyp
         server = server_of(here)
         first, *others = [server.submit(edit(here, f"x # error: {number}\n"), patience_s=60.0) for number in range(3)]
         for check in others:
-            assert len(await check) == 1
+            assert len((await check).errors) == 1
         assert first.cancelled()
         await server.stop()
-        assert await server.submit(edit(here, "five"), patience_s=60.0) is None
+        assert await server.submit(edit(here, "five"), patience_s=60.0) == CheckResult()

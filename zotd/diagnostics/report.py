@@ -9,7 +9,6 @@ from zotd.sanitize import escaped
 MOST_LINES = 20
 """Errors that are told of one edit."""
 
-
 REASON_CHARS = 300
 """Longest reason of a server that has failed; it may have the last line of its output."""
 
@@ -30,7 +29,7 @@ def unchecked_lines(failed: Mapping[str, str]) -> list[str]:
     return [f"[{name} has not checked this change: {escaped(why)[:REASON_CHARS]}]" for name, why in failed.items()]
 
 
-def late_line(late: Sequence[str], wait_s: float) -> list[str]:
+def late_lines(late: Sequence[str], wait_s: float) -> list[str]:
     """Return the line about servers that have not answered within `wait_s`."""
     if not late:
         return []

@@ -86,8 +86,13 @@ class ServerFacilities(Struct, frozen=True):
     reaper: OrphanReaper
 
 
-class NotCheckedError(Exception):
-    """An edit was not checked; the message says why."""
+class CheckResult(Struct, frozen=True):
+    """What a server says about an edit; with neither, it has found nothing new, is off, or does not say."""
+
+    errors: Sequence[FoundError] = ()
+    """The new errors."""
+    failure: str = ""
+    """Why the edit was not checked, as a sentence without a full stop."""
 
 
 class ServerSite(Struct, frozen=True):
@@ -107,7 +112,7 @@ class ServerSite(Struct, frozen=True):
 
 class _Check(Struct, frozen=True, eq=False):
     edit: FileEdit
-    future: asyncio.Future[Sequence[FoundError] | None]
+    future: asyncio.Future[CheckResult]
     patience_s: float
     asked_at: float
 
@@ -154,17 +159,16 @@ class LanguageServer:
         """How many files it has open."""
         return 0 if self._client is None else len(self._client.files.files)
 
-    def submit(self, edit: FileEdit, patience_s: float) -> asyncio.Future[Sequence[FoundError] | None]:
-        """Have an edit checked; the result is the new errors, or None if the server is off or does not say.
+    def submit(self, edit: FileEdit, patience_s: float) -> asyncio.Future[CheckResult]:
+        """Have an edit checked.
 
-        The exception of the future is NotCheckedError if the server has failed.
         Cancel the result when nobody waits for it any more: its errors then come with the next edit. `patience_s`: how long
         somebody waits.
         """
         loop = asyncio.get_running_loop()
-        future: asyncio.Future[Sequence[FoundError] | None] = loop.create_future()
+        future: asyncio.Future[CheckResult] = loop.create_future()
         if self._is_over:
-            future.set_result(None)
+            future.set_result(CheckResult())
             return future
         if len(self._queue) >= MOST_WAITING:
             self._queue.popleft().future.cancel()
@@ -221,8 +225,7 @@ class LanguageServer:
         return self._is_closed or self.state is ServerState.OFF
 
     async def _handle(self, check: _Check) -> None:
-        found: Sequence[FoundError] | None = None
-        failure = ""
+        result = CheckResult()
         edit = check.edit
         before = self._unchecked.setdefault(edit.path, edit.before)
         try:
@@ -230,14 +233,14 @@ class LanguageServer:
             await self._check(client, edit, before)
             del self._unchecked[edit.path]
             if not check.future.done():  # else nobody is told now, and the errors stay new
-                found = self._book.take_news(edit.path, changed_lines(edit.before or "", edit.after))
+                result = CheckResult(self._book.take_news(edit.path, changed_lines(edit.before or "", edit.after)))
         except (ConfinementError, OSError, ValueError) as error:
             await self._turn_off(f"cannot be started: {error}")
         except ServerGoneError as error:
-            failure = f"it {error}"
+            result = CheckResult(failure=f"it {error}")
             await self._crashed(str(error))
         except ServerRefusedError as error:
-            failure = str(error)
+            result = CheckResult(failure=str(error))
             log.info("language server %s: %s", self.row.name, error)
         except ServerSilentError as error:
             log.info("language server %s: %s", self.row.name, error)
@@ -245,12 +248,8 @@ class LanguageServer:
         self._late = self._late + 1 if took_s > check.patience_s else 0
         if self.state is ServerState.READY:
             self.reason = SLOW if self.is_slow else ""
-        if check.future.done():
-            return
-        if failure:
-            check.future.set_exception(NotCheckedError(failure))
-        else:
-            check.future.set_result(found)
+        if not check.future.done():
+            check.future.set_result(result)
 
     async def _check(self, client: LanguageClient, edit: FileEdit, before: str | None) -> None:
         await self._follow_disk(client, edit.path)

@@ -11,15 +11,14 @@ from zotd.config.language_servers import DiagnosticsSection
 from zotd.core.edit_checks import EditingSession
 from zotd.diagnostics.catalog import ServerRow, rows
 from zotd.diagnostics.disk_view import text_of
-from zotd.diagnostics.error_book import FoundError
 from zotd.diagnostics.project_environment import find_program, has_in_package
-from zotd.diagnostics.report import error_lines, late_line, unchecked_lines
-from zotd.diagnostics.server import FileEdit, LanguageServer, ServerFacilities, ServerSite, root_of
+from zotd.diagnostics.report import error_lines, late_lines, unchecked_lines
+from zotd.diagnostics.server import CheckResult, FileEdit, LanguageServer, ServerFacilities, ServerSite, root_of
 from zotd.process.memory import memory_of_sessions
 from zotd.wire.diagnostics import LanguageServerInfo
 
 LOOK_S = 1.0
-"""Longest wait for the look at which programs are installed if `wait_s` is shorter; local disks take a millisecond."""
+"""Longest wait for the look at which programs are installed, unless `wait_s` is longer; local disks take a millisecond."""
 
 UNSEEN = "[the language servers were not asked: the disk did not say within {look_s:g} s which are installed]"
 """What the model reads if that took longer; silence would mean that there are no errors."""
@@ -38,7 +37,7 @@ class LanguageServers:
     async def new_errors(self, session: EditingSession, path: str, before: bytes | None, after: bytes) -> str:
         """Return what the model is told about a file that the session has changed, with its real path; empty: nothing.
 
-        Takes no longer than `diagnostics.wait_s`, and a look at the disk that takes no longer, either.
+        Takes at most `diagnostics.wait_s`, after a look at the disk that takes at most the longer one of that and `LOOK_S`.
         """
         section, suffix = self._config.value.diagnostics, Path(path).suffix
         text = text_of(after)
@@ -59,7 +58,7 @@ class LanguageServers:
             awaited = [check for server, check in checks.items() if not server.is_slow]
             if awaited:
                 await asyncio.wait(awaited, timeout=section.wait_s)
-            return _told(checks, awaited, section, session.cwd)
+            return _report(checks, section, session.cwd)
         finally:
             for check in checks.values():
                 check.cancel()  # what is found from now on is told with the next edit
@@ -129,19 +128,15 @@ class LanguageServers:
                 told(sentence)
 
 
-def _told(
-    checks: Mapping[LanguageServer, asyncio.Future[Sequence[FoundError] | None]],
-    awaited: Sequence[asyncio.Future[Sequence[FoundError] | None]],
-    section: DiagnosticsSection,
-    cwd: str,
-) -> str:
+def _report(checks: Mapping[LanguageServer, asyncio.Future[CheckResult]], section: DiagnosticsSection, cwd: str) -> str:
     """Return what the model is told: new errors, then which servers have failed or were late."""
-    late = [server.row.name for server, check in checks.items() if not check.done() and check in awaited]
-    over = {server.row.name: check for server, check in checks.items() if check.done() and not check.cancelled()}
-    failed = {name: str(error) for name, check in over.items() if (error := check.exception()) is not None}
-    found = [check.result() or () for name, check in over.items() if name not in failed]
-    lines = [error_lines(list(chain(*found)), cwd), unchecked_lines(failed), late_line(late, section.wait_s)]
-    return "\n".join(chain(*lines))
+    late = [server.row.name for server, check in checks.items() if not check.done() and not server.is_slow]
+    over = {
+        server.row.name: check.result() for server, check in checks.items() if check.done() and not check.cancelled()
+    }
+    errors = list(chain.from_iterable(result.errors for result in over.values()))
+    failed = {name: result.failure for name, result in over.items() if result.failure}
+    return "\n".join([*error_lines(errors, cwd), *unchecked_lines(failed), *late_lines(late, section.wait_s)])
 
 
 def installed(
