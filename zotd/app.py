@@ -283,7 +283,7 @@ class Daemon:
         push = PushService(store, manager.config, spawn=self._spawn, stands=stands)
         watcher = PushWatcher(manager, presences, push, lambda: self._config.limits.attention_s)
         if timers is not None:
-            timers.listen(paused=watcher.timer_paused)
+            timers.pause_listeners.append(watcher.timer_paused)
         return push
 
     async def _furnish(self, parts: EmbeddedParts, journal: SqliteJournal, heritage: Heritage) -> DaemonContext:

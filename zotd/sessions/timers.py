@@ -72,7 +72,8 @@ class Timers:
         """When the loop looks again at timers for which the journal could not be used, by its own clock."""
         self._woken = asyncio.Event()
         self._listeners: list[Callable[[], None]] = []
-        self._pause_listeners: list[Callable[[Timer, str], None]] = []
+        self.pause_listeners: list[Callable[[Timer, str], None]] = []
+        """Called with each timer that pauses itself, and a sentence that says why."""
 
     # --- what there is ----------------------------------------------------------------------------------------
 
@@ -85,12 +86,9 @@ class Timers:
         """Return the sessions that timers prompt."""
         return {timer.session for timer in self._timers.values() if timer.session}
 
-    def listen(
-        self, changed: Callable[[], None] | None = None, *, paused: Callable[[Timer, str], None] | None = None
-    ) -> None:
-        """Call `changed` when there are others than before, `paused` with one that pauses itself and a sentence that says why."""
-        self._listeners += [] if changed is None else [changed]
-        self._pause_listeners += [] if paused is None else [paused]
+    def listen(self, changed: Callable[[], None]) -> None:
+        """Call `changed` when there are others than before."""
+        self._listeners.append(changed)
 
     def listed(self, session: str = "") -> Sequence[Timer]:
         """Return all timers, or those of a session, oldest first; looks at the clock as well."""
@@ -308,7 +306,7 @@ class Timers:
         for session in self._manager.loaded:
             if session.id == timer.session:
                 session.ledger.live([events.Notice("warn", sentence, session=session.ledger.label)])
-        for listener in self._pause_listeners:
+        for listener in self.pause_listeners:
             listener(timer, sentence)
 
 
