@@ -24,7 +24,7 @@ class JobInfo(Frozen, frozen=True, kw_only=True):
     output: str
     """Path of the file with the newest part of its output; it may not exist."""
     state: str
-    """`running`; `ended` by itself; `stopped` by somebody (`reason`); `interrupted`: the daemon was killed while it ran, and
+    """`running`; `ended` by itself; `stopped` by a client, the model or the daemon (`reason`); `interrupted`: the daemon was killed while it ran, and
     what became of it is not known."""
     exit: int | None = None
     """Its exit code, 128 + N after signal N; null: it runs, or that is not known."""

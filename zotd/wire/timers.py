@@ -79,7 +79,7 @@ class TimerInfo(Frozen, frozen=True, kw_only=True):
     due: str | None = None
     """Its next due time; absent: it is paused."""
     reason: str = ""
-    """Why it is paused; empty: somebody wants that."""
+    """Why it is paused; empty: a client has paused it."""
     fired: int = 0
     last_fired: str | None = None
     last_session: str | None = None
