@@ -15,6 +15,7 @@ from typing import Protocol
 
 from zotd.adapters.catalog import Adapter
 from zotd.adapters.connection import AdapterConnection, AdapterError, AdapterListener, RpcRefusedError
+from zotd.adapters.offers import AgentOffers
 from zotd.adapters.turn import DrivenTurn
 from zotd.adapters.updates import take_update
 from zotd.core.retry import Failure, ModelError
@@ -42,6 +43,7 @@ from zotd.wire.acp_reports import (
     TurnResult,
     UpdateParams,
 )
+from zotd.wire.api import Completion
 from zotd.wire.base import BadFrameError, decode
 from zotd.wire.jsonrpc import RpcErrorCode, RpcRequest
 from zotd.wire.plan import PlanStep
@@ -106,6 +108,7 @@ class OtherAgent:
         self._session = ""
         """The agent's id of its session, while the process runs."""
         self._abilities = ReportedCapabilities()
+        self._offers = AgentOffers(adapter().name)
         self._cost_usd = 0.0
         """Cost of the agent's session so far, as it was told last."""
         self._asking: dict[asyncio.Task[None], RpcRequest] = {}
@@ -124,6 +127,11 @@ class OtherAgent:
     def title(self) -> str:
         """The agent's name, for people."""
         return self.adapter.title
+
+    @property
+    def commands(self) -> Sequence[Completion] | None:
+        """The slash commands that it offers in our session; None: it has not listed any yet."""
+        return self._offers.of(self._home.remembered)
 
     async def begin(self, prompt: Sequence[ContentBlock]) -> tuple[DrivenTurn, list[str]]:
         """Send a prompt; returns its turn, and what people should know.
@@ -166,6 +174,8 @@ class OtherAgent:
             return
         try:
             update = decode(params, UpdateParams)
+            if self._session in ("", update.session_id):  # commands are often listed before the session is open
+                self._offers.take(update.session_id, bytes(update.update))
             if update.session_id == self._session:
                 take_update(bytes(update.update), self.turn, self)
             elif self._session:

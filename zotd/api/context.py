@@ -143,7 +143,11 @@ class DaemonContext:
     def __post_init__(self) -> None:
         manager = self.manager
         self.completer = Completer(
-            models=manager.models, skills=manager.skills, file_commands=manager.commands.files, spawn=self.spawn
+            models=manager.models,
+            skills=manager.skills,
+            file_commands=manager.commands.files,
+            agents=manager.commands.agents,
+            spawn=self.spawn,
         )
 
     def came(self) -> None:

@@ -30,6 +30,7 @@ from zotd.sessions.machine import Machine
 from zotd.sessions.session import Session
 from zotd.wire.acp import ContentBlock, ImageBlock, TextBlock
 from zotd.wire.acp_reports import PermissionRequest
+from zotd.wire.api import Completion
 from zotd.wire.content import Image, Text
 from zotd.wire.plan import PlanStep
 
@@ -113,6 +114,11 @@ class LoadedAgentRuns:
             hooks=lambda: None,
             ended=agent.end_turn,
         )
+
+    def commands(self, session: str) -> Sequence[Completion] | None:
+        """Return the slash commands of the session's agent; None: it has not listed any yet."""
+        found = self._agents.get(session)
+        return None if found is None else found[0].commands
 
     def forget(self, session: str) -> None:
         """End the agent of a session that leaves memory."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Coroutine, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -10,8 +10,9 @@ from zotd.core.matching import ranked
 from zotd.sanitize import blanked
 from zotd.sessions.file_commands import FileCommands
 from zotd.sessions.models import ModelChooser
+from zotd.sessions.other_agents import OtherAgents
 from zotd.sessions.session import Session
-from zotd.sessions.slash_commands import BUILTIN, SKILL, is_reserved
+from zotd.sessions.slash_commands import OF_OWN_RUNS, SKILL, builtins, is_reserved
 from zotd.tools.skill import Skill
 from zotd.wire.api import Completion, Completions, ModelInfo
 from zotd.wire.errors import Code, CommandError
@@ -55,13 +56,15 @@ class Completer:
         models: ModelChooser,
         skills: Callable[[Session], Awaitable[Sequence[Skill]]],
         file_commands: FileCommands,
+        agents: OtherAgents,
         spawn: Callable[[str, Coroutine[object, object, None]], None],
     ) -> None:
-        """`skills`: those of a session. `spawn` starts a named task that outlives its caller."""
+        """`skills`: those of a session. `agents`: those of others, with their commands. `spawn` starts a named task that outlives its caller."""
         self._files = Files(spawn)
         self._models = models
         self._skills = skills
         self._file_commands = file_commands
+        self._agents = agents
         self._looks: set[asyncio.Future[list[str]]] = set()
         """Completions in progress, including those whose client has left."""
 
@@ -117,19 +120,23 @@ class Completer:
     # --- commands and models ----------------------------------------------------------------------------------
 
     async def _command(self, session: Session, typed: str) -> Completions:
-        found = [Completion(name, command.description, "built in") for name, command in BUILTIN.items()]
+        found = [Completion(name, command.description, "built in") for name, command in builtins(session).items()]
         if session.extensions is not None:
             found += [
                 Completion(one.name, _line(one.description), one.extension)
                 for one in session.extensions.offers.commands()
             ]
         taken = {one.text.casefold() for one in found}  # extensions ignore case
+        theirs = self._agents.commands(session) or ()
+        found += [one for one in theirs if _is_free(one.text, taken) or one.text in OF_OWN_RUNS]
+        taken.update(one.text.casefold() for one in found)
         found += [
             Completion(one.name, one.description, one.label, one.hint)
             for one in await self._file_commands.listed(session)
-            if one.name.casefold() not in taken and not is_reserved(one.name)
+            if _is_free(one.name, taken)
         ]
-        skills = await self._skills(session)
+        # A skill is begun by a call of ours, which another agent does not make.
+        skills = () if session.ledger.row.settings.agent else await self._skills(session)
         found += [Completion(SKILL + one.name, _line(one.description), "skill") for one in skills]
         return _best(typed, found)
 
@@ -148,6 +155,10 @@ def _mentioned(session: Session, typed: str) -> Sequence[Completion]:
     """What extensions offer to mention, such as the resources of MCP servers; the best first."""
     offered = [] if session.extensions is None else session.extensions.offers.mentions()
     return _best(typed, (Completion(one.text, one.detail, one.extension) for one in offered)).found
+
+
+def _is_free(name: str, taken: Container[str]) -> bool:
+    return name.casefold() not in taken and not is_reserved(name)
 
 
 def _model(info: ModelInfo, lacks: str = "") -> Completion:

@@ -78,7 +78,7 @@ class Manager:
         """The models used last."""
         self.extension_pool = extension_pool = planner.extension_pool
         """The extensions of all sessions."""
-        self.commands = Commands(self.extension_pool, FileCommands(planner, config), spawn)
+        self.commands = Commands(self.extension_pool, FileCommands(planner, config), spawn, planner.other_agents)
         """Slash commands."""
         self.skills = partial(usable_skills, planner)
         """Those that a session's model may use."""

@@ -3,13 +3,14 @@
 What speaks ACP (`sessions.agent_runs`, `zotd.adapters`) is loaded with the first of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from zotd.core import records
 from zotd.runs.context import RunContext
 from zotd.sessions.machine import Machine
 from zotd.sessions.session import Session
+from zotd.wire.api import Completion
 
 
 class AgentRuns(Protocol):
@@ -17,6 +18,10 @@ class AgentRuns(Protocol):
 
     def context(self, session: Session, first: records.Input | None, context: RunContext) -> RunContext:
         """Return what the next run of the session works with; `context` is that of a run of ours."""
+        ...
+
+    def commands(self, session: str) -> Sequence[Completion] | None:
+        """Return the slash commands of the session's agent; None: it has not listed any yet."""
         ...
 
     def forget(self, session: str) -> None:
@@ -46,6 +51,15 @@ class OtherAgents:
             assert self._load is not None, "connect was not called"
             self._loaded = self._load(self._machine)
         return self._loaded.context(session, first, context)
+
+    def commands(self, session: Session) -> Sequence[Completion] | None:
+        """Return the slash commands of the agent that runs the session.
+
+        None: it has not listed any yet, which it does when its process has opened its session. Empty: there are none.
+        """
+        if not session.ledger.row.settings.agent:
+            return ()
+        return None if self._loaded is None else self._loaded.commands(session.id)
 
     def forget(self, session: str) -> None:
         """The session leaves memory."""

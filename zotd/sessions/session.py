@@ -212,6 +212,8 @@ class Session:
             accepted(Started(started=first.input not in self.ledger.transcript.waiting, input=first.input))
             return
         self._planner.check(self.ledger.row.settings, self.environment, self.ledger.row)
+        if opening is not None:
+            check_own(self.ledger.row.settings, "calls that begin a prompt")
         self.is_quieted = False
         content = content_of(message, images)
         waits = self.work.is_active or len(self.work.queue) > 0

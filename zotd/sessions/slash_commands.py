@@ -1,30 +1,29 @@
 """Slash commands: those that the daemon itself knows, and those of extensions.
 
 /name args  ->  built in, or `skill:NAME`?       it does it
-            ->  of an extension?                 what it wants done
+            ->  of an extension?                 what it wants done (`sessions.extension_answers`)
+            ->  of the other agent that runs the session?    sent to it as it is; also `/compact` and `/plan`
             ->  a file of the project, or of the user?   its text is a prompt (`sessions.file_commands`)
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
-from functools import partial
 
-from msgspec import Struct, field
-from msgspec.structs import replace
+from msgspec import Struct
 
 from zotd.contributions.scope import ExtensionScope
 from zotd.contributions.toolbox import choose
-from zotd.contributions.ui_state import DISPLAY_CHARS, NOTE_CHARS
+from zotd.contributions.ui_state import NOTE_CHARS
 from zotd.contributions.view import Submission
 from zotd.core import records
-from zotd.core.depth import TOO_DEEP, is_too_deep
-from zotd.core.registry import TOOL_NAME
 from zotd.exthost.host import ReloadReport
 from zotd.exthost.offers import UnknownCommandError
-from zotd.runs.queue import SubmitRequest
 from zotd.sessions import file_restores
+from zotd.sessions.asker import Asker
+from zotd.sessions.extension_answers import carry_out
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.file_commands import FileCommands
 from zotd.sessions.file_restores import flag_of
+from zotd.sessions.other_agents import OtherAgents
 from zotd.sessions.session import Session
 from zotd.wire import ext
 from zotd.wire.api import CommandResult, FilesRestored, Started
@@ -38,6 +37,8 @@ OF_CLIENTS = (
 )
 """Commands that clients carry out themselves, and that no extension can have."""
 
+OF_OWN_RUNS = ("compact", "plan")
+"""Built-in commands that mean nothing in a session that another agent runs: there they are the agent's, if it has them."""
 
 SKILL = "skill:"
 """`/skill:NAME ...` begins a run with that skill."""
@@ -56,23 +57,6 @@ Loop = Callable[[Session, str, str], Awaitable[str]]
 """Carries out `/loop` with these arguments for a client of this name; returns what is shown."""
 
 
-class Asker(Struct, frozen=True):
-    """The client that sent a slash command, and how to answer it."""
-
-    sender: str
-    """Name of the sender in the queue and the log."""
-    respond: Callable[[CommandResult], None]
-    """Answers; called before any event that the command causes."""
-    client: str | None = None
-    """The connection's id, which the extension is told."""
-    insert: Callable[[str], None] | None = None
-    """Puts text into the editor of the one who asked; None: there is no editor."""
-    request: SubmitRequest = field(default_factory=SubmitRequest)
-    """What the one who asked wants of the run that the command starts."""
-    can_decide: bool = False
-    """The one who asked may approve calls, so also a mode that allows more."""
-
-
 class Commands:
     """Runs slash commands for clients, and for extensions that submit them."""
 
@@ -81,14 +65,17 @@ class Commands:
         extension_pool: ExtensionPool,
         files: FileCommands,
         spawn: Callable[[str, Coroutine[object, object, None]], None],
+        agents: OtherAgents,
     ) -> None:
-        """`spawn` starts a named task for what an extension submits."""
+        """`spawn` starts a named task for what an extension submits; `agents`: those of others, which have commands too."""
         self.files = files
         """Those that are files."""
         self.loop: Loop = _no_loop
         """What `/loop` does."""
         self._extension_pool = extension_pool
         self._spawn = spawn
+        self.agents = agents
+        """Those that run the turns of sessions, and have commands of their own."""
 
     def connect(self, loop: Loop) -> None:
         """Have `/loop` carried out by `loop`; without it there are no timers."""
@@ -104,6 +91,9 @@ class Commands:
         if asker.client is not None:
             session.is_quieted = False  # a person asks for it, also for what the command submits
         builtin = BUILTIN.get(name.casefold())
+        if name in OF_OWN_RUNS and self._is_of_agent(session, name):
+            await _as_typed(session, f"/{name} {args}", asker)
+            return
         if builtin is not None:
             await builtin.run(self, session, args.strip(), asker)
             return
@@ -114,7 +104,7 @@ class Commands:
         if extensions is not None and not extensions.offers.has_command(name):
             await extensions.ready()  # perhaps one brings it that is still starting
         if extensions is None or not extensions.offers.has_command(name):
-            await self._run_file(session, name, args.strip(), asker)
+            await self._run_other(session, name, args.strip(), asker)
             return
         try:
             extension, answer = await extensions.offers.invoke(name, args, about=extensions.about, client=asker.client)
@@ -122,7 +112,7 @@ class Commands:
             raise CommandError(Code.NOT_FOUND, f"there is no /{name} any more") from error
         if answer.error:
             raise CommandError(Code.BAD_REQUEST, answer.error[:NOTE_CHARS])
-        await self._carry_out(session, extension, answer, asker)
+        await carry_out(session, extension, answer, asker)
 
     async def findings(self, paths: ContextPaths, layers: Sequence[ExtensionScope]) -> list[Finding]:
         """Return why files with commands are not used; `layers`: the hosts of the sessions that could use them."""
@@ -138,54 +128,6 @@ class Commands:
         return await self._extension_pool.reload(self._extension_pool.of_session(session.id), name)
 
     # --- of extensions ----------------------------------------------------------------------------------------
-
-    async def _carry_out(self, session: Session, extension: str, answer: ext.CommandResponse, asker: Asker) -> None:
-        extensions = session.extensions
-        if extensions is None:
-            raise CommandError(Code.CONFLICT, f"the session was closed before {extension} answered")
-        match answer.action:
-            case "prompt" | "tool_prompt":
-                await self._prompt(session, extension, answer, asker)
-            case "display":
-                text = answer.display[:DISPLAY_CHARS]
-                asker.respond(CommandResult("display", extension, text))
-                extensions.ui_state.display(extension, text)
-            case "insert":
-                text = answer.insert[:DISPLAY_CHARS]
-                asker.respond(CommandResult("insert", extension, text))
-                if asker.insert is not None:
-                    asker.insert(text)
-            case "open_panel" if answer.open_panel is not None:
-                asker.respond(CommandResult("open_panel", extension))
-                refused = extensions.ui_state.open(extension, answer.open_panel)
-                if refused is not None:
-                    extensions.ui_state.note(extension, "error", refused)
-            case "open_panel":
-                raise CommandError(Code.BAD_REQUEST, f"{extension} asked for a panel without naming one")
-            case _:
-                asker.respond(CommandResult("noop", extension))
-
-    async def _prompt(self, session: Session, extension: str, answer: ext.CommandResponse, asker: Asker) -> None:
-        if answer.action == "tool_prompt":
-            _check_opening(extension, answer)
-
-        def accepted(started: Started) -> None:
-            result = CommandResult("prompt", extension, input=started.input, run=started.run)
-            asker.respond(replace(result, position=started.position, started=started.started))
-
-        opening = None
-        if answer.action == "tool_prompt":
-            opening = records.Opening(answer.tool_name, answer.tool_args or {})
-        await session.load()
-        await session.prompt(
-            answer.prompt or (f"/{answer.tool_name}" if opening else ""),
-            [],
-            sender=asker.sender,
-            when_busy="queue",
-            accepted=accepted,
-            request=asker.request,
-            opening=opening,
-        )
 
     def submitted(self, session: Session, extension: str, frame: Submission) -> None:
         """Run what an extension submits; returns at once."""
@@ -206,17 +148,29 @@ class Commands:
             if session.extensions is not None:
                 session.extensions.ui_state.note(extension, "error", error.sentence)
 
-    async def _run_file(self, session: Session, name: str, args: str, asker: Asker) -> None:
-        command = None if is_reserved(name) else await self.files.find(session, name)
-        if command is None:
+    async def _run_other(self, session: Session, name: str, args: str, asker: Asker) -> None:
+        """Run a command of the other agent, or a file."""
+        is_free = not is_reserved(name)
+        is_offered = is_free and self._is_of_agent(session, name)
+        command = await self.files.find(session, name) if is_free and not is_offered else None
+        if command is not None:
+            accepted = asker.accepted
+            await self.files.run(session, command, args, sender=asker.sender, accepted=accepted, request=asker.request)
+        elif is_offered or (
+            is_free and self.agents.commands(session) is None
+        ):  # an agent that has not listed any yet may have it
+            await _as_typed(session, f"/{name} {args}", asker)
+        else:
             known = await self._known(session)
             raise CommandError(Code.NOT_FOUND, f"there is no /{name}; there are {known}")
-        accepted = partial(_accepted, asker)
-        await self.files.run(session, command, args, sender=asker.sender, accepted=accepted, request=asker.request)
+
+    def _is_of_agent(self, session: Session, name: str) -> bool:
+        return any(one.text == name for one in self.agents.commands(session) or ())
 
     async def _known(self, session: Session) -> str:
         extensions = session.extensions
-        names = [*BUILTIN, *([one.name for one in extensions.offers.commands()] if extensions else [])]
+        names = [*builtins(session), *([one.name for one in extensions.offers.commands()] if extensions else [])]
+        names += [one.text for one in self.agents.commands(session) or ()]
         names += [one.name for one in await self.files.listed(session) if not is_reserved(one.name)]
         more = len(names) - KNOWN_NAMES
         listed = ", ".join(f"/{name}" for name in dict.fromkeys(names[:KNOWN_NAMES]))
@@ -286,7 +240,7 @@ async def _plan(_: Commands, session: Session, args: str, asker: Asker) -> None:
         [],
         sender=asker.sender,
         when_busy="queue",
-        accepted=partial(_accepted, asker),
+        accepted=asker.accepted,
         request=asker.request,
     )
 
@@ -308,21 +262,21 @@ async def _stop(_: Commands, session: Session, args: str, asker: Asker) -> None:
 
 async def _skill(session: Session, name: str, args: str, asker: Asker) -> None:
     """What is typed is the prompt, and the call that reads the skill stands behind it as if the model had made it."""
+    await _as_typed(session, f"/{SKILL}{name} {args}", asker, records.Opening("skill", {"name": name}))
+
+
+async def _as_typed(session: Session, text: str, asker: Asker, opening: records.Opening | None = None) -> None:
+    """Send what was typed as a prompt; other agents find their commands in prompts."""
     await session.load()
     await session.prompt(
-        f"/{SKILL}{name} {args}".strip(),
+        text.strip(),
         [],
         sender=asker.sender,
         when_busy="queue",
-        accepted=partial(_accepted, asker),
+        accepted=asker.accepted,
         request=asker.request,
-        opening=records.Opening("skill", {"name": name}),
+        opening=opening,
     )
-
-
-def _accepted(asker: Asker, started: Started) -> None:
-    result = CommandResult("prompt", input=started.input, run=started.run)
-    asker.respond(replace(result, position=started.position, started=started.started))
 
 
 class BuiltinCommand(Struct, frozen=True):
@@ -348,6 +302,14 @@ BUILTIN: Mapping[str, BuiltinCommand] = {
 }
 """Built in, by name."""
 
+
+def builtins(session: Session) -> Mapping[str, BuiltinCommand]:
+    """Return the built-in commands that mean something in a session."""
+    if not session.ledger.row.settings.agent:
+        return BUILTIN
+    return {name: command for name, command in BUILTIN.items() if name not in OF_OWN_RUNS}
+
+
 RESERVED = (*BUILTIN, *OF_CLIENTS)
 """Names that no extension can have, and no file."""
 
@@ -355,18 +317,6 @@ RESERVED = (*BUILTIN, *OF_CLIENTS)
 def is_reserved(name: str) -> bool:
     """Whether a command that is a file cannot have this name, because it means something else."""
     return name.casefold() in RESERVED or name.startswith(SKILL)
-
-
-def _check_opening(extension: str, answer: ext.CommandResponse) -> None:
-    """Refuse a call that must not get into the transcript: each later request of the session would carry it."""
-    if not answer.tool_name:
-        raise CommandError(Code.BAD_REQUEST, f"{extension} asked for a tool without naming one")
-    if not TOOL_NAME.fullmatch(answer.tool_name):
-        raise CommandError(
-            Code.BAD_REQUEST, f'{extension} asked for the tool "{answer.tool_name[:80]}", which cannot be run'
-        )
-    if is_too_deep(answer.tool_args):
-        raise CommandError(Code.BAD_REQUEST, f"{extension} asked for {answer.tool_name} with {TOO_DEEP}")
 
 
 def _unheard(result: CommandResult) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Callable
 
 from zotd.core.timers import Timer
 from zotd.runs.queue import SubmitRequest
+from zotd.sessions.asker import Asker
 from zotd.sessions.session import Session
-from zotd.sessions.slash_commands import RESERVED, Asker, Commands
+from zotd.sessions.slash_commands import RESERVED, Commands
 from zotd.wire.api import CommandResult, Started
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.slash_lines import parsed, unescaped

@@ -173,7 +173,7 @@ class FakeDaemon:
                 return self._attach(peer, params, after)
             case api.Prompt():
                 return self._prompt(params, after)
-            case api.Compact(session=name):
+            case api.RunCommand(session=name, name="compact"):
                 return self._compact(self._find(name), after)
             case _:
                 return self._others(command, params, after)
@@ -296,10 +296,10 @@ class FakeDaemon:
         after.append(lambda: fake_sessions.show_queue(session))
         return api.Started(started=False, input=key, position=len(session.queue))
 
-    def _compact(self, session: FakeSession, after: list[Callable[[], None]]) -> api.Started:
+    def _compact(self, session: FakeSession, after: list[Callable[[], None]]) -> api.CommandResult:
         run = ids.new("r")
         after.append(lambda: session.show(events.CompactDone("all of it"), events.Done(run=run)))
-        return api.Started(started=True, run=run)
+        return api.CommandResult("prompt", run=run)
 
 
 def _details(command: str, params: api.OfSession, session: FakeSession) -> Frozen:

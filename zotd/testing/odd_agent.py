@@ -88,6 +88,8 @@ class OddAgent:
             return
         self._opened += 1
         self.session = f"odd-{os.getpid()}-{self._opened}"
+        if self._odd == "early":
+            _commands(self, "review")
         self._result(message, {"sessionId": self.session})
 
     def _load(self, message: Json, session: str) -> None:
@@ -98,6 +100,7 @@ class OddAgent:
         for line in self.said():
             self.chunk(line, "user_message_chunk")
             self.chunk("as before")
+        _commands(self, "loaded")
         self._result(message, {})
 
     def _turn(self, request: object, words: list[str]) -> None:
@@ -228,10 +231,27 @@ def _plan(agent: OddAgent, state: str) -> None:
     agent.update("plan", entries=[first, {"content": "", "status": "pending"}, {"content": "x" * 9_000}])
 
 
+def _commands(agent: OddAgent, names: str) -> None:
+    """Offer these slash commands, with commas between them; `none`, and `wild` for what nobody could type or show."""
+    listed: list[Json] = [
+        {"name": name, "description": f"does  {name}", "input": {"hint": "[PATH]"}}
+        for name in names.split(",")
+        if names not in {"none", "wild"}
+    ]
+    if names == "wild":
+        untypable = ["", "two words", "\x1b[31mred", "n" * 5_000, "/slash"]
+        listed += [{"name": name, "description": "never shown"} for name in untypable]
+        listed += [{"name": "long", "description": "\x1b]0;x\x07" + "d" * 1_000_000, "input": None}]
+        listed += [{"name": f"many-{number}"} for number in range(10_000)]
+    agent.update("available_commands_update", availableCommands=listed)
+
+
 def _stranger(agent: OddAgent, _: str) -> None:
     """Report about a session of somebody else, and ask in its name."""
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "STRANGE"}}
-    agent.send({"method": "session/update", "params": {"sessionId": "of-others", "update": update}})
+    commands = {"sessionUpdate": "available_commands_update", "availableCommands": [{"name": "strange"}]}
+    for one in (update, commands):
+        agent.send({"method": "session/update", "params": {"sessionId": "of-others", "update": one}})
     agent.chunk("asked" if agent.may("of-others", "x-1", "strange") else "refused")
 
 
@@ -252,6 +272,7 @@ def _odd(agent: OddAgent, _: str) -> None:
     agent.write('{"jsonrpc": "1.0"}')
     agent.update("tomorrow", anything=[1, {"deep": None}])
     agent.update("tool_call", title="without an id")
+    agent.update("available_commands_update", availableCommands=[{"description": "without a name"}])
     agent.update("agent_message_chunk", content={"type": "hologram"})
     agent.send({"id": 4711, "result": {}})
 
@@ -289,6 +310,7 @@ def _die(_: OddAgent, _detail: str) -> None:
 ACTS: dict[str, Callable[[OddAgent, str], None]] = {
     "ask": _ask,
     "busy": _busy,
+    "commands": _commands,
     "cost": _cost,
     "die": _die,
     "flood": _flood,

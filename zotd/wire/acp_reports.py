@@ -130,6 +130,26 @@ class ReportedPlan(Acp, frozen=True):
     entries: list[ReportedStep]
 
 
+class ReportedHint(Acp, frozen=True):
+    """What arguments a command takes, for people."""
+
+    hint: str = ""
+
+
+class ReportedCommand(Acp, frozen=True):
+    """A slash command of the agent, without its slash."""
+
+    name: str
+    description: str | None = None
+    input: ReportedHint | None = None
+
+
+class ReportedCommands(Acp, frozen=True):
+    """All slash commands; the list replaces the one before."""
+
+    available_commands: list[ReportedCommand]
+
+
 class UpdateParams(Acp, frozen=True):
     """Parameters of `session/update`."""
 

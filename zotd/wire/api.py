@@ -944,8 +944,8 @@ class Completion(Frozen, frozen=True):
     detail: str = ""
     """One line: what a command does, or what a model lacks."""
     source: str = ""
-    """For a mention: the name of the extension. For commands: `built in`, `skill`, the name of the extension, or the directory of the command's file, such as
-    `.claude/commands`. For models: the provider."""
+    """For a mention: the name of the extension. For commands: `built in`, `skill`, the name of the extension or of the adapter, or the directory of the command's file, such
+    as `.claude/commands`. For models: the provider."""
     hint: str = ""
     """What arguments a command takes, for people; empty: unknown."""
 

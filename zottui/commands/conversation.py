@@ -22,7 +22,8 @@ WHAT = (
 
 async def compact(ui: UiContext, focus: str) -> None:
     """Replace the part of the transcript that the model sees with a summary; people still see all messages."""
-    await ui.ask(api.Compact(session=of(ui), instructions=focus), api.Started, timeout_s=None)
+    params = api.RunCommand(session=of(ui), name="compact", args=focus)  # another agent may have its own
+    await ui.ask(params, api.CommandResult, timeout_s=None)
 
 
 async def clear(ui: UiContext, _: str) -> None:

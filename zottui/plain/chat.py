@@ -14,12 +14,11 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from zotd.client import choosing, colour, slash
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError
-from zotd.client.fields import child, children, maybe_text, strings, text
+from zotd.client.fields import child, children, strings, text
 from zotd.client.interrupts import InterruptedBySignal, OutputLostError, Watch
 from zotd.client.options import environment, open_session, parser
 from zotd.client.plain import Plain
 from zotd.client.running import go_on
-from zotd.client.runs import Run
 from zotd.client.yolo_warning import warn_of_yolo
 from zotd.sanitize import harmless
 from zotd.wire import slash_lines
@@ -208,8 +207,9 @@ class PlainChat:
 
     def compact(self, instructions: str) -> None:
         """Compact the transcript; `instructions` say what to keep."""
-        started = self._connection.call("compact", session=self._id, instructions=instructions or None)
-        self._follower.follow(self._id, Run(None, maybe_text(started, "run"), starts_now=True))
+        _, run = slash.invoke(self._connection, self._id, "compact", instructions)  # another agent may have its own
+        assert run is not None, "an answer without a run"
+        self._follower.follow(self._id, run)
 
     def by_the_way(self, question: str) -> None:
         """Ask something beside the conversation."""

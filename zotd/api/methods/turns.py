@@ -12,10 +12,10 @@ from zotd.core.ports import NAME_CHARS
 from zotd.core.records import Settings
 from zotd.runs.queue import SubmitRequest
 from zotd.sessions.agent_settings import check_own
+from zotd.sessions.asker import Asker
 from zotd.sessions.info import shown
 from zotd.sessions.session import Session
 from zotd.sessions.shell_commands import Order, run_for_person
-from zotd.sessions.slash_commands import Asker
 from zotd.wire import api, events
 from zotd.wire.base import Frozen, encode
 from zotd.wire.content import Image, Message, Text, Thinking, ToolResult
