@@ -23,10 +23,12 @@ from zotd.wire import events
 SUFFIX = " (fork)"
 
 
-async def fork(journal: SqliteJournal, origin: SessionRow, seq: int | None, name: str | None) -> str:
+async def fork(
+    journal: SqliteJournal, origin: SessionRow, seq: int | None, name: str | None, *, agent_session: str | None = None
+) -> str:
     """Make a session that goes on from the message `seq` of another one (None: from its last); its id.
 
-    The other one may run meanwhile.
+    `agent_session`: the copy that another agent, which runs the turns, has made of its own session. The other one may run meanwhile.
 
     Raises:
         CommandError: there is no such message, or calls had no result yet.
@@ -42,6 +44,8 @@ async def fork(journal: SqliteJournal, origin: SessionRow, seq: int | None, name
         draft = Draft(_as_of(past, staged.row))
         record = records.ForkRow(time=now, session=origin.id, at=past.seq)
         draft.add(record, [events.Forked(origin.id, past.seq)])
+        if agent_session is not None:
+            draft.add(records.AgentSession(time=now, id=agent_session))
         for one in renewed(draft.row, draft.row.plan):
             draft.add(one.record, one.shows)
         await staged.publish(draft.row, draft.take(), share=share)

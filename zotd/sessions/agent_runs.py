@@ -16,7 +16,7 @@ from zotd.config.current import CurrentConfig
 from zotd.contributions.toolbox import Toolbox
 from zotd.core import records
 from zotd.core.permissions import Policy
-from zotd.core.retry import RetryPolicy
+from zotd.core.retry import Failure, ModelError, RetryPolicy
 from zotd.exthost.log import ExtensionLog
 from zotd.ledger.ledger import Shown
 from zotd.permissions.authorization import Authorization
@@ -32,6 +32,7 @@ from zotd.wire.acp import ContentBlock, ImageBlock, TextBlock
 from zotd.wire.acp_reports import PermissionRequest
 from zotd.wire.api import Completion
 from zotd.wire.content import Image, Text
+from zotd.wire.errors import Code, CommandError
 from zotd.wire.plan import PlanStep
 
 AT_ONCE = RetryPolicy(patience_s=0)
@@ -46,10 +47,11 @@ Spawn = Callable[[str, Coroutine[object, object, None]], None]
 class SessionHome:
     """`zotd.adapters.agent.AgentHome` of a session."""
 
-    def __init__(self, session: Session, authorization: Authorization) -> None:
+    def __init__(self, session: Session) -> None:
         self.cwd = session.ledger.row.cwd
         self._session = session
-        self._authorization = authorization
+        self._authorization: Authorization | None = None
+        """None: there was no run yet, so there is nothing to allow."""
 
     def begin_run(self, authorization: Authorization) -> None:
         """Decide by this authorization from now on."""
@@ -78,7 +80,7 @@ class SessionHome:
         """Have rules, mode or a person decide."""
         call = turn.asked(request.tool_call)
         key = await turn.key_of(call)
-        if not key:
+        if not key or self._authorization is None:
             return None
         home = self._session.environment.variables.get("HOME")
         allowed = await may(self._authorization, key, request.tool_call, call, cwd=self.cwd, home=home)
@@ -96,7 +98,7 @@ class LoadedAgentRuns:
 
     def context(self, session: Session, first: records.Input | None, context: RunContext) -> RunContext:
         """Return what the next run of the session works with."""
-        agent, home = self._agent_of(session, context.authorization)
+        agent, home = self._agent_of(session)
         home.begin_run(context.authorization)
         prompt = agent.unsent if first is None else blocks_of(first, context.input_context)
         model = AgentModel(agent, prompt, before=partial(_record_files, session))
@@ -120,6 +122,18 @@ class LoadedAgentRuns:
         found = self._agents.get(session)
         return None if found is None else found[0].commands
 
+    async def fork(self, session: Session) -> str:
+        """Have the session's agent copy its own session, which is on record; returns the agent's id of the copy.
+
+        Raises CommandError; one sentence says why there is no copy.
+        """
+        agent, _ = self._agent_of(session)
+        try:
+            return await agent.fork()
+        except ModelError as error:
+            code = Code.UNSUPPORTED if error.failure is Failure.REFUSED else Code.CONFLICT
+            raise CommandError(code, error.sentence) from error
+
     def forget(self, session: str) -> None:
         """End the agent of a session that leaves memory."""
         agent, _ = self._agents.pop(session, (None, None))
@@ -133,10 +147,10 @@ class LoadedAgentRuns:
             for agent, _ in agents.values():
                 tasks.create_task(agent.stop(), name=f"end of {agent.title}")
 
-    def _agent_of(self, session: Session, authorization: Authorization) -> tuple[OtherAgent, SessionHome]:
+    def _agent_of(self, session: Session) -> tuple[OtherAgent, SessionHome]:
         found = self._agents.get(session.id)
         if found is None:
-            home = SessionHome(session, authorization)
+            home = SessionHome(session)
             agent = OtherAgent(
                 partial(self._adapter, session), home, connect=partial(self._connect, session), spawn=self._spawn
             )

@@ -11,6 +11,7 @@ from zotd.runs.context import RunContext
 from zotd.sessions.machine import Machine
 from zotd.sessions.session import Session
 from zotd.wire.api import Completion
+from zotd.wire.errors import Code, CommandError
 
 
 class AgentRuns(Protocol):
@@ -22,6 +23,10 @@ class AgentRuns(Protocol):
 
     def commands(self, session: str) -> Sequence[Completion] | None:
         """Return the slash commands of the session's agent; None: it has not listed any yet."""
+        ...
+
+    async def fork(self, session: Session) -> str:
+        """Have the session's agent copy its own session; returns the agent's id of the copy. Raises CommandError."""
         ...
 
     def forget(self, session: str) -> None:
@@ -47,10 +52,7 @@ class OtherAgents:
 
     def context(self, session: Session, first: records.Input | None, context: RunContext) -> RunContext:
         """Return what the next run of a session works with that another agent runs; `context` is that of a run of ours."""
-        if self._loaded is None:
-            assert self._load is not None, "connect was not called"
-            self._loaded = self._load(self._machine)
-        return self._loaded.context(session, first, context)
+        return self._runs().context(session, first, context)
 
     def commands(self, session: Session) -> Sequence[Completion] | None:
         """Return the slash commands of the agent that runs the session.
@@ -61,6 +63,23 @@ class OtherAgents:
             return ()
         return None if self._loaded is None else self._loaded.commands(session.id)
 
+    async def fork(self, session: Session, *, is_earlier: bool) -> str | None:
+        """Have the agent that runs a session copy its own session; returns the agent's id of the copy.
+
+        None: the agent remembers nothing that could be copied. `is_earlier`: the copy is to end before the last message.
+        Raises CommandError: there is no copy; one sentence says why.
+        """
+        agent = session.ledger.row.settings.agent
+        if session.ledger.transcript.agent_session is None:
+            return None
+        if is_earlier:
+            raise CommandError(
+                Code.UNSUPPORTED, f"{agent} forks its session only as it is now; leave out the message to fork at"
+            )
+        if session.work.is_active:
+            raise CommandError(Code.BUSY, f"{agent} is at work; fork the session when its run has ended")
+        return await self._runs().fork(session)
+
     def forget(self, session: str) -> None:
         """The session leaves memory."""
         if self._loaded is not None:
@@ -70,3 +89,9 @@ class OtherAgents:
         """The process ends."""
         if self._loaded is not None:
             await self._loaded.stop()
+
+    def _runs(self) -> AgentRuns:
+        if self._loaded is None:
+            assert self._load is not None, "connect was not called"
+            self._loaded = self._load(self._machine)
+        return self._loaded

@@ -60,6 +60,8 @@ class OddAgent:
                 self._new(message)
             case "session/load":
                 self._load(message, str(params["sessionId"]))
+            case "session/fork":
+                self._fork(message, str(params["sessionId"]))
             case "session/prompt":
                 self.cancelled.clear()
                 words = "".join(str(block.get("text", "")) for block in params["prompt"]).split()
@@ -79,7 +81,9 @@ class OddAgent:
             print("no such model: odd-1", file=sys.stderr)  # noqa: T201  (what a program prints before it gives up)
             os._exit(3)
         version = 99 if self._odd == "future" else 1
-        abilities = {"loadSession": bool(self._store)}
+        abilities: Json = {"loadSession": bool(self._store)}
+        if self._odd.startswith("fork"):
+            abilities["sessionCapabilities"] = {"fork": {}}
         self._result(message, {"protocolVersion": version, "agentCapabilities": abilities, "authMethods": []})
 
     def _new(self, message: Json) -> None:
@@ -102,6 +106,25 @@ class OddAgent:
             self.chunk("as before")
         _commands(self, "loaded")
         self._result(message, {})
+
+    def _fork(self, message: Json, session: str) -> None:
+        """Copy what was said; or misbehave, as the word behind `fork-` says."""
+        match self._odd:
+            case "fork-dies":
+                print("fatal: forks are out", file=sys.stderr, flush=True)  # noqa: T201
+                os._exit(7)
+            case "fork-refuses":
+                self.send({"id": message["id"], "error": {"code": -32603, "message": "too large to copy"}})
+            case "fork-hangs":
+                (Path(self._store) / "asked").write_bytes(b"")  # a pipe, whose reader knows then
+            case "fork-same":
+                self._result(message, {"sessionId": session})
+            case "fork-empty":
+                self._result(message, {"sessionId": ""})
+            case _:
+                copy = f"{session}-copy"
+                (Path(self._store) / copy).write_text("".join(f"{line}\n" for line in self.said()), encoding="utf-8")
+                self._result(message, {"sessionId": copy})
 
     def _turn(self, request: object, words: list[str]) -> None:
         self._remember(" ".join(words))

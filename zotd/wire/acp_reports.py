@@ -21,6 +21,7 @@ class ReportedSessionCapabilities(Acp, frozen=True):
     """Supported optional methods."""
 
     resume: Empty | None = None
+    fork: Empty | None = None
 
 
 class ReportedCapabilities(Acp, frozen=True):
@@ -39,7 +40,7 @@ class Introduction(Acp, frozen=True):
 
 
 class OpenedSession(Acp, frozen=True):
-    """Result of `session/new`."""
+    """Result of `session/new` and `session/fork`."""
 
     session_id: str
 

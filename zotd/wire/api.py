@@ -513,7 +513,10 @@ class Rename(Mutation, frozen=True, kw_only=True):
 
 
 class Fork(Mutation, frozen=True, kw_only=True):
-    """A new session that shares the transcript up to the message at `seq`."""
+    """A new session that shares the transcript up to the message at `seq`.
+
+    If another agent runs the turns, it copies its own session, as it is now: an earlier `seq` is refused.
+    """
 
     seq: int | None = None
     name: str | None = None

@@ -5,6 +5,7 @@ from zotd.api.methods.shared import ENVELOPE_BYTES, checked_name, loaded, place_
 from zotd.history.export import page as export_page
 from zotd.history.fork import fork as fork_at
 from zotd.history.images import image_at
+from zotd.history.past import past_at
 from zotd.history.rewind import rewind as rewind_to
 from zotd.history.rewind import rewind_with_files
 from zotd.sessions import file_restores
@@ -88,7 +89,13 @@ async def fork(call: Invocation, params: api.Fork) -> api.Created:
     journal = origin.ledger.journal
     if not isinstance(journal, SqliteJournal):
         raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored and cannot be forked")
-    session = await call.manager.welcome(await fork_at(journal, origin.ledger.row, params.seq, name))
+    copy, row = None, origin.ledger.row
+    if row.settings.agent:
+        await origin.load()
+        row = origin.ledger.row  # as it is before the agent copies its own session
+        is_earlier = params.seq is not None and params.seq < (await past_at(journal, row, None, whole=False)).seq
+        copy = await call.manager.planner.other_agents.fork(origin, is_earlier=is_earlier)
+    session = await call.manager.welcome(await fork_at(journal, row, params.seq, name, agent_session=copy))
     session.use_environment(origin.environment)
     return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
 
