@@ -24,7 +24,7 @@ examples:
   zotctl jobs stop j1 --last        end one with all that it has started
   zotctl jobs --json
 
-A job is a command that the model has begun in the background. The model is told when it ends.
+A job is a command that the model has begun in the background. It ends with its session, unless its state is "running (kept)".
 """
 
 COMMAND_CHARS = 60

@@ -21,7 +21,7 @@ from zotd.permissions.authorization_context import AuthorizationContext
 from zotd.runs.context import RunContext
 from zotd.runs.early_summary import EarlyRequest
 from zotd.runs.model_ladder import OnlyModel, OpenedModel
-from zotd.sessions.jobs import JobGround
+from zotd.sessions.job_ground import JobGround
 from zotd.sessions.session import Session
 from zotd.wire import events
 from zotd.workspace.environment import Environment

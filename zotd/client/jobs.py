@@ -7,9 +7,10 @@ from zotd.wire.jobs import ENDED, INTERRUPTED, RUNNING, JobInfo
 
 
 def state_words(job: JobInfo) -> str:
-    """Return what a job does, or how it has ended: `running 3m 05s`, `exit 1 after 2.4s`, `stopped by ann after 12s`."""
+    """Return what a job does, or how it has ended: `running 3m 05s`, `running 2h (kept)`, `exit 1 after 2.4s`, `stopped by ann after 12s`."""
     if job.state == RUNNING:
-        return "running" if job.took_s is None else f"running {duration(job.took_s)}"
+        kept = " (kept)" if job.kept else ""
+        return f"running{kept}" if job.took_s is None else f"running {duration(job.took_s)}{kept}"
     if job.state == INTERRUPTED:
         return "interrupted, outcome unknown"
     how = f"exit {job.exit}" if job.exit is not None else "ended"

@@ -289,6 +289,9 @@ class JobsSection(Struct, frozen=True, kw_only=True):
     at_once: Jobs = 8
     """Number of jobs that run at once in a session. 0: none, so the model has no tools for jobs."""
 
+    kept_at_once: Jobs = 4
+    """Number of jobs that run at once in a session and go on when it ends. 0: none, so all jobs end with their session."""
+
     output_mb: Count = 16
     """Largest file of a job's output, in MiB. It keeps the newest part."""
 

@@ -35,6 +35,8 @@ class JobOrder(Struct, frozen=True):
     """The directory for the file of its output."""
     jail: CallJail | None
     """What confines it; None: nothing does."""
+    keep: bool = False
+    """It goes on when the session or the daemon ends."""
 
 
 class MovableCommand(Protocol):

@@ -26,6 +26,14 @@ PACE_S = 0.01
 """Pause after each write of a flood, in seconds: at most 100 MB/s then, so that the event loop serves everybody else."""
 
 
+NO_LINK = os.O_NOFOLLOW | os.O_CLOEXEC
+"""The command may have replaced the file by a link to another one, which must be neither read nor changed."""
+
+
+def _unheard(_inode: int, _base: int) -> None:
+    """Only a reader in another process needs to hear of it."""
+
+
 class OutputPart(Struct, frozen=True):
     """A part of an output."""
 
@@ -37,14 +45,19 @@ class OutputPart(Struct, frozen=True):
 class BoundedOutput:
     """Writes an output to a file, and reads parts of it. Used on one event loop; `read` may be called on any thread."""
 
-    def __init__(self, path: Path, limit_bytes: int) -> None:
-        """Use the file `path`, which is made with its directory when there is output."""
+    def __init__(self, path: Path, limit_bytes: int, moved: Callable[[int, int], None] = _unheard) -> None:
+        """Use the file `path`, which is made with its directory when there is output.
+
+        Before the file is replaced, `moved` is called on a thread with the inode of its successor, and the offset at which that
+        begins in the whole output.
+        """
         self.path = path
         self.total = 0
         """Bytes that have come."""
         self.failure = ""
         """Why the rest of the output could not be kept; empty: nothing is lost."""
         self._limit = limit_bytes
+        self._moved = moved
         self._base = 0
         """Offset of the first byte in the file."""
         self._size = 0
@@ -116,7 +129,7 @@ class BoundedOutput:
         with self._file:
             start = max(start, self._base)
             try:
-                with self.path.open("rb") as file:
+                with os.fdopen(os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | NO_LINK), "rb") as file:
                     file.seek(start - self._base)
                     return OutputPart(start, file.read(limit_bytes))
             except OSError:
@@ -127,7 +140,9 @@ class BoundedOutput:
             try:
                 if not self._size:
                     make_private_dir(str(self.path.parent))
-                with os.fdopen(os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), "wb") as file:
+                with os.fdopen(
+                    os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | NO_LINK, 0o600), "wb"
+                ) as file:
                     file.write(data)
                 self._size += len(data)
                 if self._size > self._limit:
@@ -138,12 +153,14 @@ class BoundedOutput:
     def _halve(self) -> None:
         """Replace the file by one with its newer half."""
         kept, draft = self._limit // 2, self.path.with_suffix(".part")
-        with self.path.open("rb") as file:
+        with os.fdopen(os.open(self.path, os.O_RDONLY | os.O_NONBLOCK | NO_LINK), "rb") as file:
             file.seek(self._size - kept)
             newest = file.read()
         try:
-            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+            with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | NO_LINK, 0o600), "wb") as file:
                 file.write(newest)
+                inode = os.fstat(file.fileno()).st_ino
+            self._moved(inode, self._base + self._size - len(newest))
             draft.replace(self.path)
         except OSError:
             with suppress(OSError):

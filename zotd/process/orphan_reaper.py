@@ -45,6 +45,7 @@ class OrphanReaper:
 
     def __init__(self, home: Path, spawn: Spawn) -> None:
         """Reads and writes nothing yet; `spawn` starts the tasks that end processes."""
+        self.home = home
         self.ledger = ChildLedger(home / "run" / "children")
         """The ledger to pass to `zotd.process.spawn`."""
         self.swept = asyncio.Event()

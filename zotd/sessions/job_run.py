@@ -33,14 +33,50 @@ ANSWER = " Its answer:\n\n{}\n"
 REFUSALS = " The jail of this session has refused something to it. It may not: {}."
 
 
+class JobOutput(Protocol):
+    """What a job has printed; see `BoundedOutput`."""
+
+    @property
+    def path(self) -> Path:
+        """The file with the newest part."""
+        ...
+
+    @property
+    def total(self) -> int:
+        """Bytes that have come."""
+        ...
+
+    @property
+    def failure(self) -> str:
+        """Why a part could not be kept; empty: nothing is lost."""
+        ...
+
+    async def written(self) -> None:
+        """Wait until all that has come can be read."""
+        ...
+
+    def read(self, start: int, limit_bytes: int) -> OutputPart:
+        """Return a part from offset `start` on, or from the first that is kept. Blocks."""
+        ...
+
+
 class JobCommand(Protocol):
     """What runs: a command, or a subagent."""
 
-    pid: int
-    """Of the leader of its process group; 0: there is no process."""
-    code: int | None
-    """Its exit code once it has ended; None: it is not known."""
-    output: BoundedOutput
+    @property
+    def output(self) -> JobOutput:
+        """What it prints."""
+        ...
+
+    @property
+    def pid(self) -> int:
+        """Of the leader of its process group; 0: there is no process."""
+        ...
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code once it has ended; None: it is not known."""
+        ...
 
     @property
     def mark(self) -> str:
@@ -77,10 +113,10 @@ class JobRun:
     def info(self) -> JobInfo:
         """The job as it is now."""
         total = self.command.output.total
-        return replace(self._info, output_bytes=total, took_s=self._took_s, ports=self.ports)
+        return replace(self._info, output_bytes=total, took_s=self.took_s, ports=self.ports)
 
     @property
-    def output(self) -> BoundedOutput:
+    def output(self) -> JobOutput:
         """What it prints."""
         return self.command.output
 
@@ -88,6 +124,9 @@ class JobRun:
     def outlasts(self) -> bool:
         """Whether the next daemon goes on with it, so that nothing is recorded now."""
         return False
+
+    def leave(self) -> None:
+        """Let a kept job go on without this object: `JobCommand.follow` returns. Other jobs are left alone."""
 
     def listens_on(self, ports: list[int]) -> bool:
         """Keep the ports that were found; returns whether they are others than before."""
@@ -133,7 +172,8 @@ class JobRun:
         return waiter.line
 
     @property
-    def _took_s(self) -> float:
+    def took_s(self) -> float:
+        """How long it has run, in seconds."""
         return round(time.monotonic() - self._began, 3)
 
 
@@ -230,7 +270,7 @@ def _came(waiters: "set[_Waiter]", printed: Callable[[], None], data: bytes) -> 
         waiter.came(data)
 
 
-def unread(output: BoundedOutput, start: int) -> str:
+def unread(output: JobOutput, start: int) -> str:
     """Return what came from offset `start` on, in the form of a result: the middle of a long one is left out. Blocks."""
     total = output.total
     first = output.read(start, HALF_BYTES)

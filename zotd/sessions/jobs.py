@@ -14,26 +14,24 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from zotd.clock import rfc3339
-from zotd.config.current import CurrentConfig
 from zotd.config.sections import JobsSection
 from zotd.core import records
-from zotd.core.jobs import BY_MODEL, NONE_HERE, JobError, JobOrder, MovableCommand, end_note, state_of, title_of
+from zotd.core.jobs import BY_MODEL, JobError, JobOrder, MovableCommand, end_note, state_of, title_of
 from zotd.core.output_pattern import LineFinder, PatternError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.process.orphan_reaper import OrphanReaper
+from zotd.sessions.job_ground import JobGround
 from zotd.wire import events
 from zotd.wire.jobs import COMMAND_CHARS, ENDED, INTERRUPTED, RUNNING, JobInfo
 
 TYPE_CHECKING = False  # as `typing` has it: loaded with the first job, which few sessions have
 if TYPE_CHECKING:
-    from zotd.process.bounded_output import BoundedOutput
     from zotd.sessions.background_task import TaskWork
     from zotd.sessions.job_ports import JobPorts
-    from zotd.sessions.job_run import JobRun
+    from zotd.sessions.job_run import JobOutput, JobRun
 
 KEPT = 16
 """Number of jobs that do not run any more and can still be asked about."""
@@ -44,12 +42,12 @@ END_S = 5.0
 NOT_STARTED = 126
 """The exit code of a command that could not be started, as shells have it."""
 
-TOO_MANY = "{limit} jobs run already ({names}): stop one first (the limit is jobs.at_once in config.toml)"
-
 BEGUN = (
     "{title} runs in the background. You are told when it ends; job_output gives what it prints, job_wait waits for a line of that"
-    " or for its end, job_stop ends it. All that it starts ends with it, and it ends with the session."
+    " or for its end, job_stop ends it. All that it starts ends with it, and {end}."
 )
+
+WITH_SESSION, STAYS = "it ends with the session", "it goes on when the session ends or zot is stopped"
 
 BEGUN_TASK = (
     "{title} works in the background. You are told its answer when it has one; job_output shows how far it is, job_wait waits for its"
@@ -67,14 +65,6 @@ TOO_LATE = "the command has just ended"
 UNKNOWN = 'there is no job "{job}"; {there}'
 
 
-class JobGround(Struct, frozen=True):
-    """What the jobs of all sessions have in common."""
-
-    reaper: OrphanReaper | None
-    """Ends what jobs leave behind; None: there can be no jobs."""
-    config: CurrentConfig
-
-
 class SessionJobs:
     """The jobs of one session; is its `core.jobs.JobDesk`. Used on one event loop."""
 
@@ -85,8 +75,12 @@ class SessionJobs:
         *,
         spawn: Callable[[str, Coroutine[object, object, None]], None],
         changed: Callable[[], None],
+        is_stored: bool,
     ) -> None:
-        """`spawn` runs a named coroutine in a task whose owner outlives the session; `changed` is called when a job has begun or ended."""
+        """`spawn` runs a named coroutine in a task whose owner outlives the session; `changed` is called when a job has begun or ended.
+
+        `is_stored`: the session is there when all clients have left, so that a job can go on.
+        """
         self.movable: dict[str, MovableCommand] = {}
         """See `JobDesk`."""
         self.running: dict[str, JobRun] = {}
@@ -95,11 +89,12 @@ class SessionJobs:
         self._ground = ground
         self._spawn = spawn
         self._changed = changed
+        self._is_stored = is_stored
         self._starting: set[str] = set()
         """On their way to the disk, before they start."""
         self._ended: dict[str, JobInfo] = {}
         """Those whose end is not on disk yet."""
-        self._outputs: dict[str, BoundedOutput] = {}
+        self._outputs: dict[str, JobOutput] = {}
         self._ports: JobPorts | None = None
         """Made with the first job."""
         self._woken: set[str] = set()
@@ -132,9 +127,12 @@ class SessionJobs:
     async def begin(self, order: JobOrder) -> str:
         """See `JobDesk`."""
         limits, reaper = self._admitted()
-        info = self._new(order.call, order.command, order.out_dir)
+        if order.keep:
+            kept = [run.info.id for run in self.running.values() if run.info.kept]
+            self._ground.admit_kept(kept, is_stored=self._is_stored)
+        info = replace(self._new(order.call, order.command, order.out_dir), kept=order.keep)
         await self._begin(info, order.command, partial(self._start, info, order, reaper, limits.output_mb))
-        return BEGUN.format(title=title_of(info))
+        return BEGUN.format(title=title_of(info), end=STAYS if order.keep else WITH_SESSION)
 
     async def output(self, job: str) -> str:
         """See `JobDesk`."""
@@ -219,11 +217,12 @@ class SessionJobs:
             await self._ports.look()
         return self.infos
 
-    async def end_all(self, reason: str, *, tasks: bool = True) -> None:
-        """End all jobs, as `end` does; `tasks`: subagents, too. Takes at most `END_S`."""
+    async def end_all(self, reason: str, *, tasks: bool = True, kept: bool = False) -> None:
+        """End all jobs, as `end` does; `tasks`: subagents, too; `kept`: also those that are to go on. Takes at most `END_S`."""
         async with asyncio.TaskGroup() as group:
             for job, run in self.running.items():
-                if tasks or not run.info.session:
+                info = run.info
+                if (tasks or not info.session) and (kept or not info.kept):
                     group.create_task(self.end(job, reason), name=f"end of {job}")
 
     async def repair(self) -> None:
@@ -232,7 +231,9 @@ class SessionJobs:
         Raises StorageError.
         """
         for job in self._ledger.row.jobs:
-            if self._is_lost(job) and not job.session:  # a subagent goes on, see `resume_tasks`
+            if self._is_lost(job) and job.kept:
+                await self._adopt(job)
+            elif self._is_lost(job) and not job.session:  # a subagent goes on, see `resume_tasks`
                 self._woken.add(job.id)  # after a restart, nothing begins by itself
                 known = self._ended.pop(job.id, None)
                 ended = known or replace(job, state=INTERRUPTED)
@@ -244,13 +245,7 @@ class SessionJobs:
         return job.state == RUNNING and job.id not in self.running and job.id not in self._starting
 
     def _admitted(self) -> tuple[JobsSection, OrphanReaper]:
-        """Return the limits; raises JobError if there can be no job, or no more."""
-        limits, busy = self._ground.config.value.jobs, [*self._starting, *self.running]
-        if self._ground.reaper is None or not limits.at_once:
-            raise JobError(NONE_HERE)
-        if len(busy) >= limits.at_once:
-            raise JobError(TOO_MANY.format(limit=limits.at_once, names=", ".join(busy)))
-        return limits, self._ground.reaper
+        return self._ground.admitted([*self._starting, *self.running])
 
     def _new(self, call: str, command: str, out_dir: str) -> JobInfo:
         jobs = self._ledger.row.jobs
@@ -283,9 +278,28 @@ class SessionJobs:
 
         self._begun(info.id, follow_task(info, work, output_mb=output_mb, printed=_not_heard))
 
+    async def _adopt(self, info: JobInfo) -> None:
+        """Follow a job again that goes on without a daemon, or has ended since; both as if it had been followed all the time."""
+        from zotd.sessions.kept_job import adopt_job  # noqa: PLC0415  (see `TYPE_CHECKING`)
+
+        reaper = self._ground.reaper
+        run = None if reaper is None else await adopt_job(info, reaper, session=self._ledger.row.id)
+        if run is None:
+            return
+        if run.has_ended:
+            self._woken.add(info.id)  # after a restart, nothing begins by itself
+        self._watched_ports()
+        self._begun(info.id, run)
+
     def _start(self, info: JobInfo, order: JobOrder, reaper: OrphanReaper, output_mb: int) -> None:
         from zotd.sessions.job_run import start_job  # noqa: PLC0415  (see `TYPE_CHECKING`)
+        from zotd.sessions.kept_job import start_kept_job  # noqa: PLC0415
 
+        if order.keep:
+            self._watched_ports()
+            run = start_kept_job(info, order, reaper, session=self._ledger.row.id, output_mb=output_mb)
+            self._begun(info.id, run)
+            return
         session, printed = self._ledger.row.id, self._watched_ports().printed
         self._begun(info.id, start_job(info, order, reaper, session=session, output_mb=output_mb, printed=printed))
 

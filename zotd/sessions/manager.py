@@ -266,6 +266,7 @@ class Manager:
             stored = None if session.ephemeral else self.journal
             for row in [] if stored is None else await sessions_below(stored, session.id):
                 await self.delete(await self.get(row.id))  # first: without its parent it would be in no list
+            await session.jobs.end_all(CLOSED, kept=True)
             self._forget(session)
             if stored is not None:
                 await stored.delete(session.id)
@@ -365,6 +366,8 @@ class Manager:
         self._discarding.discard(session.id)
         if self._sessions.get(session.id) is session:
             del self._sessions[session.id]
+        for run in session.jobs.running.values():
+            run.leave()
         if session.jobs.running:  # of an ephemeral one
             self._spawn(f"end of the jobs of {session.id}", session.jobs.end_all(CLOSED))
         session.jail.close()

@@ -31,7 +31,7 @@ from zotd.sessions.authorization_site import authorization_context
 from zotd.sessions.edit_checks import EditChecks
 from zotd.sessions.extension_pool import ExtensionPool
 from zotd.sessions.jail_site import jail_problems
-from zotd.sessions.jobs import JobGround
+from zotd.sessions.job_ground import JobGround
 from zotd.sessions.machine import Machine
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.other_agents import OtherAgents

@@ -33,7 +33,8 @@ from zotd.sessions.children import Children
 from zotd.sessions.clearing import clear
 from zotd.sessions.client_files import ClientFiles
 from zotd.sessions.client_terminals import ClientTerminals
-from zotd.sessions.jobs import JobGround, SessionJobs
+from zotd.sessions.job_ground import JobGround
+from zotd.sessions.jobs import SessionJobs
 from zotd.sessions.loading import Loading, repeated, rest_of
 from zotd.sessions.plans import PlanKeeper
 from zotd.wire import events
@@ -135,7 +136,9 @@ class Session:
             hurry=self._hurry,
         )
         """What it does; ask, and change it through the session."""
-        self.jobs = SessionJobs(ledger, planner.job_ground, spawn=spawn, changed=partial(changed, self))
+        self.jobs = SessionJobs(
+            ledger, planner.job_ground, spawn=spawn, changed=partial(changed, self), is_stored=not ephemeral
+        )
         """Its commands in the background."""
         self.jail = SessionJail(self._warn)
         """What its calls are confined to in the mode `workspace`; its manager closes it."""

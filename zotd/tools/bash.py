@@ -62,6 +62,9 @@ class BashArgs(msgspec.Struct, frozen=True):
         Annotated[float, Meta(gt=0, description="Seconds after which it is ended; default: no limit")] | UnsetType
     ) = UNSET
     background: Annotated[bool, Meta(description="Run it as a job: the call returns at once with the job's id")] = False
+    keep: Annotated[bool, Meta(description="Of a job: it goes on when the session ends, and when zot is stopped")] = (
+        False
+    )
 
 
 class CommandFinished(Struct, frozen=True):
@@ -82,12 +85,10 @@ class CommandFinished(Struct, frozen=True):
 
 
 async def _bash(args: BashArgs, context: ToolContext) -> ToolOutcome:
-    if args.background:
+    if args.background or args.keep:
         from zotd.tools.shared.background import begin_job  # noqa: PLC0415  (few sessions need it)
 
-        if args.timeout is not UNSET:
-            raise ToolError("a job has no timeout: leave it out, and end the job with job_stop")
-        return await begin_job(args.command, _argv(args.command, context), context)
+        return await begin_job(args, _argv(args.command, context), context)
     jail, patience = context.jail, asyncio.timeout(None if args.timeout is UNSET else args.timeout)
     finished: CommandFinished | None = None
     taken_back: Sequence[str] = ()

@@ -38,3 +38,5 @@ class JobInfo(Frozen, frozen=True, kw_only=True):
     """The session of the subagent that works in the background; empty: the job is a command."""
     ports: list[int] = msgspec.field(default_factory=list)
     """TCP ports on which it listens."""
+    kept: bool = False
+    """It goes on when the session or the daemon ends."""

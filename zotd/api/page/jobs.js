@@ -38,7 +38,7 @@ export class Jobs {
     const attributes = { type: "button", "aria-label": `Stop ${job.id}`, disabled: !isLive };
     const stop = element("button", { ...attributes, onclick: (event) => this.#stop(event.target, job.id) }, "Stop");
     const ports = (job.ports ?? []).map((port) => ` port ${port}`).join(",");
-    const facts = element("span", { class: "fact" }, ` running${ports && `, listens on${ports}`}`);
+    const facts = element("span", { class: "fact" }, ` running${job.kept ? " (kept)" : ""}${ports && `, listens on${ports}`}`);
     const command = element("code", { dir: "auto" }, job.command);
     return element("li", {}, element("span", {}, `${job.id} `, command, facts), mayStop ? stop : "");
   }
