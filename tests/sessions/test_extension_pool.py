@@ -123,7 +123,14 @@ async def test_a_session_that_has_left_is_told_of_no_more(extension_pool, sessio
 
 @pytest.mark.looptime
 async def test_what_only_a_session_has_ends_a_minute_after_its_last_client(extension_pool, session, looptime):
-    nobody = SimpleNamespace(skills=None, rules=None, check=None, extension_pool=extension_pool, forget=lambda _: None)
+    nobody = SimpleNamespace(
+        skills=None,
+        rules=None,
+        check=None,
+        extension_pool=extension_pool,
+        other_agents=None,
+        forget=lambda _: None,
+    )
     manager = managing(
         journal=Memory(),
         models=nobody,
