@@ -8,6 +8,7 @@ from functools import cache
 
 from zotctl import (
     adapters,
+    agent_options,
     agents,
     approvals,
     attach,
@@ -120,6 +121,7 @@ NOUNS = (
         agents,
         diagnostics,
         adapters,
+        agent_options,
         fork,
         export,
         share,

@@ -134,6 +134,7 @@ async def test_a_session_command_reports_a_missing_or_unknown_session(connect):
         given |= {"servers": {}} if "servers" in fields(row) else {}
         given |= {"steps": [], "revision": 0} if "steps" in fields(row) else {}
         given |= {"job": "j1"} if "job" in fields(row) else {}
+        given |= {"option": "x", "value": "x"} if "option" in fields(row) else {}
         given |= {"question": "x"} if "question" in fields(row) else {}
         given |= {"request": "x"} if "request" in fields(row) else {}
         response = await admin.answer(row.name, **given)

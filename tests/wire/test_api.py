@@ -31,7 +31,10 @@ ROLES = {
         timer.add timer.pause timer.resume timer.remove timer.run
         panel.key panel.resize panel.close ext.reload ext.tap push.subscribe push.unsubscribe
     """,
-    Role.APPROVE: "approve set_mode shell files.offer files.answer terminals.offer terminals.answer grant.revoke",
+    Role.APPROVE: """
+        approve set_mode shell files.offer files.answer terminals.offer terminals.answer grant.revoke
+        session.agent_options session.agent_choose
+    """,
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown

@@ -34,7 +34,7 @@ from zotd.wire.acp_reports import (
     TurnResult,
     UpdateParams,
 )
-from zotd.wire.api import Completion
+from zotd.wire.api import AgentOption, Completion
 from zotd.wire.base import BadFrameError, decode
 from zotd.wire.jsonrpc import RpcErrorCode, RpcRequest
 from zotd.wire.plan import PlanStep
@@ -58,6 +58,18 @@ class AgentHome(SessionMemory, Protocol):
 
     async def planned(self, steps: Sequence[PlanStep]) -> None:
         """Put the agent's plan on record."""
+        ...
+
+    async def told(self, note: str) -> None:
+        """Tell people."""
+        ...
+
+    async def changed(self, option: AgentOption) -> None:
+        """The agent has another value for an option now: tell people, and remember it if they have chosen one before."""
+        ...
+
+    async def chose(self, option: str, value: str) -> None:
+        """Put on record what people have chosen."""
         ...
 
     async def permit(self, turn: DrivenTurn, request: PermissionRequest) -> str | None:
@@ -131,6 +143,23 @@ class OtherAgent:
             await self._quiet.wait()  # at most `CANCEL_S`
             return await self._process.fork()
 
+    async def options(self) -> Sequence[AgentOption]:
+        """Return what people can choose; starts the process if it does not run. Raises ModelError."""
+        await self._opened()
+        return self._process.choices.of(self._process.session)
+
+    async def choose(self, option: str, value: str) -> None:
+        """Have the agent take another value for an option that it has. Raises ModelError; then it has not."""
+        connection = await self._opened()
+        try:
+            changed = await self._process.choose(connection, option, value)
+        except AdapterError as error:
+            raise ModelError(Failure.UNAVAILABLE, str(error)) from error
+        except RpcRefusedError as error:
+            raise self._process.refusal(error) from error
+        await self._home.chose(option, value)
+        self._changed(changed)
+
     def end_turn(self) -> None:
         """Cancel the turn, if one is in progress: nobody follows it any more."""
         turn, self.turn = self.turn, None
@@ -159,6 +188,7 @@ class OtherAgent:
             update = decode(params, UpdateParams)
             if self._process.session in ("", update.session_id):  # commands are often listed before the session is open
                 self._offers.take(update.session_id, bytes(update.update))
+                self._changed(self._process.choices.take(update.session_id, bytes(update.update)))
             if update.session_id == self._process.session:
                 take_update(bytes(update.update), self.turn, self)
             elif self._process.session:
@@ -205,6 +235,19 @@ class OtherAgent:
         self._spawn(f"plan of {self.title}", self._home.planned(steps))
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    async def _opened(self) -> AdapterConnection:
+        """Open the session between two turns, if it is not; tell people what there is to know."""
+        notes: list[str] = []
+        async with self._begins:
+            connection = await self._process.ready(notes)
+        for note in notes:
+            await self._home.told(note)
+        return connection
+
+    def _changed(self, options: Sequence[AgentOption]) -> None:
+        for option in options:
+            self._spawn(f"{option.id[:40]} of {self.title}", self._home.changed(option))
 
     async def _run(self, connection: AdapterConnection, turn: DrivenTurn, prompt: list[ContentBlock]) -> None:
         """Have the turn end as the agent says, or with its process."""

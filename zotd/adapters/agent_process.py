@@ -7,23 +7,32 @@ A process that does not get that far within the adapter's `start_s` is ended.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Protocol
 
 from zotd.adapters.catalog import Adapter
+from zotd.adapters.choices import AgentChoices
 from zotd.adapters.connection import AdapterConnection, AdapterError, RpcRefusedError
 from zotd.core.retry import Failure, ModelError
 from zotd.wire.acp import VERSION, ClientCapabilities, Implementation, Initialize, NewSession, OldSession
 from zotd.wire.acp_reports import (
+    ChangedOptions,
+    ChosenMode,
+    ChosenOption,
     Ignored,
     Introduction,
     OpenedSession,
+    ReopenedSession,
     ReportedCapabilities,
     ReportedSessionCapabilities,
 )
+from zotd.wire.api import AgentOption
 from zotd.wire.jsonrpc import RpcErrorCode
 from zotd.wire.version import VERSION as OUR_VERSION
+
+CHOOSE_S = 30.0
+"""How long an agent has to take another mode or model, in seconds."""
 
 FORK_S = 30.0
 """How long an agent has to copy its session, in seconds."""
@@ -48,6 +57,11 @@ class SessionMemory(Protocol):
         """Put the id of the agent's session on record."""
         ...
 
+    @property
+    def chosen(self) -> Mapping[str, str]:
+        """What people have chosen of the agent's options, by the option's id; also in sessions of the agent's before this one."""
+        ...
+
 
 class AgentProcess:
     """The process, if it runs."""
@@ -60,6 +74,8 @@ class AgentProcess:
         """None: it does not run."""
         self.session = ""
         """The agent's id of its session, when the process has it open."""
+        self.choices = AgentChoices()
+        """What can be chosen in the session."""
         self._adapter = adapter
         self._memory = memory
         self._connect = connect
@@ -129,6 +145,19 @@ class AgentProcess:
             raise ModelError(Failure.UNAVAILABLE, f"{self.title} has named no new session; nothing was forked")
         return copy
 
+    async def choose(self, connection: AdapterConnection, option: str, value: str) -> Sequence[AgentOption]:
+        """Have the agent take a value that its session, which is open, has for an option; returns what has changed.
+
+        Raises AdapterError and RpcRefusedError.
+        """
+        session = self.session
+        if self.choices.is_mode(session, option):
+            await connection.call("session/set_mode", ChosenMode(session, value), Ignored, within_s=CHOOSE_S)
+            return self.choices.set(session, option, value)
+        params = ChosenOption(session, option, value)
+        found = await connection.call("session/set_config_option", params, ChangedOptions, within_s=CHOOSE_S)
+        return self.choices.replaced(session, found)
+
     def refusal(self, error: RpcRefusedError) -> ModelError:
         """Return the sentence for a request that the agent has refused."""
         if error.code == RpcErrorCode.AUTH:
@@ -191,6 +220,7 @@ class AgentProcess:
             notes.append(f"{self.title} begins anew: it knows nothing of what was said before")
         await self._memory.remember(opened.session_id)
         self.session = opened.session_id
+        await self._opened(connection, opened, notes)
 
     async def _resumed(self, connection: AdapterConnection, known: str, notes: list[str]) -> bool:
         method = "session/load" if self._can.resume is None else "session/resume"
@@ -198,14 +228,27 @@ class AgentProcess:
             return False
         try:
             # What is replayed of the history is on record here, and comes before `session` is set.
-            await connection.call(method, OldSession(known, self._memory.cwd, []), Ignored)
+            opened = await connection.call(method, OldSession(known, self._memory.cwd, []), ReopenedSession)
         except RpcRefusedError as error:
             if error.code == RpcErrorCode.AUTH:
                 raise
             notes.append(f"{self.title} could not take up its session again: {error}")
             return False
         self.session = known
+        await self._opened(connection, opened, notes)
         return True
+
+    async def _opened(self, connection: AdapterConnection, opened: ReopenedSession, notes: list[str]) -> None:
+        """Have the agent take again what people have chosen before."""
+        self.choices.opened(self.session, opened)
+        for option, value in self._memory.chosen.items():
+            known = next((one for one in self.choices.of(self.session) if one.id == option), None)
+            if known is None or known.current == value:
+                continue
+            try:
+                await self.choose(connection, option, value)
+            except RpcRefusedError as error:
+                notes.append(f"{self.title} does not take {value} for {known.name} any more: {error}")
 
     def _unstarted(self, error: OSError | ValueError) -> ModelError:
         program = self.adapter.command[0]

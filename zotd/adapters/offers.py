@@ -52,8 +52,8 @@ class AgentOffers:
             if len(found) == MAX_COMMANDS:
                 break
             if _can_be_typed(one.name):
-                hint = "" if one.input is None else _line(one.input.hint)
-                found.setdefault(one.name, Completion(one.name, _line(one.description or ""), self._source, hint))
+                hint = "" if one.input is None else on_one_line(one.input.hint)
+                found.setdefault(one.name, Completion(one.name, on_one_line(one.description or ""), self._source, hint))
         return list(found.values())
 
 
@@ -62,6 +62,6 @@ def _can_be_typed(name: str) -> bool:
     return 0 < len(name) <= NAME_CHARS and is_harmless(name) and name.split() == [name] and not name.startswith("/")
 
 
-def _line(text: str) -> str:
+def on_one_line(text: str) -> str:
     """The beginning of a text, which may be megabytes long, on one line."""
     return blanked(text[: 2 * DETAIL_CHARS])[:DETAIL_CHARS]

@@ -13,6 +13,10 @@ ANSWER_S = 150.0
 """Timeout of a question beside the conversation in seconds; the daemon waits for the model for 120 s."""
 
 
+AGENT_S = 120.0
+"""Timeout of what is asked of another agent in seconds: it may have to start first, and to take its session up again."""
+
+
 def invoke(connection: Connection, session: str, name: str, args: str) -> tuple[Json, Run | None]:
     """Run `/name args`; return the response (`CommandResult`) and the run that it starts, if any.
 

@@ -56,6 +56,8 @@ class Settings(Frozen, frozen=True, kw_only=True):
     """Models to ask when the own one fails, as `provider/model`, best first; None: as configured, empty: none."""
     agent: str = ""
     """The adapter of another agent, which runs the session's turns; empty: none. `model` is its name then."""
+    agent_choices: dict[str, str] = {}
+    """What people have chosen of that agent's options, such as its mode, by the agent's id of the option."""
 
     @property
     def label(self) -> str:

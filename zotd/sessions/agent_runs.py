@@ -1,7 +1,8 @@
 """Runs of sessions whose turns another agent runs: the agent as their model, and its questions as approvals."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 
 from msgspec.structs import replace
@@ -28,9 +29,10 @@ from zotd.sessions.agent_settings import PROVIDER
 from zotd.sessions.authorization_site import authorization_context
 from zotd.sessions.machine import Machine
 from zotd.sessions.session import Session
+from zotd.wire import events
 from zotd.wire.acp import ContentBlock, ImageBlock, TextBlock
 from zotd.wire.acp_reports import PermissionRequest
-from zotd.wire.api import Completion
+from zotd.wire.api import AgentOption, AgentOptionList, Completion
 from zotd.wire.content import Image, Text
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.plan import PlanStep
@@ -40,6 +42,9 @@ AT_ONCE = RetryPolicy(patience_s=0)
 
 CHECKPOINT = "agent"
 """The name under which the files are recorded that a turn may change."""
+
+KNOWN_VALUES = 40
+"""Most values of an option that an error names."""
 
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
 
@@ -75,6 +80,30 @@ class SessionHome:
     async def planned(self, steps: Sequence[PlanStep]) -> None:
         """Show it as the session's plan."""
         await self._session.plan.told(steps)
+
+    @property
+    def chosen(self) -> Mapping[str, str]:
+        """What people have chosen of the agent's options."""
+        return self._session.ledger.row.settings.agent_choices
+
+    async def told(self, note: str) -> None:
+        """Show it on all clients."""
+        self._session.ledger.live([events.Notice("warn", note, session=self._session.ledger.label)])
+
+    async def changed(self, option: AgentOption) -> None:
+        """Say so on all clients. A value that people have chosen is given up when the agent leaves it by itself."""
+        name = next((value.name for value in option.values if value.id == option.current), option.current)
+        notice = events.Notice("info", f"{option.name}: {name}", session=self._session.ledger.label)
+        self._session.ledger.live([notice])
+        if self.chosen.get(option.id, option.current) != option.current:
+            await self.chose(option.id, option.current)
+
+    async def chose(self, option: str, value: str) -> None:
+        """Put it on record, with the settings of the session."""
+        row = self._session.ledger.row
+        settings = replace(row.settings, agent_choices={**self.chosen, option: value})
+        changes = events.SessionChanged(self._session.state)
+        await self._session.configure(settings, row.name, accepted=lambda: None, changes=changes)
 
     async def permit(self, turn: DrivenTurn, request: PermissionRequest) -> str | None:
         """Have rules, mode or a person decide."""
@@ -128,11 +157,39 @@ class LoadedAgentRuns:
         Raises CommandError; one sentence says why there is no copy.
         """
         agent, _ = self._agent_of(session)
-        try:
+        with _in_a_sentence():
             return await agent.fork()
-        except ModelError as error:
-            code = Code.UNSUPPORTED if error.failure is Failure.REFUSED else Code.CONFLICT
-            raise CommandError(code, error.sentence) from error
+
+    async def options(self, session: Session) -> AgentOptionList:
+        """Return what people can choose of the session's agent, which is started if it does not run. Raises CommandError."""
+        agent, _ = self._agent_of(session)
+        with _in_a_sentence():
+            return AgentOptionList(agent.title, list(await agent.options()))
+
+    async def choose(self, session: Session, option: str, value: str) -> AgentOptionList:
+        """Have the agent take a value for one of its options, by id or name, and remember it; returns all options.
+
+        Raises CommandError: there is no such option or value, or the agent does not take it.
+        """
+        agent, _ = self._agent_of(session)
+        with _in_a_sentence():
+            known = {one.id: one for one in await agent.options()}
+            if option not in known:
+                there = f"there are {', '.join(known)}" if known else "it has none"
+                raise CommandError(Code.NOT_FOUND, f'{agent.title} has no option "{option[:80]}"; {there}')
+            values = known[option].values
+            meant = [one.id for one in values if one.id == value] or [
+                one.id for one in values if value.casefold() in {one.id.casefold(), one.name.casefold()}
+            ]
+            if not meant:
+                there = ", ".join(one.id for one in values[:KNOWN_VALUES]) + (
+                    ", …" if len(values) > KNOWN_VALUES else ""
+                )
+                raise CommandError(
+                    Code.NOT_FOUND, f'{agent.title} has no {known[option].name} "{value[:80]}"; there are {there}'
+                )
+            await agent.choose(option, meant[0])
+        return await self.options(session)
 
     def forget(self, session: str) -> None:
         """End the agent of a session that leaves memory."""
@@ -177,6 +234,16 @@ class LoadedAgentRuns:
             ExtensionLog(self._machine.home / "logs" / f"ext-adapter-{adapter.name}.log"),
             listener,
         )
+
+
+@contextmanager
+def _in_a_sentence() -> Iterator[None]:
+    """Have the failure of an agent be one of the command that was about it."""
+    try:
+        yield
+    except ModelError as error:
+        code = Code.UNSUPPORTED if error.failure is Failure.REFUSED else Code.CONFLICT
+        raise CommandError(code, error.sentence) from error
 
 
 def blocks_of(first: records.Input, beside: str) -> list[ContentBlock]:

@@ -10,7 +10,7 @@ from zotd.core import records
 from zotd.runs.context import RunContext
 from zotd.sessions.machine import Machine
 from zotd.sessions.session import Session
-from zotd.wire.api import Completion
+from zotd.wire.api import AgentOptionList, Completion
 from zotd.wire.errors import Code, CommandError
 
 
@@ -27,6 +27,14 @@ class AgentRuns(Protocol):
 
     async def fork(self, session: Session) -> str:
         """Have the session's agent copy its own session; returns the agent's id of the copy. Raises CommandError."""
+        ...
+
+    async def options(self, session: Session) -> AgentOptionList:
+        """Return what people can choose of the session's agent, which is started if it does not run. Raises CommandError."""
+        ...
+
+    async def choose(self, session: Session, option: str, value: str) -> AgentOptionList:
+        """Have the agent take a value for one of its options, and remember it; returns all options. Raises CommandError."""
         ...
 
     def forget(self, session: str) -> None:
@@ -80,6 +88,22 @@ class OtherAgents:
             raise CommandError(Code.BUSY, f"{agent} is at work; fork the session when its run has ended")
         return await self._runs().fork(session)
 
+    async def options(self, session: Session) -> AgentOptionList:
+        """Return what people can choose of the agent that runs a session; it is started if it does not run.
+
+        Raises CommandError: there is no such agent, or it cannot be started.
+        """
+        _check_driven(session)
+        return await self._runs().options(session)
+
+    async def choose(self, session: Session, option: str, value: str) -> AgentOptionList:
+        """Have that agent take a value for one of its options, and again in its later processes; returns all options.
+
+        Raises CommandError: also if there is no such option or value, or the agent does not take it.
+        """
+        _check_driven(session)
+        return await self._runs().choose(session, option, value)
+
     def forget(self, session: str) -> None:
         """The session leaves memory."""
         if self._loaded is not None:
@@ -95,3 +119,10 @@ class OtherAgents:
             assert self._load is not None, "connect was not called"
             self._loaded = self._load(self._machine)
         return self._loaded
+
+
+def _check_driven(session: Session) -> None:
+    if not session.ledger.row.settings.agent:
+        raise CommandError(
+            Code.BAD_REQUEST, "no other agent runs the turns of this session, so it has no options of one"
+        )

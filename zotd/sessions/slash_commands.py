@@ -33,7 +33,7 @@ from zotd.workspace.context import ContextPaths
 
 OF_CLIENTS = (
     *("help", "new", "sessions", "model", "exit", "quit", "login", "logout", "settings", "rename", "fork"),
-    *("steer", "queue", "fallback", "diff", "btw"),
+    *("steer", "queue", "fallback", "diff", "btw", "agent-options"),
 )
 """Commands that clients carry out themselves, and that no extension can have."""
 

@@ -14,6 +14,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from zotd.testing.odd_choices import OddChoices
+
 Json = dict[str, object]
 
 FOREVER_S = 3600.0
@@ -33,6 +35,7 @@ class OddAgent:
         self._answered = threading.Condition()
         self.cancelled = threading.Event()
         self.session = ""
+        self.choices = OddChoices(self._odd)
         self._opened = 0
         self._asked = 0
 
@@ -60,6 +63,10 @@ class OddAgent:
                 self._new(message)
             case "session/load":
                 self._load(message, str(params["sessionId"]))
+            case "session/set_mode":
+                self._choose(message, "mode", str(params["modeId"]))
+            case "session/set_config_option":
+                self._choose(message, str(params["configId"]), str(params["value"]))
             case "session/fork":
                 self._fork(message, str(params["sessionId"]))
             case "session/prompt":
@@ -94,7 +101,7 @@ class OddAgent:
         self.session = f"odd-{os.getpid()}-{self._opened}"
         if self._odd == "early":
             _commands(self, "review")
-        self._result(message, {"sessionId": self.session})
+        self._result(message, {"sessionId": self.session, **self.choices.fields()})
 
     def _load(self, message: Json, session: str) -> None:
         if self._odd == "forgetful":
@@ -105,7 +112,14 @@ class OddAgent:
             self.chunk(line, "user_message_chunk")
             self.chunk("as before")
         _commands(self, "loaded")
-        self._result(message, {})
+        self._result(message, self.choices.fields())
+
+    def _choose(self, message: Json, option: str, value: str) -> None:
+        refused = self.choices.set(option, value)
+        if refused:
+            self.send({"id": message["id"], "error": {"code": -32602, "message": refused}})
+        else:
+            self._result(message, {"configOptions": self.choices.options()})
 
     def _fork(self, message: Json, session: str) -> None:
         """Copy what was said; or misbehave, as the word behind `fork-` says."""
@@ -269,6 +283,19 @@ def _commands(agent: OddAgent, names: str) -> None:
     agent.update("available_commands_update", availableCommands=listed)
 
 
+def _chosen(agent: OddAgent, _: str) -> None:
+    """Say what is chosen."""
+    agent.chunk(f"{agent.choices.mode} {agent.choices.model}")
+
+
+def _switch(agent: OddAgent, mode: str) -> None:
+    """Leave the mode for another one, and say so."""
+    agent.choices.mode = mode
+    agent.update("current_mode_update", currentModeId=mode)
+    if agent.choices.fields().get("configOptions"):
+        agent.update("config_option_update", configOptions=agent.choices.options())
+
+
 def _stranger(agent: OddAgent, _: str) -> None:
     """Report about a session of somebody else, and ask in its name."""
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "STRANGE"}}
@@ -333,6 +360,7 @@ def _die(_: OddAgent, _detail: str) -> None:
 ACTS: dict[str, Callable[[OddAgent, str], None]] = {
     "ask": _ask,
     "busy": _busy,
+    "chosen": _chosen,
     "commands": _commands,
     "cost": _cost,
     "die": _die,
@@ -344,6 +372,7 @@ ACTS: dict[str, Callable[[OddAgent, str], None]] = {
     "plan": _plan,
     "recall": _recall,
     "stranger": _stranger,
+    "switch": _switch,
     "think": _think,
     "twice": _say,
     "wait": _wait,

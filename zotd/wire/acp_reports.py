@@ -39,10 +39,82 @@ class Introduction(Acp, frozen=True):
     agent_capabilities: ReportedCapabilities | None = None
 
 
-class OpenedSession(Acp, frozen=True):
+NOT_SENT = msgspec.Raw(b"null")
+
+
+class ReopenedSession(Acp, frozen=True, kw_only=True):
+    """Result of `session/load` and `session/resume`. What can be chosen is read apart: a session is good without it."""
+
+    modes: msgspec.Raw = NOT_SENT
+    config_options: msgspec.Raw = NOT_SENT
+
+
+class OpenedSession(ReopenedSession, frozen=True, kw_only=True):
     """Result of `session/new` and `session/fork`."""
 
     session_id: str
+
+
+class ReportedMode(Acp, frozen=True):
+    """A mode of the agent."""
+
+    id: str
+    name: str | None = None
+    description: str | None = None
+
+
+class ReportedModes(Acp, frozen=True):
+    """The modes of the agent, and the one that it is in."""
+
+    current_mode_id: str
+    available_modes: list[ReportedMode]
+
+
+class ReportedValue(Acp, frozen=True):
+    """A value of an option, or a group of values, which has `options`."""
+
+    value: str = ""
+    name: str | None = None
+    description: str | None = None
+    options: tuple["ReportedValue", ...] = ()
+
+
+class ReportedOption(Acp, frozen=True):
+    """Something that people can choose: `select` from a list, or other types, which are skipped."""
+
+    id: str
+    name: str | None = None
+    type: str = "select"
+    category: object = None
+    current_value: object = None
+    options: tuple[ReportedValue, ...] = ()
+
+
+class ChangedMode(Acp, frozen=True):
+    """The agent is in another mode now."""
+
+    current_mode_id: str
+
+
+class ChangedOptions(Acp, frozen=True):
+    """All options as they are now: an update, and the result of `session/set_config_option`."""
+
+    config_options: msgspec.Raw = NOT_SENT
+
+
+class ChosenMode(Acp, frozen=True):
+    """Parameters of `session/set_mode`."""
+
+    session_id: str
+    mode_id: str
+
+
+class ChosenOption(Acp, frozen=True):
+    """Parameters of `session/set_config_option`."""
+
+    session_id: str
+    config_id: str
+    value: str
 
 
 class Ignored(Acp, frozen=True):

@@ -236,6 +236,44 @@ class SetMode(Mutation, frozen=True, kw_only=True):
     mode: str
 
 
+class AgentOptionValue(Frozen, frozen=True):
+    """A value of an option of another agent."""
+
+    id: str
+    name: str
+    detail: str = ""
+    """What it means, on one line."""
+
+
+class AgentOption(Frozen, frozen=True):
+    """What can be chosen of another agent: its mode, its model, or something else."""
+
+    id: str
+    """The agent's own; `mode` if the agent has modes and no option for them."""
+    name: str
+    current: str
+    """The id of a value."""
+    values: list[AgentOptionValue]
+    category: str = ""
+    """What it is about, if the agent says so: `mode`, `model`, `thought_level`, …"""
+
+
+class AgentOptionList(Frozen, frozen=True):
+    """What can be chosen of the agent that runs a session."""
+
+    agent: str
+    """Its name, for people."""
+    options: list[AgentOption]
+
+
+class AgentChoose(Mutation, frozen=True, kw_only=True):
+    """Sets an option of the agent that runs the session, which keeps it for later. The mode of zot stays as it is."""
+
+    option: str
+    value: str
+    """Its id, or its name."""
+
+
 class GetModels(OfSession, frozen=True, kw_only=True):
     """Models of the session's provider, or of `provider`, or of all that have a key."""
 
@@ -1310,6 +1348,13 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("terminals.offer", TerminalsOffer, None, "has commands run in terminals of an editor"),
         ("terminals.answer", TerminalAnswer, None, "says how a command in a terminal has ended"),
         ("set_mode", SetMode, None, "sets the approval mode"),
+        (
+            "session.agent_options",
+            OfSession,
+            AgentOptionList,
+            "starts the other agent of a session; returns its options",
+        ),
+        ("session.agent_choose", AgentChoose, AgentOptionList, "sets an option of the other agent, such as its mode"),
         (
             "grant.revoke",
             RevokeGrants,

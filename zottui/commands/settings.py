@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
-from zotd.client import options
+from zotd.client import options, slash
 from zotd.wire import api
 from zottui.commands.command import Command, UsageError, of
 from zottui.dialogs import choose, confirm
@@ -104,6 +104,37 @@ async def next_mode(ui: UiContext) -> None:
     await _set_mode(ui, name)
 
 
+async def agent_options(ui: UiContext, args: str) -> None:
+    """Set an option of the other agent that runs the session, or let the user choose from lists."""
+    option, _, value = args.partition(" ")
+    if not value:
+        found = await ui.ask(
+            api.OfSession(session=of(ui)), api.AgentOptionList, command="session.agent_options", timeout_s=slash.AGENT_S
+        )
+        known = {one.id: one for one in found.options}
+        if not known:
+            raise UsageError(f"{found.agent} has no options")
+        chosen: str | None = option or next(iter(known))
+        if not option and len(known) > 1:
+            chosen = await choose.ask(ui, found.agent, [_option_entry(one) for one in found.options])
+        if chosen is None:
+            return
+        if chosen not in known:
+            raise UsageError(f"unknown option {chosen}; choose one of: {', '.join(known)}")
+        of_it = known[chosen]
+        entries = [Entry(one.id, one.name, (one.detail,)) for one in of_it.values]
+        picked = await choose.ask(ui, of_it.name, entries, selected=of_it.current)
+        if picked is None:
+            return
+        option, value = chosen, picked
+    params = api.AgentChoose(session=of(ui), option=option, value=value)
+    await ui.ask(params, api.AgentOptionList, timeout_s=slash.AGENT_S)  # all clients are told of the change
+
+
+def _option_entry(option: api.AgentOption) -> Entry:
+    return Entry(option.id, option.name, (next((v.name for v in option.values if v.id == option.current), ""),))
+
+
 Set = Callable[[UiContext, str], Awaitable[None]]
 """Applies the chosen value."""
 
@@ -143,5 +174,6 @@ COMMANDS = (
     Command("fallback", "set which models are asked when it fails", fallback, "MODELS|none", _models),
     Command("reasoning", "set how much the model thinks", reasoning, "[LEVEL]", _levels),
     Command("mode", "set which calls need your approval", mode, "[MODE]", _modes),
+    Command("agent-options", "set modes and options of another agent", agent_options, "[NAME [VALUE]]"),
     Command("approvals", "show pending approvals", approvals),
 )

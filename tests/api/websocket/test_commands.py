@@ -62,6 +62,8 @@ FIELDS = {
     "timer": "t_1",
     "revision": 0,
     "job": "j1",
+    "option": "mode",
+    "value": "plan",
 }
 """A value for each required field of a command."""
 
@@ -72,7 +74,7 @@ ABOUT_A_SESSION = """
     attach detach session.get session.history session.image session.tree session.rename session.configure session.rewind session.export
     session.undo session.redo session.plan session.plan_edit session.jobs session.job_move session.job_stop session.changes session.close session.delete presence presence.update get_state get_messages complete workspace.info approval.list
     queue.list queue.withdraw queue.move ext.list ext.doctor ext.reload auth.list prompt abort compact run_command clear
-    retry set_model set_reasoning set_mode panel.key panel.resize panel.close approve shell
+    retry set_model set_reasoning set_mode session.agent_options session.agent_choose panel.key panel.resize panel.close approve shell
     grant.list grant.revoke session.mcp_servers files.offer files.answer
     terminals.offer terminals.answer session.side_question session.family
     timer.list timer.add timer.pause timer.resume timer.remove timer.run

@@ -251,7 +251,7 @@ def _settings(
     changes = {
         field: value
         for field in Settings.__struct_fields__
-        if field not in {"provider", "model", "own_key", "planning", "agent"}
+        if field not in {"provider", "model", "own_key", "planning", "agent", "agent_choices"}
         and (value := getattr(params, field)) is not None
     }
     if params.fallback is not None:
