@@ -48,6 +48,8 @@ class AgentOptions(TypedDict, total=False):
     """A server with the provider's API; it may have any model."""
     api_key: str
     """Default: from the environment, or as stored by `zotctl auth`."""
+    agent: str
+    """Another agent that answers, such as `claude`: an adapter, as of `zot --agent`. It has its own model, tools and login."""
     cwd: str | os.PathLike[str]
     """Directory in which the tools work; default: the current one."""
     env: Mapping[str, str]
@@ -113,6 +115,8 @@ def checked(options: AgentOptions) -> CheckedOptions:
     check_known("keyword argument", options, AgentOptions.__annotations__)
     _check_word(options, "mode", get_args(Mode))
     _check_word(options, "reasoning", get_args(Reasoning))
+    if options.get("agent") and options.get("tools"):
+        raise OptionError(f"tools: {options['agent']} has its own tools, and cannot be given functions of this program")
     builtin = options.get("builtin_tools")
     check_known("built-in tool", builtin or (), get_args(BuiltinTool))
     session: dict[str, object] = {name: value for name, value in options.items() if name not in OF_THE_PROGRAM}

@@ -38,7 +38,21 @@ class EmbeddedSource:
         from zot.embedded import EmbeddedConversation  # noqa: PLC0415
 
         assert self.guards is not None
+        self._check_agent(messages)
         return await EmbeddedConversation.open(self._options, messages, self.guards)
+
+    def _check_agent(self, messages: Sequence[Message]) -> None:
+        """Raise OptionError for what another agent would not know of."""
+        agent = self._options.given.get("agent")
+        if not agent:
+            return
+        if messages:
+            raise OptionError(
+                f"agent: {agent} keeps its conversation itself and cannot go on with one that has ended; send all prompts in"
+                " one `async with` block, without resume and fork"
+            )
+        if self.guards is not None and self.guards.functions:
+            raise OptionError(f"agent: {agent} makes its calls itself, and guards do not see them; use can_use_tool")
 
 
 class AttachedSource:

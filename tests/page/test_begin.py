@@ -60,6 +60,37 @@ async def test_a_directory_that_does_not_exist_is_told_in_a_sentence(world, toke
         await expect(page.get_by_role("alert").filter(has_text="must be an absolute path")).to_be_visible()
 
 
+async def test_a_session_is_begun_that_another_agent_runs(world, token):
+    async with world.page(token) as page:
+        await open_form(page)
+        await page.get_by_label("Directory").fill(str(world.daemon.place.cwd))
+        await page.get_by_label("Agent").fill("odd")
+        await page.get_by_label("Mode", exact=True).select_option("ask")
+        await page.get_by_role("button", name="Begin").click()
+        await expect(page.locator("#facts")).to_have_text(f"odd · ask · {world.daemon.place.cwd}")
+        await page.get_by_label("Prompt").fill("walrus")
+        await page.get_by_role("button", name="Send").click()
+        await expect(page.get_by_role("log").get_by_text("walrus")).to_have_count(
+            2
+        )  # as a prompt, and as it is answered
+
+
+async def test_an_agent_that_does_not_exist_is_told_with_those_that_do(world, token):
+    async with world.page(token) as page:
+        await begin(page, Directory=str(world.daemon.place.cwd), Agent="nobody")
+        await expect(page.get_by_role("alert").filter(has_text='no adapter "nobody"; there are claude')).to_be_visible()
+        await page.get_by_label("Agent").fill("odd")
+        await page.get_by_label("Model").fill("scripted")
+        await page.get_by_role("button", name="Begin").click()
+        await expect(page.get_by_role("alert").filter(has_text="leave out a model")).to_be_visible()
+
+
+async def test_another_agent_needs_a_token_that_may_approve(world):
+    async with world.page(await world.token("hand", "submit")) as page:
+        await begin(page, Directory=str(world.daemon.place.cwd), Agent="odd")
+        await expect(page.get_by_role("alert").filter(has_text="role approve")).to_be_visible()
+
+
 async def test_a_token_that_may_submit_begins_a_session(world):
     async with world.page(await world.token("helper", "submit")) as page:
         await open_form(page)

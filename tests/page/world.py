@@ -3,6 +3,7 @@
 import json
 import signal
 import socket
+import sys
 from collections import deque
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -125,6 +126,8 @@ async def opened(folder, browser):
     world: World
     async with ModelServer(lambda _: world.next_answer()) as model:
         lines = ["[websocket]", f"listen = {listen}", "[providers.openai]", f'base_url = "{model.openai_url}"']
+        adapter = json.dumps([sys.executable, "-m", "zotd.testing.odd_agent"])
+        lines += ["[adapters.odd]", f"command = {adapter}", 'title = "Odd"', "start_s = 40"]
         (home / "config.toml").write_text("\n".join(lines) + "\n")
         with daemon:
             world = World(daemon, model, browser, f"http://127.0.0.1:{port}")

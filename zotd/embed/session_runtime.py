@@ -258,6 +258,8 @@ async def _owned_tasks() -> AsyncIterator[Callable[[str, Coroutine[object, objec
 def _check_model(manager: Manager, session: Session) -> None:
     """Raise CommandError for a model that its vendor does not have; a server of the user may have any."""
     settings, models = session.ledger.row.settings, manager.models
+    if settings.agent:
+        return
     if settings.base_url is not None or models.known(settings.provider, settings.model):
         return
     listed = models.listed(settings.provider, session.environment)

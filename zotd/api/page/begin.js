@@ -1,8 +1,8 @@
-// The form for a new session: its directory, model and mode.
+// The form for a new session: its directory, model or agent, and mode.
 
 import { newId } from "./composer.js";
 import { byId, element, fill, say } from "./elements.js";
-import { placesOf } from "./sessions.js";
+import { agentsOf, placesOf } from "./sessions.js";
 import { CallError } from "./wire.js";
 
 export class Beginning {
@@ -13,6 +13,7 @@ export class Beginning {
   #form = byId("beginning");
   #directory = byId("directory");
   #model = byId("model");
+  #agent = byId("agent");
   #mode = byId("mode");
   #problem = byId("beginning-problem");
 
@@ -28,6 +29,7 @@ export class Beginning {
     const places = placesOf(sessions);
     fill(byId("directories"), ...places.map((place) => element("option", { value: place })));
     this.#directory.value ||= places[0] ?? "";
+    fill(byId("agents"), ...agentsOf(sessions).map((agent) => element("option", { value: agent })));
     say(this.#problem, "");
     this.#offerModels();
   }
@@ -56,6 +58,7 @@ export class Beginning {
   async #submitted(event) {
     event.preventDefault();
     const fields = { cwd: directoryOf(this.#directory.value), ...modelOf(this.#model.value, this.#models) };
+    if (this.#agent.value.trim()) fields.agent = this.#agent.value.trim();
     if (this.#mode.value) fields.mode = this.#mode.value;
     byId("begin").disabled = true;
     try {

@@ -63,6 +63,12 @@ export function waitingIn(known) {
 // Directories that are offered for a new session.
 const MOST_PLACES = 50;
 
+/** The other agents that run sessions, by name. */
+export function agentsOf(known) {
+  const driven = [...known.values()].filter((session) => session.provider === "acp");
+  return [...new Set(driven.map((session) => session.model))].sort();
+}
+
 /** The directories of the known sessions, the one used last first. */
 export function placesOf(known) {
   const newest = [...known.values()].sort((a, b) => (a.updated < b.updated ? 1 : -1));
