@@ -45,10 +45,9 @@ from zotd.push.service import PushService
 from zotd.push.subscriptions import SubscriptionStore
 from zotd.sessions.boot_recovery import recover
 from zotd.sessions.manager import Manager
-from zotd.store import space
 from zotd.store.archive import Archive
 from zotd.store.home import held
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import SqliteJournal, StoredJournal
 from zotd.store.tokens import FILE, TokenStore
 from zotd.tasks import contain, contained
 from zotd.wire.api import ConfigReloaded
@@ -215,7 +214,7 @@ class Daemon:
             )
         return heritage
 
-    def _assemble(self, journal: SqliteJournal) -> EmbeddedParts:
+    def _assemble(self, journal: StoredJournal) -> EmbeddedParts:
         return assemble(
             home=self._setup.home,
             env=self._setup.env,
@@ -286,7 +285,7 @@ class Daemon:
             timers.pause_listeners.append(watcher.timer_paused)
         return push
 
-    async def _furnish(self, parts: EmbeddedParts, journal: SqliteJournal, heritage: Heritage) -> DaemonContext:
+    async def _furnish(self, parts: EmbeddedParts, journal: StoredJournal, heritage: Heritage) -> DaemonContext:
         setup, manager, archive = self._setup, parts.manager, Archive(journal.database)
         configuration = self._configuration = Configuration(
             setup.loaded, read=setup.load, parts=parts, spent=archive.spent
@@ -332,7 +331,7 @@ class Daemon:
         )
         self._leaving.watch(context)
         self._spawn("descendants", heritage.watch())
-        used = partial(journal.database.read, space.used_bytes)
+        used = journal.database.used_bytes
         kept = frozenset if parts.timers is None else parts.timers.prompted
         self._spawn("retention", RetentionTask(manager, lambda: self._config.retention, used, kept).run())
         return context

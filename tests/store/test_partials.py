@@ -26,7 +26,7 @@ class Disk:
 
     @property
     def text(self):
-        return self.connection.execute("SELECT text FROM partials").fetchone()[0]
+        return self.connection.execute("SELECT text FROM partials").fetchone()[0].decode()
 
 
 @pytest.fixture

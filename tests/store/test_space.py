@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.store import older
 from zotd.store.archive import Archive
+from zotd.store.database import in_sqlite
 from zotd.store.journal import SqliteJournal
 from zotd.store.space import FREE_KEPT_PAGES, LOG_KEPT_BYTES, Space, size_bytes
 
@@ -55,7 +56,7 @@ async def test_compacting_returns_the_space_of_deleted_sessions(tmp_path, author
     journal = await SqliteJournal.open(path)
     await filled(journal, author_of, say, times=2000)
     kept = await filled(journal, author_of, say, "s_2", times=5)
-    full = await journal.database.read(size_bytes)
+    full = await journal.database.read(in_sqlite(size_bytes))
     await journal.delete("s_1")
     _, after = await journal.database.compact()
     assert len(files(path)[path.name]) == after < full / 10
@@ -110,10 +111,10 @@ async def test_free_pages_are_returned_in_slices_while_idle(tmp_path, author_of,
     await journal.delete("s_1")
     space = Space(path)
     free = "PRAGMA freelist_count"
-    await journal.database.perform(space.keep_up)
+    await journal.database.perform(in_sqlite(space.keep_up))
     (before,) = await journal.database.read(lambda connection: connection.execute(free).fetchone())
     while before > FREE_KEPT_PAGES:
-        await journal.database.perform(space.keep_up)
+        await journal.database.perform(in_sqlite(space.keep_up))
         (after,) = await journal.database.read(lambda connection: connection.execute(free).fetchone())
         assert after < before
         before = after

@@ -8,8 +8,9 @@ import threading
 import pytest
 
 from zotd.core.ports import StorageError
+from zotd.store.connection import Write
 from zotd.store.schema import open_for_writing
-from zotd.store.writer import POINTS, QUEUE_BYTES, Write, Writer
+from zotd.store.writer import POINTS, QUEUE_BYTES, Writer
 
 FULL, NORMAL = 2, 1
 

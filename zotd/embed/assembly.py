@@ -44,7 +44,7 @@ from zotd.sessions.timers import Timers
 from zotd.sessions.tool_offers import Delegate, Resume
 from zotd.sessions.wakes import wake_later
 from zotd.store import credentials, keyring_vault
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import StoredJournal
 from zotd.store.key_command import KeyCommand
 from zotd.store.logins import LoginStore
 from zotd.store.timers import StoredTimers
@@ -116,7 +116,7 @@ def assemble(
     home: Path,
     env: Mapping[str, str],
     config: Config,
-    journal: SqliteJournal | None,
+    journal: StoredJournal | None,
     spawn: Spawn,
     addressed: bool,
     instruments: Instruments = REAL,

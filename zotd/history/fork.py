@@ -15,7 +15,7 @@ from zotd.core.ports import NAME_CHARS, SessionRow
 from zotd.history.draft import Draft
 from zotd.history.past import Past, past_at
 from zotd.sessions.plans import renewed
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import StoredJournal
 from zotd.store.staged import STATE, Share
 from zotd.store.staging import staging
 from zotd.wire import events
@@ -24,7 +24,7 @@ SUFFIX = " (fork)"
 
 
 async def fork(
-    journal: SqliteJournal, origin: SessionRow, seq: int | None, name: str | None, *, agent_session: str | None = None
+    journal: StoredJournal, origin: SessionRow, seq: int | None, name: str | None, *, agent_session: str | None = None
 ) -> str:
     """Make a session that goes on from the message `seq` of another one (None: from its last); its id.
 

@@ -30,7 +30,7 @@ from zotd.history.import_go_zot import Original
 from zotd.history.import_jsonl import ExportFile
 from zotd.history.import_source import BadLineError, SourceSession
 from zotd.history.past import past_at
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import StoredJournal
 from zotd.store.staged import STATE
 from zotd.store.staging import StagedSession, imported, staging
 from zotd.wire import events
@@ -68,7 +68,7 @@ class LineReader(Protocol):
         ...
 
 
-async def import_file(journal: SqliteJournal, source: ImportSource) -> tuple[str, bool]:
+async def import_file(journal: StoredJournal, source: ImportSource) -> tuple[str, bool]:
     """The id of the session that holds what is in the file, and whether it was imported before.
 
     Raises:
@@ -118,7 +118,7 @@ def _described(row: SessionRow, source: ImportSource, origin: SourceSession) -> 
 
 
 async def _publish(
-    journal: SqliteJournal, staged: StagedSession, source: ImportSource, origin: SourceSession, *, digest: str
+    journal: StoredJournal, staged: StagedSession, source: ImportSource, origin: SourceSession, *, digest: str
 ) -> None:
     """Let everybody see the session, with a last record that says where it comes from."""
     if not staged.row.seq:

@@ -8,7 +8,7 @@ from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger
 from zotd.permissions.approvals import asked, is_over
 from zotd.store.errors import UnreadableSessionError
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import StoredJournal
 from zotd.wire import events
 
 STATES = ("waiting", "running")
@@ -19,7 +19,7 @@ PAGE = 100
 
 
 async def questions(
-    journal: SqliteJournal, is_loaded: Callable[[str], bool]
+    journal: StoredJournal, is_loaded: Callable[[str], bool]
 ) -> AsyncGenerator[events.ApprovalRequested, None]:
     """What is pending there, a session after the other; without what should have been decided by now.
 
@@ -37,7 +37,7 @@ def lasting(transcript: Transcript) -> Mapping[str, records.ApprovalRow]:
     return {key: row for key, row in transcript.approvals.items() if not row.while_running}
 
 
-async def _rows(journal: SqliteJournal, state: str) -> AsyncIterator[SessionRow]:
+async def _rows(journal: StoredJournal, state: str) -> AsyncIterator[SessionRow]:
     cursor: str | None = None
     while True:
         rows, cursor = await journal.list(state=state, before=cursor, limit=PAGE)
@@ -47,7 +47,7 @@ async def _rows(journal: SqliteJournal, state: str) -> AsyncIterator[SessionRow]
             return
 
 
-async def _pending(journal: SqliteJournal, row: SessionRow) -> list[events.ApprovalRequested]:
+async def _pending(journal: StoredJournal, row: SessionRow) -> list[events.ApprovalRequested]:
     ledger = Ledger(row, journal, Transcript(), addressed=True)
     try:
         ledger.load(await journal.records(row.id, row.base))

@@ -36,7 +36,7 @@ from zotd.sessions.storage_recovery import StorageRecovery
 from zotd.sessions.usable_skills import usable_skills
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.families import sessions_below
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import StoredJournal
 from zotd.store.memory import Memory
 from zotd.wire import events
 from zotd.wire.api import SessionCreate, SessionInfo
@@ -59,7 +59,7 @@ class Manager:
     def __init__(
         self,
         *,
-        journal: SqliteJournal | None,
+        journal: StoredJournal | None,
         models: ModelChooser,
         planner: Planner,
         spawn: Spawn,

@@ -5,7 +5,7 @@ import logging
 from zotd.core.ports import StorageError
 from zotd.core.records import Settings
 from zotd.sessions.models import ModelChooser
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import StoredJournal
 
 LAST_USED = "last_used"
 """The setting under which they are kept, one `vendor/model` a line, the latest first."""
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 class RecentModels:
     """The models used last, in a `ModelChooser` and on disk."""
 
-    def __init__(self, models: ModelChooser, journal: SqliteJournal | None) -> None:
+    def __init__(self, models: ModelChooser, journal: StoredJournal | None) -> None:
         """`journal`: None to store nothing."""
         self._models = models
         self._journal = journal

@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine
 from zotd.core.ports import StorageError
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import StoredJournal
 from zotd.wire import events
 
 STORED_AGAIN = "the journal can be written again; the session continues from what is stored"
@@ -26,7 +26,7 @@ class StorageRecovery:
 
     def __init__(
         self,
-        journal: SqliteJournal,
+        journal: StoredJournal,
         *,
         current: Callable[[str], Session | None],
         spawn: Callable[[str, Coroutine[object, object, None]], None],

@@ -16,7 +16,7 @@ from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
 from zotd.sessions.timer_prompts import send
 from zotd.store.families import sessions_below
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import StoredJournal
 from zotd.wire.api import SessionCreate, Started
 from zotd.wire.errors import Code, CommandError
 
@@ -46,7 +46,7 @@ NOTHING = FiringAccount()
 class TimerFirings:
     """Sends the prompts of timers. Methods raise StorageError if the journal cannot be read or written."""
 
-    def __init__(self, manager: Manager, journal: SqliteJournal) -> None:
+    def __init__(self, manager: Manager, journal: StoredJournal) -> None:
         self._manager = manager
         self._journal = journal
 

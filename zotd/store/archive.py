@@ -7,8 +7,8 @@ from functools import partial
 from zotd.core.ports import StorageError
 from zotd.store import branches, prompts, search, usage
 from zotd.store.branches import Branches
-from zotd.store.database import Database
 from zotd.store.errors import is_damage
+from zotd.store.ports import JournalDatabase
 from zotd.store.writer import WriterCounts
 from zotd.wire.base import encode
 from zotd.wire.content import Tokens
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 class Archive:
     """The stored sessions of a database that the caller opens and closes."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: JournalDatabase) -> None:
         self._database = database
         self._has_begun_anew = False
 
@@ -50,14 +50,14 @@ class Archive:
         """
         complete = await self._catch_up()
         # One more than wanted, to know whether there is another page.
-        find = partial(search.find, query=query, before=before, limit=limit + 1)
+        find = partial(self._database.index.find, query=query, before=before, limit=limit + 1)
         try:
             found = await self._database.read(find)
         except StorageError as error:
             if not is_damage(error.__cause__) or self._has_begun_anew:
                 raise
             self._has_begun_anew = True  # only once: if rebuilding does not help, the damage is elsewhere
-            await self._database.perform(search.begin_anew)
+            await self._database.perform(self._database.index.begin_anew)
             complete = await self._catch_up()
             found = await self._database.read(find)
         cursor = str(found[limit - 1][0]) if len(found) > limit else None
@@ -112,7 +112,7 @@ class Archive:
         return self._database.recovery.trouble
 
     async def compact(self) -> tuple[int, int]:
-        """Return free space to the file system; see `Database.compact`."""
+        """Return free space to the file system; see `JournalDatabase.compact`."""
         return await self._database.compact()
 
     async def branches(self, session: str, last: int) -> Branches:

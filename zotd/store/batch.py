@@ -1,6 +1,5 @@
 """One commit of a session: its consistency check and its encoding in the database."""
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import Self
 
@@ -10,6 +9,7 @@ from msgspec import Struct
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.core.records import Attempt, kind_of
 from zotd.store import generations, partials, sums
+from zotd.store.connection import SqlConnection
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire.base import ENCODER
 from zotd.wire.jobs import RUNNING
@@ -58,14 +58,14 @@ class Batch(Struct, frozen=True):
         lines = sum(len(entry.events) for entry in self.entries)
         return ROW_BYTES * (1 + len(self.entries)) + lines + sum(map(len, self.bodies))
 
-    def store(self, connection: sqlite3.Connection) -> None:
+    def store(self, connection: SqlConnection) -> None:
         """Write the commit inside the caller's transaction; raises like `check_continues`, before any change."""
         query = "SELECT records, seq, generation FROM sessions WHERE id = ?"
         # A new session has no cursors of earlier generations, so nothing has to be marked.
         records, seq, generation = connection.execute(query, (self.row.id,)).fetchone() or (0, 0, self.generation)
         check_continues(self.row, self.entries, records=records, seq=seq)
         if generation < self.generation:  # the first commit of this generation: cursors of earlier ones end here
-            generations.mark(connection, self.row.id, self.generation, repeated=_repeated(self.entries))
+            generations.mark(connection, self.row.id, self.generation, repeated=repeated(self.entries))
         key = save_row(connection, self.row, self.generation)
         rows = [_record(key, entry, body) for entry, body in zip(self.entries, self.bodies, strict=True)]
         connection.executemany(_SAVE_RECORD, rows)
@@ -105,13 +105,13 @@ def check_continues(row: SessionRow, entries: Iterable[JournalEntry], *, records
         raise StorageError(f"session {row.id} was not saved: a commit before this one failed")
 
 
-def save_row(connection: sqlite3.Connection, row: SessionRow, generation: int = 0) -> int:
+def save_row(connection: SqlConnection, row: SessionRow, generation: int = 0) -> int:
     """Replace or insert the index row; return the session's key.
 
     `generation` and the parent are stored only with a new row.
     """
     parent = None if row.parent is None else row.parent.session
-    (key,) = connection.execute(_SAVE_ROW, (*_values(row), generation, parent)).fetchone()
+    (key,) = connection.execute(_SAVE_ROW, (*row_values(row), generation, parent)).fetchone()
     return int(key)
 
 
@@ -130,7 +130,7 @@ def row_of(session: str, stored: object) -> SessionRow:
     return row
 
 
-def _repeated(entries: Sequence[JournalEntry]) -> int:
+def repeated(entries: Sequence[JournalEntry]) -> int:
     """Return how many events the first record of a generation repeats.
 
     If it is the beginning of a reply, the request was sent by an earlier generation, which may have shown the event
@@ -140,7 +140,8 @@ def _repeated(entries: Sequence[JournalEntry]) -> int:
     return 1 if first is not None and isinstance(first.record, Attempt) and first.record.answered else 0
 
 
-def _values(row: SessionRow) -> tuple[object, ...]:
+def row_values(row: SessionRow) -> tuple[object, ...]:
+    """Return the columns of an index row that every commit replaces, from `id` to `jobs`."""
     whole = ENCODER.encode(row).decode()
     jobs = sum(job.state == RUNNING for job in row.jobs) if row.jobs else 0
     return (row.id, row.name, row.cwd, row.state, row.updated, row.records, row.seq, whole, jobs)

@@ -1,10 +1,9 @@
 """The branches of a session, which rewinds create, and its forks (see `zotd.store.forks`)."""
 
-import sqlite3
-
 from msgspec import Struct
 
 from zotd.store import history, slices
+from zotd.store.connection import SqlConnection
 from zotd.wire import events
 from zotd.wire.content import Text
 from zotd.wire.reports import Branch, Fork
@@ -45,7 +44,7 @@ class Branches(Struct, frozen=True):
     forks: list[Fork]
 
 
-def branches(connection: sqlite3.Connection, session: str, last: int) -> Branches:
+def branches(connection: SqlConnection, session: str, last: int) -> Branches:
     """Return the branches of the session, whose last event is `last`, its origin, and its forks, oldest first."""
     found = connection.execute(_ORIGIN, (session,)).fetchone()
     origin = Fork(*found) if found else None
@@ -53,7 +52,7 @@ def branches(connection: sqlite3.Connection, session: str, last: int) -> Branche
     return Branches(origin, _parts(connection, session, last), forks)
 
 
-def _parts(connection: sqlite3.Connection, session: str, last: int) -> list[Branch]:
+def _parts(connection: SqlConnection, session: str, last: int) -> list[Branch]:
     """Return the parts between rewinds; each continues from a message of an earlier part."""
     rewinds = history.rewinds(connection, session)
     starts = [(1, None), *((rewind.seq, rewind.to_seq) for rewind in rewinds)]
@@ -66,7 +65,7 @@ def _parts(connection: sqlite3.Connection, session: str, last: int) -> list[Bran
     ]
 
 
-def _part(connection: sqlite3.Connection, session: str, span: tuple[int, int], at: int | None) -> Branch:
+def _part(connection: SqlConnection, session: str, span: tuple[int, int], at: int | None) -> Branch:
     first, last = span
     bounds = (session, first, last + 1)
     (messages,) = connection.execute(SPAN, bounds).fetchone()

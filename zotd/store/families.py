@@ -1,11 +1,11 @@
 """Which sessions a session has begun (`zotd.sessions.subagents`), and which have jobs (`zotd.sessions.jobs`)."""
 
-import sqlite3
 from collections.abc import Sequence
 from functools import partial
 
 from zotd.core.ports import SessionRow
-from zotd.store.journal import SqliteJournal
+from zotd.store.connection import SqlConnection
+from zotd.store.journal import StoredJournal
 from zotd.store.queries import listed_row
 
 _BELOW = """
@@ -18,7 +18,7 @@ WHERE parent IS NOT NULL AND parent = ? AND state <> 'staged' ORDER BY id
 _JOBS = "SELECT id FROM sessions WHERE jobs > 0 AND state <> 'staged' ORDER BY id"
 
 
-async def sessions_below(journal: SqliteJournal, session: str) -> Sequence[SessionRow]:
+async def sessions_below(journal: StoredJournal, session: str) -> Sequence[SessionRow]:
     """Return the sessions that this one has begun, oldest first.
 
     Raises StorageError if the database cannot be read.
@@ -26,7 +26,7 @@ async def sessions_below(journal: SqliteJournal, session: str) -> Sequence[Sessi
     return await journal.database.read(partial(_below, session=session))
 
 
-async def sessions_with_jobs(journal: SqliteJournal) -> Sequence[str]:
+async def sessions_with_jobs(journal: StoredJournal) -> Sequence[str]:
     """Return the ids of the sessions that have running jobs, by what is stored.
 
     Raises StorageError if the database cannot be read.
@@ -34,9 +34,9 @@ async def sessions_with_jobs(journal: SqliteJournal) -> Sequence[str]:
     return await journal.database.read(_with_jobs)
 
 
-def _with_jobs(connection: sqlite3.Connection) -> Sequence[str]:
+def _with_jobs(connection: SqlConnection) -> Sequence[str]:
     return [key for (key,) in connection.execute(_JOBS).fetchall()]
 
 
-def _below(connection: sqlite3.Connection, session: str) -> Sequence[SessionRow]:
+def _below(connection: SqlConnection, session: str) -> Sequence[SessionRow]:
     return list(map(listed_row, connection.execute(_BELOW, (session,)).fetchall()))

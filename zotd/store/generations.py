@@ -13,10 +13,10 @@ alone.
 """
 
 import secrets
-import sqlite3
 
 from msgspec import Struct
 
+from zotd.store.connection import SqlConnection
 from zotd.store.epoch import read_epoch
 
 RANDOM_BYTES = 8
@@ -24,12 +24,12 @@ RANDOM_BYTES = 8
 
 _BEGIN = """
 INSERT INTO meta VALUES ('generation', '1')
-ON CONFLICT (key) DO UPDATE SET value = CAST(value AS INTEGER) + 1
+ON CONFLICT (key) DO UPDATE SET value = CAST(CAST(meta.value AS BIGINT) + 1 AS TEXT)
 """
 
-_NUMBER = "SELECT coalesce((SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'generation'), 0)"
+_NUMBER = "SELECT coalesce((SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'generation'), 0)"
 
-_MARK = "INSERT OR IGNORE INTO generations SELECT key, ?, seq + ? FROM sessions WHERE id = ?"
+_MARK = "INSERT INTO generations SELECT key, ?, seq + ? FROM sessions WHERE id = ? ON CONFLICT DO NOTHING"
 
 _NEXT = """
 SELECT seq FROM generations
@@ -52,25 +52,25 @@ class Generation(Struct, frozen=True):
         return f"{self.database}.{self.name}"
 
 
-def begin(connection: sqlite3.Connection) -> None:
+def begin(connection: SqlConnection) -> None:
     """Increment the generation; commit it durably before any event is shown in it."""
     connection.execute(_BEGIN)
 
 
-def begun(connection: sqlite3.Connection) -> Generation:
+def begun(connection: SqlConnection) -> Generation:
     """Return the generation that `begin` has stored."""
     (number,) = connection.execute(_NUMBER).fetchone()
     return Generation(read_epoch(connection), number, str(number))
 
 
-def unrecorded(connection: sqlite3.Connection) -> Generation:
+def unrecorded(connection: SqlConnection) -> Generation:
     """Return a generation for use after `begin` failed (full disk); its cursors are valid until the database is closed."""
     (number,) = connection.execute(_NUMBER).fetchone()
     # Not a number, so that `number_of` rejects its cursors after a restart.
     return Generation(read_epoch(connection), number + 1, f"x{secrets.token_hex(RANDOM_BYTES)}")
 
 
-def mark(connection: sqlite3.Connection, session: str, number: int, *, repeated: int = 0) -> None:
+def mark(connection: SqlConnection, session: str, number: int, *, repeated: int = 0) -> None:
     """Store that the generation continues the session from the stored `seq`; call it before its first commit there.
 
     `repeated`: number of events at the beginning of that commit that clients may have got from the generation before.
@@ -79,12 +79,12 @@ def mark(connection: sqlite3.Connection, session: str, number: int, *, repeated:
     connection.execute("UPDATE sessions SET generation = ? WHERE id = ?", (number, session))
 
 
-def forget(connection: sqlite3.Connection, key: int) -> None:
+def forget(connection: SqlConnection, key: int) -> None:
     """Delete the entries of the session with this key."""
     connection.execute("DELETE FROM generations WHERE session = ?", (key,))
 
 
-def holds_to(connection: sqlite3.Connection, session: str, number: int) -> int | None:
+def holds_to(connection: SqlConnection, session: str, number: int) -> int | None:
     """Return the last `seq` for which cursors of that earlier generation are valid; None: every stored one."""
     # No later generation has written to the session, so nothing stored can have replaced a lost event.
     found = connection.execute(_NEXT, (session, number)).fetchone()

@@ -1,6 +1,5 @@
 """Reads the history of a session: pages of records, the record of an event, and rewinds."""
 
-import sqlite3
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -10,6 +9,7 @@ from zotd.core.lineage import RewindPoint
 from zotd.core.ports import Stored
 from zotd.core.records import RewindRow
 from zotd.store import generations, slices
+from zotd.store.connection import Rows, SqlConnection
 from zotd.store.generations import Generation
 from zotd.store.queries import MAX_SEQ, damage_told, record_of
 
@@ -40,7 +40,7 @@ T = TypeVar("T")
 class ReadOf(Protocol):
     """Runs a query about a session and records damage that it meets."""
 
-    def __call__(self, session: str, query: Callable[[sqlite3.Connection], T]) -> Awaitable[T]:
+    def __call__(self, session: str, query: Callable[[SqlConnection], T]) -> Awaitable[T]:
         """Return the result of `query` with the read connection."""
         ...
 
@@ -75,12 +75,12 @@ class StoredHistory:
         return await self._read_of(session, partial(rewinds, session=session))
 
 
-def _entries(connection: sqlite3.Connection, session: str, after: int, limit_bytes: int) -> list[Stored]:
+def _entries(connection: SqlConnection, session: str, after: int, limit_bytes: int) -> list[Stored]:
     with damage_told(session), closing(connection.execute(_FROM, (session, min(after, MAX_SEQ)))) as found:
         return list(slices.first(_stored(session, after, found), limit_bytes))
 
 
-def _record_at(connection: sqlite3.Connection, session: str, seq: int) -> int | None:
+def _record_at(connection: SqlConnection, session: str, seq: int) -> int | None:
     # `min`, because a client may send a number that SQLite cannot represent.
     found = connection.execute(_SHOWING, (session, min(seq, MAX_SEQ))).fetchone()
     if found is None:
@@ -89,7 +89,7 @@ def _record_at(connection: sqlite3.Connection, session: str, seq: int) -> int | 
     return int(number) if seq <= last_seq else None  # the last event of the session may be before `seq`
 
 
-def rewinds(connection: sqlite3.Connection, session: str) -> list[RewindPoint]:
+def rewinds(connection: SqlConnection, session: str) -> list[RewindPoint]:
     """Return all rewinds of the session, oldest first; raises UnreadableSessionError."""
     with damage_told(session):
         found = connection.execute(_REWINDS, (session,)).fetchall()
@@ -101,7 +101,7 @@ def rewinds(connection: sqlite3.Connection, session: str) -> list[RewindPoint]:
     return rewound
 
 
-def _stored(session: str, after: int, found: sqlite3.Cursor) -> Iterator[Stored]:
+def _stored(session: str, after: int, found: Rows) -> Iterator[Stored]:
     for due, (number, kind, v, body, first_seq, events, messages) in enumerate(found, after + 1):
         record = record_of(session, due, (number, kind, v, body))
         slices.check(events)

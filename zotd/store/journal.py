@@ -1,7 +1,6 @@
-"""The journal in SQLite: the records of all sessions in one file (`docs/durability.md`)."""
+"""The stored journal: the records of all sessions, in one file unless a daemon is told otherwise (`docs/durability.md`)."""
 
 import logging
-import sqlite3
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -11,28 +10,28 @@ from zotd.core.lineage import Span
 from zotd.core.ports import JournalEntry, PartialText, Probe, SessionRow, StorageError
 from zotd.core.records import AnyRecord
 from zotd.store import forks, generations, partials, queries, salvage, search, sums, timers
-from zotd.store.batch import Batch
+from zotd.store.connection import SqlConnection
 from zotd.store.database import Database
 from zotd.store.errors import UnreadableSessionError, is_damage
 from zotd.store.generations import Generation
 from zotd.store.history import StoredHistory
 from zotd.store.partials import Partials
+from zotd.store.ports import JournalDatabase
 from zotd.store.queries import Page
 from zotd.store.settings import StoredSettings
-from zotd.store.writer import Write
 
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
-class SqliteJournal:
-    """`core.ports.Journal` on disk, and the index of all sessions."""
+class StoredJournal:
+    """`core.ports.Journal` in a database, and the index of all sessions."""
 
     is_immediate = False
     """Each commit goes through the writer's thread."""
 
-    def __init__(self, database: Database, generation: Generation) -> None:
+    def __init__(self, database: JournalDatabase, generation: Generation) -> None:
         self.database = database
         """The database that contains the journal, for other queries."""
         self.recovery = database.recovery
@@ -43,23 +42,6 @@ class SqliteJournal:
         self.history = StoredHistory(self._read_of, generation)
         self._partials = Partials(database.submit)
         self._damaged: dict[str, UnreadableSessionError] = {}
-
-    @classmethod
-    async def open(cls, path: Path, probe: Probe | None = None) -> Self:
-        """Open the journal in the file `path`, or create it (0600; the directory must exist). The caller closes it.
-
-        The caller must hold the daemon's lock. `probe` is called at `writer.POINTS`.
-
-        Raises:
-            NewerSchemaError: a newer program wrote it.
-            StorageError: it cannot be created, opened or read.
-        """
-        database = await Database.open(path, probe)
-        try:
-            return cls(database, await _begin_generation(database))
-        except BaseException:
-            await database.close()
-            raise
 
     @property
     def epoch(self) -> str:
@@ -79,10 +61,9 @@ class SqliteJournal:
         A commit that does not continue the stored session fails. After a failed commit, the queued ones of the same
         session therefore fail too; the session then reads its row again and continues from there.
         """
-        batch = Batch.of(row, entries, self._generation.number)
         self._partials.pass_by(row.id)  # a later partial must not be written before this commit, which may remove it
         ended = partial(self._committed, row.id, done)
-        self.database.submit(Write(batch.store, ended, durable=durable, size_bytes=batch.size_bytes))
+        self.database.append(row, entries, self._generation.number, durable=durable, done=ended)
 
     def keep_partial(self, session: str, partial: PartialText) -> None:
         """Keep the partial text of a running step; see `core.ports.Journal.keep_partial`."""
@@ -148,7 +129,7 @@ class SqliteJournal:
         return await self.database.read(partial(salvage.page, query=query))
 
     async def close(self) -> None:
-        """Finish queued writes, then close the file. Idempotent."""
+        """Finish queued writes, then close the database. Idempotent."""
         await self.database.close()
 
     def _committed(self, session: str, done: Callable[[StorageError | None], None], error: StorageError | None) -> None:
@@ -159,7 +140,7 @@ class SqliteJournal:
             )
         done(error)
 
-    async def _read_of(self, session: str, query: Callable[[sqlite3.Connection], T]) -> T:
+    async def _read_of(self, session: str, query: Callable[[SqlConnection], T]) -> T:
         try:
             return await self.database.read(query)
         except UnreadableSessionError as error:
@@ -172,6 +153,29 @@ class SqliteJournal:
         self._damaged[session] = damage
 
 
+class SqliteJournal(StoredJournal):
+    """The journal in a file."""
+
+    database: Database
+
+    @classmethod
+    async def open(cls, path: Path, probe: Probe | None = None) -> Self:
+        """Open the journal in the file `path`, or create it (0600; the directory must exist). The caller closes it.
+
+        The caller must hold the daemon's lock. `probe` is called at `writer.POINTS`.
+
+        Raises:
+            NewerSchemaError: a newer program wrote it.
+            StorageError: it cannot be created, opened or read.
+        """
+        database = await Database.open(path, probe)
+        try:
+            return cls(database, await _begin_generation(database))
+        except BaseException:
+            await database.close()
+            raise
+
+
 async def _begin_generation(database: Database) -> Generation:
     try:
         await database.perform(generations.begin, durable=True)
@@ -181,7 +185,7 @@ async def _begin_generation(database: Database) -> Generation:
     return await database.read(generations.begun)
 
 
-def _delete(connection: sqlite3.Connection, session: str) -> None:
+def _delete(connection: SqlConnection, session: str) -> None:
     for (key,) in connection.execute("SELECT key FROM sessions WHERE id = ?", (session,)).fetchall():
         partials.remove(connection, key)
         # Forks inherit first: they need the rows of the deleted session to find out what becomes their own.

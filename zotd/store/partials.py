@@ -5,13 +5,12 @@ Nothing waits for it, and at most one write per session is queued, however slow 
 """
 
 import logging
-import sqlite3
 from collections.abc import Callable
 from functools import partial
 
 from zotd.core.ports import JournalEntry, PartialText, StorageError
 from zotd.core.records import Interrupted, Reply
-from zotd.store.writer import Write
+from zotd.store.connection import SqlConnection, Write
 
 _KEEP = """
 INSERT INTO partials (session, run, step, text) SELECT key, ?, ?, ? FROM sessions WHERE id = ?
@@ -32,10 +31,10 @@ class _Slot:
         self.newest = newest
         self.written: PartialText | None = None
 
-    def apply(self, connection: sqlite3.Connection, session: str) -> None:
+    def apply(self, connection: SqlConnection, session: str) -> None:
         """Write the newest text; runs in the writer's thread, twice if the transaction fails."""
         self.written = taken = self.newest  # one read of an attribute, which is atomic: no lock needed
-        connection.execute(_KEEP, (taken.run, taken.step, taken.text, session))
+        connection.execute(_KEEP, (taken.run, taken.step, taken.text.encode(), session))
 
 
 class Partials:
@@ -80,10 +79,14 @@ class Partials:
             del self._slots[session]
 
 
-def find(connection: sqlite3.Connection, session: str) -> PartialText | None:
+def find(connection: SqlConnection, session: str) -> PartialText | None:
     """Return the session's partial text, or None."""
     found = connection.execute(_FIND, (session,)).fetchone()
-    return PartialText(*found) if found else None
+    if found is None:
+        return None
+    run, step, text = found
+    # Text of a model may have null characters, which PostgreSQL does not store in a text. Older versions stored a text.
+    return PartialText(run, step, text.decode(errors="replace") if isinstance(text, bytes) else text)
 
 
 def is_replaced_by(entry: JournalEntry) -> bool:
@@ -91,6 +94,6 @@ def is_replaced_by(entry: JournalEntry) -> bool:
     return isinstance(entry.record, Reply | Interrupted)
 
 
-def remove(connection: sqlite3.Connection, session: int) -> None:
+def remove(connection: SqlConnection, session: int) -> None:
     """Delete the partial text of the session with this key."""
     connection.execute("DELETE FROM partials WHERE session = ?", (session,))

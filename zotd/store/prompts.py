@@ -7,6 +7,7 @@ from contextlib import closing
 import msgspec
 from msgspec import Struct
 
+from zotd.store.connection import SqlConnection
 from zotd.store.errors import is_damage
 from zotd.store.forks import OWN
 from zotd.wire.reports import PastPrompt
@@ -59,7 +60,7 @@ class Slice(Struct, frozen=True):
     """Key below which the next slice begins; None if there are no more."""
 
 
-def before(connection: sqlite3.Connection, key: int) -> Slice:
+def before(connection: SqlConnection, key: int) -> Slice:
     """Return the newest prompts with keys below `key`, except damaged ones and those without text."""
     keys = [found for (found,) in connection.execute(KEYS, (key, SLICE)).fetchall()]
     prompts: list[tuple[int, PastPrompt]] = []
@@ -74,7 +75,7 @@ def before(connection: sqlite3.Connection, key: int) -> Slice:
     return Slice(prompts, keys[-1] if len(keys) == SLICE else None)
 
 
-def _read(connection: sqlite3.Connection, keys: Sequence[int]) -> Generator[_Found, None, None]:
+def _read(connection: SqlConnection, keys: Sequence[int]) -> Generator[_Found, None, None]:
     """Read the prompts with these keys; after a damaged page, read the remaining ones one by one."""
     if not keys:
         return
@@ -90,7 +91,7 @@ def _read(connection: sqlite3.Connection, keys: Sequence[int]) -> Generator[_Fou
             yield from _read_one(connection, key) if key < above else ()
 
 
-def _read_one(connection: sqlite3.Connection, key: int) -> Sequence[_Found]:
+def _read_one(connection: SqlConnection, key: int) -> Sequence[_Found]:
     try:
         return connection.execute(_PROMPTS, (key, key)).fetchall()
     except sqlite3.DatabaseError as error:

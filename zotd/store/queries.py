@@ -17,6 +17,7 @@ from zotd.core.ports import SessionRow
 from zotd.core.records import DECODER, VERSION, AnyRecord, Settings
 from zotd.store import slices
 from zotd.store.batch import row_of
+from zotd.store.connection import SqlConnection
 from zotd.store.errors import UnreadableRecordError, UnreadableSessionError, is_damage
 from zotd.wire import events
 
@@ -56,9 +57,12 @@ _EXACT = "SELECT id, name, cwd, updated, records, seq, row FROM sessions WHERE i
 
 _FIND = """
 SELECT id, name, cwd, updated, records, seq, row FROM sessions
-WHERE state <> 'staged' AND ((name = :text AND parent IS NULL) OR (id >= :text AND id < :text || char(0x10FFFF)))
+WHERE state <> 'staged' AND ((name = :text AND parent IS NULL) OR (id >= :text AND id < :end))
 ORDER BY updated DESC, id DESC
 """
+
+_LAST_CHARACTER = "\U0010ffff"
+"""Sorts after every character of an id."""
 
 _LIST = """
 SELECT id, name, cwd, updated, records, seq, row FROM sessions
@@ -72,7 +76,7 @@ MAX_SEQ = 2**63 - 1
 """Greater than every `seq`: the largest integer of SQLite."""
 
 
-def records_from(connection: sqlite3.Connection, session: str, start: int) -> list[AnyRecord]:
+def records_from(connection: SqlConnection, session: str, start: int) -> list[AnyRecord]:
     """Return the records from number `start` on, oldest first.
 
     Raises:
@@ -92,7 +96,7 @@ def records_from(connection: sqlite3.Connection, session: str, start: int) -> li
     return found
 
 
-def events_after(connection: sqlite3.Connection, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
+def events_after(connection: SqlConnection, session: str, seq: int, limit_bytes: int) -> tuple[int, bytes]:
     """Read events as specified in `core.ports.Journal.events_after`; raises UnreadableSessionError."""
     with (
         damage_told(session),
@@ -104,7 +108,7 @@ def events_after(connection: sqlite3.Connection, session: str, seq: int, limit_b
 
 
 def messages_before(
-    connection: sqlite3.Connection, session: str, seq: int | None, *, limit: int, left: Sequence[Span] = ()
+    connection: SqlConnection, session: str, seq: int | None, *, limit: int, left: Sequence[Span] = ()
 ) -> list[bytes]:
     """Read message events as specified in `core.ports.Journal.messages_before`; raises UnreadableSessionError."""
     below = MAX_SEQ if seq is None else min(seq, MAX_SEQ)
@@ -115,7 +119,7 @@ def messages_before(
         return found
 
 
-def row(connection: sqlite3.Connection, session: str) -> SessionRow | None:
+def row(connection: SqlConnection, session: str) -> SessionRow | None:
     """Return the session with exactly this id, or None; raises UnreadableSessionError if its row is damaged."""
     with damage_told(session):
         # Staged sessions are incomplete, and invisible until they are published.
@@ -123,7 +127,7 @@ def row(connection: sqlite3.Connection, session: str) -> SessionRow | None:
     return row_of(session, *found) if found else None
 
 
-def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
+def find(connection: SqlConnection, text: str) -> list[SessionRow]:
     """Return the session with this id; otherwise those with this name or id prefix, newest `updated` first.
 
     Not subagents with this name: models choose their names, and must not make those of people ambiguous.
@@ -132,7 +136,9 @@ def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
         return []
     # An exact id takes precedence: a session must not become unreachable because another one is named like its id.
     exact = connection.execute(_EXACT, (text,)).fetchall()
-    return list(map(listed_row, exact or connection.execute(_FIND, {"text": text}).fetchall()))
+    return list(
+        map(listed_row, exact or connection.execute(_FIND, {"text": text, "end": text + _LAST_CHARACTER}).fetchall())
+    )
 
 
 class PageQuery(Struct, frozen=True, kw_only=True):
@@ -145,7 +151,7 @@ class PageQuery(Struct, frozen=True, kw_only=True):
     subagents: bool = True
 
 
-def page(connection: sqlite3.Connection, query: PageQuery) -> Page:
+def page(connection: SqlConnection, query: PageQuery) -> Page:
     """Return a page of sessions, newest first; see `Journal.list`."""
     updated, _, key = (query.before or "").partition(" ")
     limit = query.limit
@@ -181,7 +187,7 @@ def listed_row(columns: tuple[object, ...]) -> SessionRow:
 
 
 def _shown_before(
-    connection: sqlite3.Connection, session: str, below: int, left: Sequence[Span]
+    connection: SqlConnection, session: str, below: int, left: Sequence[Span]
 ) -> Generator[tuple[int, bytes]]:
     """Yield records with messages below that `seq`, newest first, without reading those in `left`."""
     for low, high in slices.between(left, below):

@@ -10,11 +10,11 @@ steps as well. All waiting sessions share one series of trials (`docs/decisions/
 
 import asyncio
 import logging
-import sqlite3
+import secrets
 from collections.abc import Callable
 
 from zotd.core.ports import StorageError
-from zotd.store.writer import Write
+from zotd.store.connection import SqlConnection, Write
 
 FIRST_S = 0.5
 """Delay before the first trial: short, because a disk is often full for a moment only."""
@@ -28,6 +28,8 @@ TRIAL_BYTES = 256 * 1024
 fail again at once."""
 
 _KEY = "trial"
+
+_FILL = "INSERT INTO settings VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 log = logging.getLogger(__name__)
 
@@ -119,12 +121,13 @@ class Recovery:
             self._plan()
 
 
-def _fill(connection: sqlite3.Connection) -> None:
-    # Random bytes: a compressing file system stores zeros even when it has no room for real data.
-    connection.execute("INSERT OR REPLACE INTO settings VALUES (?, randomblob(?))", (_KEY, TRIAL_BYTES))
+def _fill(connection: SqlConnection) -> None:
+    # Random: a compressing file system stores zeros even when it has no room for real data. Text, of four characters for
+    # three bytes, because not every database takes bytes as a value of a setting.
+    connection.execute(_FILL, (_KEY, secrets.token_urlsafe(TRIAL_BYTES * 3 // 4)))
 
 
-def _empty(connection: sqlite3.Connection) -> None:
+def _empty(connection: SqlConnection) -> None:
     # In a separate transaction: an insertion and deletion in one transaction would write nothing.
     connection.execute("DELETE FROM settings WHERE key = ?", (_KEY,))
 

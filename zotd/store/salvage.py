@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
 from zotd.store import queries
+from zotd.store.connection import SqlConnection
 from zotd.store.errors import is_damage
 from zotd.store.queries import Page, PageQuery
 
@@ -16,7 +17,7 @@ _IDS = "SELECT id FROM sessions ORDER BY id"
 """SQLite answers this from the index alone, without touching the damaged table."""
 
 
-def page(connection: sqlite3.Connection, query: PageQuery) -> Page:
+def page(connection: SqlConnection, query: PageQuery) -> Page:
     """Like `queries.page`, but tolerates damaged rows."""
     try:
         return queries.page(connection, query)
@@ -39,7 +40,7 @@ def page(connection: sqlite3.Connection, query: PageQuery) -> Page:
     return wanted[:limit], " ".join(_place(wanted[limit - 1]))
 
 
-def find(connection: sqlite3.Connection, text: str) -> list[SessionRow]:
+def find(connection: SqlConnection, text: str) -> list[SessionRow]:
     """Like `queries.find`, but tolerates damaged rows."""
     try:
         return queries.find(connection, text)
@@ -55,7 +56,7 @@ def _place(row: SessionRow) -> tuple[str, str]:
     return row.updated, row.id
 
 
-def _rows(connection: sqlite3.Connection) -> Iterator[SessionRow]:
+def _rows(connection: SqlConnection) -> Iterator[SessionRow]:
     for (session,) in connection.execute(_IDS).fetchall():
         try:
             yield from queries.find(connection, session)

@@ -10,12 +10,14 @@ the key of the last indexed record, and `advance` indexes the next ones.
 import logging
 import re
 import sqlite3
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
+from typing import Protocol
 
 import msgspec
 
 from zotd.store import slices
+from zotd.store.connection import SqlConnection
 from zotd.store.errors import is_damage
 from zotd.store.forks import OWN
 from zotd.wire.reports import Hit
@@ -46,11 +48,14 @@ SNIPPET_CHARS = 400
 ROLES = {"user_message": "user", "assistant_message": "assistant", "tool_result": "tool"}
 """Role by the type of the event that shows the message."""
 
-_PLACES = 1 << LINE_BITS
+PLACES = 1 << LINE_BITS
+"""Places for the messages of a record."""
 
-_MAX_ROWID = 2**63 - 1
+MAX_ROWID = 2**63 - 1
+"""Above every text's number."""
 
-_TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
+TERM = re.compile(r'"([^"]*)"?|([^\s"]+)')
+"""A phrase in quotes, or a word, of a query."""
 
 _FIND = f"""
 SELECT texts.rowid, sessions.id, sessions.name, sessions.cwd,
@@ -64,12 +69,12 @@ ORDER BY texts.rowid DESC LIMIT :limit
 """Messages that a fork shares are found in the other session only. CROSS JOIN fixes the order of the tables: the index
 yields its rows newest first, so the query stops at the limit."""
 
-_MARK = "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'searchable'"
+_MARK = "SELECT CAST(value AS BIGINT) FROM meta WHERE key = 'searchable'"
 
 _NEXT = "SELECT key FROM records WHERE key > ? ORDER BY key LIMIT ?"
 """Selects only the key: columns after a large body are at the end of a chain of pages, one of which may be damaged."""
 
-_SHOWN = "SELECT CASE WHEN messages > 0 THEN events ELSE x'' END FROM records WHERE key = ?"
+_SHOWN = "SELECT CASE WHEN messages > 0 THEN events END FROM records WHERE key = ?"
 
 _LAST = "SELECT coalesce(max(key), 0) FROM records"
 
@@ -115,27 +120,62 @@ def words(query: str) -> str:
 
     No other character has a meaning, so every query is valid. `foo_bar` and `a/b.py` become phrases of their parts.
     """
-    terms = (phrase or word for phrase, word in _TERM.findall(query.replace("\0", " ")))
+    terms = (phrase or word for phrase, word in TERM.findall(query.replace("\0", " ")))
     return " ".join(f'"{term}"' for term in terms if any(map(str.isalnum, term)))
 
 
-def find(connection: sqlite3.Connection, query: str, before: int | None, limit: int) -> list[tuple[int, Hit]]:
+def find(connection: SqlConnection, query: str, before: int | None, limit: int) -> list[tuple[int, Hit]]:
     """Return messages with all words of `query`, newest first, each with the `before` value for the page after it."""
     wanted = words(query)
     if not wanted:
         return []
-    below = _MAX_ROWID if before is None else min(before, _MAX_ROWID)
-    form = {"places": _PLACES - 1, "bits": LINE_BITS, "tokens": SNIPPET_TOKENS}
+    below = MAX_ROWID if before is None else min(before, MAX_ROWID)
+    form = {"places": PLACES - 1, "bits": LINE_BITS, "tokens": SNIPPET_TOKENS}
     found = connection.execute(_FIND, {"words": wanted, "before": below, "limit": limit, **form}).fetchall()
     return [
-        (place, Hit(session, name, cwd, seq, time, role, _line(snippet)))
+        (place, Hit(session, name, cwd, seq, time, role, line_of(snippet)))
         for place, session, name, cwd, seq, time, role, snippet in found
     ]
 
 
-def is_behind(connection: sqlite3.Connection) -> bool:
+def is_behind(connection: SqlConnection) -> bool:
     """Whether some records are not indexed yet."""
     return _number(connection, _MARK) < _number(connection, _LAST)
+
+
+class Texts(Protocol):
+    """The full-text index of one kind of database; a text's number is its message's place, see above."""
+
+    def find(self, connection: SqlConnection, query: str, before: int | None, limit: int) -> list[tuple[int, Hit]]:
+        """Return messages with all words of `query`, newest first, each with the `before` value for the page after it."""
+        ...
+
+    def add(self, connection: SqlConnection, rows: Sequence[tuple[int, str, str]]) -> None:
+        """Add texts, each with its number, the text and its role."""
+        ...
+
+    def begin_anew(self, connection: SqlConnection) -> None:
+        """Empty the index, so that it is built again."""
+        ...
+
+
+class Fts5:
+    """`Texts` in SQLite."""
+
+    def find(self, connection: SqlConnection, query: str, before: int | None, limit: int) -> list[tuple[int, Hit]]:
+        """Return the messages that `find` returns."""
+        return find(connection, query, before, limit)
+
+    def add(self, connection: SqlConnection, rows: Sequence[tuple[int, str, str]]) -> None:
+        """Add texts, in place of those of deleted records that had these numbers."""
+        connection.executemany(_ADD, rows)
+
+    def begin_anew(self, connection: SqlConnection) -> None:
+        """Drop the index and make it again."""
+        begin_anew(connection)
+
+
+FTS5 = Fts5()
 
 
 class SearchIndex:
@@ -145,22 +185,31 @@ class SearchIndex:
     next transaction avoids it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, texts: Texts) -> None:
+        self._texts = texts
         self.met = 0
         """Number of damaged records and indexes found so far."""
         self._unreadable: set[int] = set()
         self._is_damaged = False
 
-    def keep_up(self, connection: sqlite3.Connection) -> bool:
+    def find(self, connection: SqlConnection, query: str, before: int | None, limit: int) -> list[tuple[int, Hit]]:
+        """Return the messages with all words of `query`; see `Texts.find`."""
+        return self._texts.find(connection, query, before, limit)
+
+    def begin_anew(self, connection: SqlConnection) -> None:
+        """Empty a damaged index, so that it is built again; see `Texts.begin_anew`."""
+        self._texts.begin_anew(connection)
+
+    def keep_up(self, connection: SqlConnection) -> bool:
         """Call `advance`, skipping unreadable records, and rebuilding the index first if it is damaged.
 
         Raises sqlite3.DatabaseError at newly found damage; call it again in another transaction.
         """
         if self._is_damaged:
-            begin_anew(connection)
+            self._texts.begin_anew(connection)
             self._is_damaged = False
         try:
-            return advance(connection, self._unreadable)
+            return advance(connection, self._unreadable, self._texts)
         except _DamagedRecordError as error:
             log.warning("record %s of the journal cannot be searched: %s", error.key, error.reason)
             self._unreadable.add(error.key)
@@ -172,7 +221,7 @@ class SearchIndex:
             raise error.reason from None
 
 
-def advance(connection: sqlite3.Connection, unreadable: Collection[int] = ()) -> bool:
+def advance(connection: SqlConnection, unreadable: Collection[int] = (), texts: Texts = FTS5) -> bool:
     """Index the next records inside the caller's transaction; return True if there may be more.
 
     Skips records whose key is `unreadable`: their session reports the damage when it is opened.
@@ -182,7 +231,7 @@ def advance(connection: sqlite3.Connection, unreadable: Collection[int] = ()) ->
     rows = connection.execute(_NEXT, (mark, SLICE_RECORDS)).fetchall()
     for (key,) in rows:
         if key not in unreadable:
-            size_bytes += _add(connection, key)
+            size_bytes += _add(connection, key, texts)
         mark = key
         # Advanced past unreadable records as well, or every slice would meet them again.
         if size_bytes >= SLICE_BYTES:
@@ -191,7 +240,7 @@ def advance(connection: sqlite3.Connection, unreadable: Collection[int] = ()) ->
     return bool(rows)
 
 
-def begin_anew(connection: sqlite3.Connection) -> None:
+def begin_anew(connection: SqlConnection) -> None:
     """Empty a damaged index so that it is rebuilt, which loses nothing: all its data is in the records.
 
     Raises sqlite3.DatabaseError if the damage is so severe that SQLite cannot drop the table.
@@ -204,7 +253,7 @@ def begin_anew(connection: sqlite3.Connection) -> None:
     _set_mark(connection, 0)
 
 
-def forget(connection: sqlite3.Connection, session: int, above: int = 0) -> None:
+def forget(connection: SqlConnection, session: int, above: int = 0) -> None:
     """Remove the texts of a session's records with numbers above `above`; takes 40 us per message.
 
     Call it before the records are deleted, because it needs their keys. A damaged index is emptied instead, so that
@@ -213,7 +262,7 @@ def forget(connection: sqlite3.Connection, session: int, above: int = 0) -> None
     query = "SELECT key FROM records WHERE session = ? AND number > ? AND messages > 0"
     keys = connection.execute(query, (session, above)).fetchall()
     # By ranges of rowids, which FTS5 can look up; its other columns have no index.
-    spans = [(key * _PLACES, (key + 1) * _PLACES) for (key,) in keys]
+    spans = [(key * PLACES, (key + 1) * PLACES) for (key,) in keys]
     try:
         connection.executemany("DELETE FROM texts WHERE rowid >= ? AND rowid < ?", spans)
     except sqlite3.DatabaseError as error:
@@ -222,29 +271,30 @@ def forget(connection: sqlite3.Connection, session: int, above: int = 0) -> None
         begin_anew(connection)
 
 
-def step_back(connection: sqlite3.Connection) -> None:
+def step_back(connection: SqlConnection) -> None:
     """Adjust the mark after a deletion: SQLite reuses the highest keys for records that are not indexed yet."""
     last = _number(connection, _LAST)
     if last < _number(connection, _MARK):
         _set_mark(connection, last)
 
 
-def expected(connection: sqlite3.Connection) -> Iterator[tuple[int, str, str]]:
+def expected(connection: SqlConnection) -> Iterator[tuple[int, str, str]]:
     """Yield the expected rows of the index up to its mark, by rowid: rowid, text and role of each message."""
     mark = _number(connection, _MARK)
     with closing(connection.execute(_INDEXED, (mark,))) as found:
         for key, events in found:
-            yield from _rows(key, events)
+            yield from texts_of(key, events)
 
 
-def _add(connection: sqlite3.Connection, key: int) -> int:
+def _add(connection: SqlConnection, key: int, texts: Texts) -> int:
     # Two statements instead of INSERT ... SELECT, to tell a damaged record from a damaged index.
     try:
         (events,) = connection.execute(_SHOWN, (key,)).fetchone()
+        events = events or b""
     except sqlite3.DatabaseError as error:
         raise _DamagedRecordError(key, error) from error
     try:
-        connection.executemany(_ADD, _rows(key, events))
+        texts.add(connection, texts_of(key, events))
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
@@ -252,10 +302,10 @@ def _add(connection: sqlite3.Connection, key: int) -> int:
     return len(events)
 
 
-def _rows(key: int, events: bytes) -> list[tuple[int, str, str]]:
+def texts_of(key: int, events: bytes) -> list[tuple[int, str, str]]:
     """Return the rows for the messages among a record's events."""
     found: list[tuple[int, str, str]] = []
-    for place, line in enumerate(events.splitlines()[:_PLACES]):
+    for place, line in enumerate(events.splitlines()[:PLACES]):
         try:
             message = _MESSAGE.decode(line) if slices.is_message(line) else None
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -264,18 +314,19 @@ def _rows(key: int, events: bytes) -> list[tuple[int, str, str]]:
         if message is not None:
             role = ROLES[message.type]
             text = "\n".join(block.text for block in message.content if block.type == "text")
-            found.append((key * _PLACES + place, text[: TOOL_CHARS if role == "tool" else MESSAGE_CHARS], role))
+            found.append((key * PLACES + place, text[: TOOL_CHARS if role == "tool" else MESSAGE_CHARS], role))
     return found
 
 
-def _number(connection: sqlite3.Connection, query: str) -> int:
+def _number(connection: SqlConnection, query: str) -> int:
     (number,) = connection.execute(query).fetchone()
     return int(number)
 
 
-def _set_mark(connection: sqlite3.Connection, key: int) -> None:
+def _set_mark(connection: SqlConnection, key: int) -> None:
     connection.execute("UPDATE meta SET value = ? WHERE key = 'searchable'", (str(key),))
 
 
-def _line(snippet: str) -> str:
+def line_of(snippet: str) -> str:
+    """Return a snippet as one line of limited length."""
     return " ".join(snippet.split())[:SNIPPET_CHARS]

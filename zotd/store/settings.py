@@ -1,15 +1,17 @@
 """Key-value store for the daemon's own state, such as what must survive a restart but belongs to no session."""
 
-import sqlite3
 from functools import partial
 
-from zotd.store.database import Database
+from zotd.store.connection import SqlConnection
+from zotd.store.ports import JournalDatabase
+
+_SET = "INSERT INTO settings VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 class StoredSettings:
     """The table `settings` of a database that the caller opens and closes. Both methods raise StorageError."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: JournalDatabase) -> None:
         self._database = database
 
     async def get(self, key: str) -> str | None:
@@ -21,10 +23,10 @@ class StoredSettings:
         await self._database.perform(partial(_replace, key=key, value=value))
 
 
-def _find(connection: sqlite3.Connection, key: str) -> str | None:
+def _find(connection: SqlConnection, key: str) -> str | None:
     found = connection.execute("SELECT value FROM settings WHERE key = ?", (key,)).fetchone()
     return str(found[0]) if found else None
 
 
-def _replace(connection: sqlite3.Connection, key: str, value: str) -> None:
-    connection.execute("INSERT OR REPLACE INTO settings VALUES (?, ?)", (key, value))
+def _replace(connection: SqlConnection, key: str, value: str) -> None:
+    connection.execute(_SET, (key, value))

@@ -6,7 +6,6 @@
 writer is idle. A process that dies leaves an incomplete session; the next process has another `maker` and removes it.
 """
 
-import sqlite3
 from contextlib import closing
 
 import msgspec
@@ -15,12 +14,16 @@ from msgspec import Struct
 from zotd.core.ports import SessionRow, StorageError
 from zotd.store import forks, generations, search, sums
 from zotd.store.batch import Batch, save_row
+from zotd.store.connection import SqlConnection
 
 STATE = "staged"
 """State of a staged session; queries for clients exclude it."""
 
 SLICE_BYTES = 128 * 1024
 """Copied in one transaction: 2 to 4 ms, which is how long another session's commit may have to wait for it."""
+
+SLICE_RECORDS = 256
+"""Most records that one transaction copies; a database may read all of them although the bytes suffice before."""
 
 SWEPT_RECORDS = 100
 """Removed in one transaction, which takes 4 ms."""
@@ -49,19 +52,20 @@ class Share(Struct, frozen=True):
     """`seq` of the last message among them."""
 
 
-def begin(connection: sqlite3.Connection, row: SessionRow, maker: str) -> None:
+def begin(connection: SqlConnection, row: SessionRow, maker: str) -> None:
     """Make a session without records, in the state `STATE`."""
     connection.execute("INSERT INTO staged VALUES (?, ?)", (save_row(connection, row), maker))
 
 
-def copy(connection: sqlite3.Connection, row: SessionRow, share: Share) -> SessionRow:
+def copy(connection: SqlConnection, row: SessionRow, share: Share) -> SessionRow:
     """Copy the next slice of records of `share.origin` into the session of `row`; return the updated row.
 
     Raises:
         StorageError: the other session has been deleted.
     """
     copied, size = [], 0
-    with closing(connection.execute(_SOURCE, (share.origin, row.records, share.records))) as found:
+    last = min(share.records, row.records + SLICE_RECORDS)
+    with closing(connection.execute(_SOURCE, (share.origin, row.records, last))) as found:
         for number, kind, v, time, body, first_seq, last_seq, events, messages in found:
             lines = readdressed(events, share.origin, row.id)
             copied.append((row.id, number, kind, v, time, body, first_seq, last_seq, lines, messages))
@@ -78,9 +82,7 @@ def copy(connection: sqlite3.Connection, row: SessionRow, share: Share) -> Sessi
     return row
 
 
-def publish(
-    connection: sqlite3.Connection, batch: Batch, share: Share | None = None, digest: str | None = None
-) -> None:
+def publish(connection: SqlConnection, batch: Batch, share: Share | None = None, digest: str | None = None) -> None:
     """Store the last records and make the session visible; `share` is for a fork, `digest` (of the file) for an import.
 
     Raises:
@@ -99,14 +101,14 @@ def publish(
         connection.execute("INSERT INTO imports SELECT ?, key FROM sessions WHERE id = ?", (digest, session))
 
 
-def discard(connection: sqlite3.Connection, session: str) -> None:
+def discard(connection: SqlConnection, session: str) -> None:
     """Mark the staged session as abandoned; `sweep` removes its records later, in slices."""
     connection.execute(
         "UPDATE staged SET maker = '' WHERE session = (SELECT key FROM sessions WHERE id = ?)", (session,)
     )
 
 
-def sweep(connection: sqlite3.Connection, maker: str) -> bool:
+def sweep(connection: SqlConnection, maker: str) -> bool:
     """Remove a slice of a session that was discarded or left incomplete by another process; True: call it again."""
     # Sessions of this process are excluded, because they are being built right now.
     found = connection.execute("SELECT session FROM staged WHERE maker <> ? LIMIT 1", (maker,)).fetchone()
@@ -127,7 +129,7 @@ def sweep(connection: sqlite3.Connection, maker: str) -> bool:
     return True
 
 
-def imported(connection: sqlite3.Connection, digest: str) -> str | None:
+def imported(connection: SqlConnection, digest: str) -> str | None:
     """Return the id of the session that was imported from the file with this digest."""
     query = "SELECT sessions.id FROM imports JOIN sessions ON sessions.key = imports.session WHERE digest = ?"
     found = connection.execute(query, (digest,)).fetchone()

@@ -9,9 +9,9 @@ import msgspec
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.store import staged
 from zotd.store.batch import Batch
-from zotd.store.database import Database
+from zotd.store.connection import Write
+from zotd.store.ports import JournalDatabase
 from zotd.store.staged import STATE, Share
-from zotd.store.writer import Write
 
 
 class StagedSession:
@@ -20,7 +20,7 @@ class StagedSession:
     Use `staging` to create one; it also removes a session that was not published.
     """
 
-    def __init__(self, database: Database, row: SessionRow) -> None:
+    def __init__(self, database: JournalDatabase, row: SessionRow) -> None:
         self.row = row
         """The row as stored in the database."""
         self._database = database
@@ -62,7 +62,7 @@ class StagedSession:
 
 
 @asynccontextmanager
-async def staging(database: Database, row: SessionRow) -> AsyncIterator[StagedSession]:
+async def staging(database: JournalDatabase, row: SessionRow) -> AsyncIterator[StagedSession]:
     """Create an empty session with this row; discard it if the block does not publish it."""
     begun = StagedSession(database, msgspec.structs.replace(row, state=STATE))
     try:
@@ -73,7 +73,7 @@ async def staging(database: Database, row: SessionRow) -> AsyncIterator[StagedSe
             begun.discard()
 
 
-async def imported(database: Database, digest: str) -> str | None:
+async def imported(database: JournalDatabase, digest: str) -> str | None:
     """Return the id of the session that was imported from the file with this digest, or None."""
     return await database.read(partial(staged.imported, digest=digest))
 

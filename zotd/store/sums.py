@@ -9,6 +9,7 @@ import math
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from zotd.store.connection import SqlConnection
 from zotd.store.errors import is_damage
 from zotd.store.forks import OWN, Inheritance
 from zotd.store.usage import HOUR_CHARS, added, figures_of
@@ -36,42 +37,42 @@ _COLUMNS = "input, output, cache_read, cache_write, cost_usd, attempts, unknown,
 
 _ADD = f"""
 INSERT INTO sums (session, hour, model, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (session, hour, model) DO UPDATE SET {", ".join(f"{name} = {name} + excluded.{name}" for name in _COLUMNS.split(", "))}
+ON CONFLICT (session, hour, model) DO UPDATE SET {", ".join(f"{name} = sums.{name} + excluded.{name}" for name in _COLUMNS.split(", "))}
 """  # noqa: S608  (names of our own)
 
 Request = tuple[int, int, str, bytes]
 """A record that describes a request: session key, number, time, body."""
 
 
-def add(connection: sqlite3.Connection, requests: Iterable[Request]) -> None:
+def add(connection: SqlConnection, requests: Iterable[Request]) -> None:
     """Add requests to the sums; call it in the transaction that stores their records."""
     save(connection, _added_up(connection, requests))
 
 
-def save(connection: sqlite3.Connection, sums: Sums) -> None:
+def save(connection: SqlConnection, sums: Sums) -> None:
     """Add the given sums to the stored ones."""
     connection.executemany(_ADD, [(*key, *_columns(row)) for key, row in sums.items()])
 
 
-def move(connection: sqlite3.Connection, inheritance: Inheritance) -> None:
+def move(connection: SqlConnection, inheritance: Inheritance) -> None:
     """Add the records that a fork has inherited to the fork's sums."""
     part = connection.execute(_PART, (inheritance.heir, inheritance.above, inheritance.last)).fetchall()
     add(connection, part)
 
 
-def forget(connection: sqlite3.Connection, key: int) -> None:
+def forget(connection: SqlConnection, key: int) -> None:
     """Delete the sums of the session with this key."""
     connection.execute("DELETE FROM sums WHERE session = ?", (key,))
 
 
-def counted(connection: sqlite3.Connection) -> tuple[Sums, bool]:
+def counted(connection: SqlConnection) -> tuple[Sums, bool]:
     """Compute the sums from the records; also return whether all records could be read."""
     damage: list[int] = []
     found = _added_up(connection, _all(connection, damage))
     return found, not damage
 
 
-def differing(connection: sqlite3.Connection) -> Sequence[str]:
+def differing(connection: SqlConnection) -> Sequence[str]:
     """Return the ids of the sessions whose stored sums differ from their records."""
     expected, _ = counted(connection)
     query = f"SELECT session, hour, model, {_COLUMNS} FROM sums"  # noqa: S608  (names of our own)
@@ -85,7 +86,7 @@ def differing(connection: sqlite3.Connection) -> Sequence[str]:
     return [session for key, session in names if key in wrong]
 
 
-def _all(connection: sqlite3.Connection, damage: list[int]) -> Iterator[Request]:
+def _all(connection: SqlConnection, damage: list[int]) -> Iterator[Request]:
     # One query per record: in a single query over all of them, one damaged page would end the whole iteration.
     for (key,) in connection.execute(_REQUESTS).fetchall():
         try:
@@ -99,7 +100,7 @@ def _all(connection: sqlite3.Connection, damage: list[int]) -> Iterator[Request]
             yield request
 
 
-def _added_up(connection: sqlite3.Connection, requests: Iterable[Request]) -> dict[Key, UsageSum]:
+def _added_up(connection: SqlConnection, requests: Iterable[Request]) -> dict[Key, UsageSum]:
     found: dict[Key, UsageSum] = {}
     for session, number, time, body in requests:
         figures = figures_of(connection, session, number, body)

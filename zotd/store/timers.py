@@ -1,15 +1,20 @@
 """Timers in the journal's database, and in memory; one row each, with the session for which it is deleted."""
 
 import logging
-import sqlite3
 from functools import partial
 from typing import Protocol
 
 import msgspec
 
 from zotd.core.timers import Timer
-from zotd.store.database import Database
+from zotd.store.connection import SqlConnection
+from zotd.store.ports import JournalDatabase
 from zotd.wire.base import ENCODER
+
+_PUT = """
+INSERT INTO timers VALUES (?, ?, ?)
+ON CONFLICT (id) DO UPDATE SET session = excluded.session, row = excluded.row
+"""
 
 _DECODER = msgspec.json.Decoder(Timer)
 
@@ -35,7 +40,7 @@ class TimerStore(Protocol):
 class StoredTimers:
     """`TimerStore` in a database that the caller opens and closes."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: JournalDatabase) -> None:
         self._database = database
 
     async def all(self) -> list[Timer]:
@@ -70,12 +75,12 @@ class TimersInMemory:
         self._timers.pop(timer, None)
 
 
-def forget(connection: sqlite3.Connection, session: str) -> None:
+def forget(connection: SqlConnection, session: str) -> None:
     """Remove the timers of a session that is deleted."""
     connection.execute("DELETE FROM timers WHERE session = ?", (session,))
 
 
-def _all(connection: sqlite3.Connection) -> list[Timer]:
+def _all(connection: SqlConnection) -> list[Timer]:
     found: list[Timer] = []
     for key, row in connection.execute("SELECT id, row FROM timers ORDER BY id").fetchall():
         try:
@@ -85,10 +90,10 @@ def _all(connection: sqlite3.Connection) -> list[Timer]:
     return found
 
 
-def _put(connection: sqlite3.Connection, timer: Timer) -> None:
+def _put(connection: SqlConnection, timer: Timer) -> None:
     row = ENCODER.encode(timer).decode()
-    connection.execute("INSERT OR REPLACE INTO timers VALUES (?, ?, ?)", (timer.id, timer.session, row))
+    connection.execute(_PUT, (timer.id, timer.session, row))
 
 
-def _remove(connection: sqlite3.Connection, timer: str) -> None:
+def _remove(connection: SqlConnection, timer: str) -> None:
     connection.execute("DELETE FROM timers WHERE id = ?", (timer,))

@@ -7,8 +7,7 @@ versions wrote none; for their sessions, the `interrupted` record after an attem
 (`docs/durability.md`).
 """
 
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from datetime import datetime
 
@@ -17,6 +16,7 @@ from msgspec import Struct
 
 from zotd.core import budget, records
 from zotd.core.records import DECODER, AnyRecord
+from zotd.store.connection import SqlConnection
 from zotd.store.forks import OWN
 from zotd.wire.content import Tokens
 from zotd.wire.reports import UsageSum
@@ -43,20 +43,18 @@ WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ? AND records
 Records shared by a fork count for the other session."""
 
 _SUMS = """
-SELECT {key}, {name}, sum(input), sum(output), sum(cache_read), sum(cache_write), sum(cost_usd), sum(attempts),
-    sum(unknown), sum(estimated_usd)
+SELECT {key}, {name}, CAST(sum(input) AS BIGINT), CAST(sum(output) AS BIGINT), CAST(sum(cache_read) AS BIGINT),
+    CAST(sum(cache_write) AS BIGINT), sum(cost_usd), CAST(sum(attempts) AS BIGINT), CAST(sum(unknown) AS BIGINT),
+    sum(estimated_usd)
 FROM sums JOIN sessions ON sessions.key = sums.session
 WHERE hour > ? AND sessions.state <> 'staged' GROUP BY {group}
 """
 
-_DAY = "date(hour || ':00', 'localtime')"
-"""The day of an hour in this machine's time zone."""
-
 SUMS_BY = {
     "model": _SUMS.format(key="model", name="''", group="model"),
-    "session": _SUMS.format(key="sessions.id", name="sessions.name", group="sums.session"),
+    "session": _SUMS.format(key="sessions.id", name="sessions.name", group="sessions.key"),
     "cwd": _SUMS.format(key="sessions.cwd", name="''", group="sessions.cwd"),
-    "day": _SUMS.format(key=_DAY, name="''", group=_DAY),
+    "day": _SUMS.format(key="hour", name="''", group="hour"),
 }
 
 _CUT = "SELECT key, records FROM sessions WHERE state IN ('running', 'waiting')"
@@ -87,7 +85,7 @@ class _Attempt(Struct, frozen=True):
     figures: RequestUsage
 
 
-def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
+def sums(connection: SqlConnection, since: str, by: str) -> list[UsageSum]:
     """One row for each model, session, directory or day (`by`, one of `GROUPS`), most expensive first.
 
     A day is one of this machine's time zone; an hour that two days share counts for the first of them.
@@ -96,7 +94,8 @@ def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
     """
     # Whole hours come from the table; only the hour in which `since` lies has to be read record by record.
     hour = since[:HOUR_CHARS]
-    found = {row[0]: UsageSum(*row) for row in connection.execute(SUMS_BY[by], (hour,))}
+    rows = [UsageSum(*row) for row in connection.execute(SUMS_BY[by], (hour,)).fetchall()]
+    found = _by_day(rows) if by == "day" else {row.key: row for row in rows}
     for attempt in _attempts(connection, since, hour and hour + END):
         key = {"model": attempt.figures.model, "session": attempt.session, "cwd": attempt.cwd, "day": attempt.day}[by]
         row = found.get(key) or UsageSum(key, attempt.name if by == "session" else "")
@@ -104,7 +103,7 @@ def sums(connection: sqlite3.Connection, since: str, by: str) -> list[UsageSum]:
     return sorted(found.values(), key=lambda row: (-row.cost_usd, -row.attempts, row.key))
 
 
-def spent(connection: sqlite3.Connection, since: str) -> Tokens:
+def spent(connection: SqlConnection, since: str) -> Tokens:
     """Return the usage counted by budgets since then, including requests cut by a crash.
 
     Call it before anything runs: sessions marked as running are taken for interrupted ones. `since` is as for `sums`;
@@ -119,16 +118,31 @@ def spent(connection: sqlite3.Connection, since: str) -> Tokens:
     return sum(found, Tokens())
 
 
-def _attempts(connection: sqlite3.Connection, since: str, until: str) -> Iterator[_Attempt]:
+def _attempts(connection: SqlConnection, since: str, until: str) -> Iterator[_Attempt]:
     with closing(connection.execute(FOUND, (since, until))) as rows:
         for session, name, cwd, time, key, number, body in rows:
             figures = figures_of(connection, key, number, body)
             if figures is not None:
-                day = datetime.fromisoformat(time).astimezone().date().isoformat()
-                yield _Attempt(session, name, cwd, day, figures)
+                yield _Attempt(session, name, cwd, _day(time), figures)
 
 
-def figures_of(connection: sqlite3.Connection, session: int, number: int, body: bytes) -> RequestUsage | None:
+def _by_day(hours: Sequence[UsageSum]) -> dict[str, UsageSum]:
+    """Add up the hours of each day."""
+    found: dict[str, UsageSum] = {}
+    for hour in hours:
+        day = _day(f"{hour.key}:00:00Z")
+        so_far = found.get(day, UsageSum(day))
+        figures = zip(msgspec.structs.astuple(so_far)[2:], msgspec.structs.astuple(hour)[2:], strict=True)
+        found[day] = UsageSum(day, "", *(one + other for one, other in figures))
+    return found
+
+
+def _day(time: str) -> str:
+    """Return the day of a time in this machine's time zone."""
+    return datetime.fromisoformat(time).astimezone().date().isoformat()
+
+
+def figures_of(connection: SqlConnection, session: int, number: int, body: bytes) -> RequestUsage | None:
     """Return the usage of the attempt that a record describes; None if it describes none."""
     match _record(body):
         case records.UsageRow() as row:
@@ -140,7 +154,7 @@ def figures_of(connection: sqlite3.Connection, session: int, number: int, body: 
             return RequestUsage(DAMAGED, None, budget.UNKNOWN)
 
 
-def _cut_attempt(connection: sqlite3.Connection, session: int, number: int) -> records.Attempt | None:
+def _cut_attempt(connection: SqlConnection, session: int, number: int) -> records.Attempt | None:
     """Return the attempt that was in progress when record `number` was written, or None."""
     # The newest of these kinds decides: a `usage` or `message` after an attempt means that the attempt had ended.
     before = connection.execute(_BEFORE, (session, number)).fetchone()

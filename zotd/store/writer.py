@@ -23,6 +23,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from zotd.core.ports import Probe, StorageError
+from zotd.store.connection import SqlConnection, Write
 from zotd.store.schema import BUSY_S, transaction
 
 QUEUE_BYTES = 64 * 1024 * 1024
@@ -51,21 +52,6 @@ POINTS = (BEFORE_BEGIN, BEFORE_COMMIT, COMMITTED, BEFORE_REPORT) = (
 _FAILED_SYNC = frozenset({sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC})
 
 log = logging.getLogger(__name__)
-
-
-class Write(Struct, frozen=True):
-    """An atomic change of the database."""
-
-    apply: Callable[[sqlite3.Connection], object]
-    """Runs in the thread inside a transaction, and a second time if that transaction fails. It may raise StorageError
-    if it has changed nothing; the other writes of its group are not affected."""
-    done: Callable[[StorageError | None], None]
-    """Called on the event loop."""
-    durable: bool = False
-    """Whether the write has to survive a power failure before `done` is called."""
-    size_bytes: int = 0
-    alone: bool = False
-    """Run without a transaction and without other writes: VACUUM and checkpoints are not allowed in one."""
 
 
 class WriterCounts(Struct, frozen=True):
@@ -139,7 +125,7 @@ class Writer:
             self._queue.put(write)
 
     async def perform(
-        self, apply: Callable[[sqlite3.Connection], object], *, durable: bool = False, alone: bool = False
+        self, apply: Callable[[SqlConnection], object], *, durable: bool = False, alone: bool = False
     ) -> None:
         """Submit a write and wait until it is committed.
 
@@ -345,8 +331,8 @@ def _apply(connection: sqlite3.Connection, write: Write) -> StorageError | None:
     return None
 
 
-def _refuse(reason: str) -> Callable[[sqlite3.Connection], None]:
-    def apply(_: sqlite3.Connection) -> None:
+def _refuse(reason: str) -> Callable[[SqlConnection], None]:
+    def apply(_: SqlConnection) -> None:
         raise StorageError(reason)
 
     return apply

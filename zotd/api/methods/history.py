@@ -11,7 +11,7 @@ from zotd.history.rewind import rewind_with_files
 from zotd.sessions import file_restores
 from zotd.sessions.file_restores import policy_of
 from zotd.store.archive import Archive
-from zotd.store.journal import SqliteJournal
+from zotd.store.journal import StoredJournal
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import SERVER_LIMIT
@@ -87,7 +87,7 @@ async def fork(call: Invocation, params: api.Fork) -> api.Created:
     name = None if params.name is None else checked_name(params.name)
     origin = await session_of(call, params.session)
     journal = origin.ledger.journal
-    if not isinstance(journal, SqliteJournal):
+    if not isinstance(journal, StoredJournal):
         raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored and cannot be forked")
     copy, row = None, origin.ledger.row
     if row.settings.agent:
