@@ -14,12 +14,12 @@ import msgspec
 
 from benchmarks import history, rig
 from benchmarks.rig import Place, Row
-from zotd.app import DATABASE
 from zotd.client.client import Client
 from zotd.core import records
 from zotd.core.ports import SessionRow
 from zotd.store import sums
 from zotd.store.batch import save_row
+from zotd.store.opening import FILE
 from zotd.store.schema import open_for_writing, transaction
 from zotd.wire.api import PromptHistory, UsageReport
 from zotd.wire.base import ENCODER
@@ -84,7 +84,7 @@ async def _ask(client: Client, command: Asked) -> float:
 
 
 def _fill(where: Place) -> None:
-    path = where.home / DATABASE
+    path = where.home / FILE
     path.parent.mkdir(mode=0o700, exist_ok=True)
     with closing(open_for_writing(path)) as connection, transaction(connection):
         for number in range(SESSIONS):
@@ -119,7 +119,7 @@ def _rfc3339(at: datetime) -> str:
 
 def _sqlite(where: Place) -> float:
     start = time.perf_counter()
-    with closing(sqlite3.connect(where.home / DATABASE)) as connection:
+    with closing(sqlite3.connect(where.home / FILE)) as connection:
         connection.execute(READ).fetchall()
     return time.perf_counter() - start
 

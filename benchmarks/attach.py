@@ -6,7 +6,7 @@ from contextlib import closing
 
 from benchmarks import history, rig
 from benchmarks.rig import Place, Row
-from zotd.app import DATABASE
+from zotd.store.opening import FILE
 
 MESSAGES = 50_000
 
@@ -60,7 +60,7 @@ async def _attach(where: Place, session: str) -> tuple[float, float]:
 
 def _sqlite(where: Place) -> float:
     start = time.perf_counter()
-    with closing(sqlite3.connect(where.home / DATABASE)) as connection:
+    with closing(sqlite3.connect(where.home / FILE)) as connection:
         connection.execute(NEWEST, (SCREEN,)).fetchall()
     return time.perf_counter() - start
 

@@ -4,7 +4,6 @@ import asyncio
 from pathlib import Path
 
 from zotd import ids, paths
-from zotd.app import DATABASE
 from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.core.ports import SessionRow
@@ -12,6 +11,7 @@ from zotd.core.records import Settings
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.store.journal import SqliteJournal
+from zotd.store.opening import FILE
 from zotd.wire import events
 from zotd.wire.content import Text
 
@@ -32,7 +32,7 @@ async def write(home: Path, cwd: Path, *, sessions: int, messages: int, first: s
     The daemon of `home` must not run.
     """
     paths.make_private_dir(str(home))
-    journal = await SqliteJournal.open(home / DATABASE)
+    journal = await SqliteJournal.open(home / FILE)
     try:
         return [await _session(journal, cwd, messages, first) for _ in range(sessions)]
     finally:

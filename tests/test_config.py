@@ -152,6 +152,31 @@ def test_a_door_that_would_not_be_safe_is_refused_before_a_daemon_is_started(pat
         load(path, {})
 
 
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://zot:VALUE@db/zot",
+        "postgresql://zot@db/zot?password=VALUE",
+        "postgresql:///zot?host=/run&sslpassword=VALUE",
+        "host=db password=VALUE",
+        "mysql://db/zot",
+    ],
+)
+def test_an_address_of_a_database_with_a_password_is_refused_and_not_repeated(path, url):
+    path.write_text(f'[journal]\nurl = "{url}"')
+    with pytest.raises(ConfigError, match=r"journal\.url must be a postgresql:// URL without a password") as caught:
+        load(path, {})
+    assert "VALUE" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url", ["postgresql://zot@db.example.net:5433/zot?sslmode=verify-full", "postgresql:///?service=zot"]
+)
+def test_an_address_of_a_database_is_as_libpq_has_it(path, url):
+    path.write_text(f'[journal]\nurl = "{url}"')
+    assert load(path, {}).config.journal.url == url
+
+
 @pytest.mark.parametrize("listen", ["127.0.0.1:1", "127.1.2.3:1", "[::1]:0", "localhost:1"])
 def test_a_door_that_only_this_machine_can_reach_needs_no_tls(path, listen):
     path.write_text(f'[websocket]\nlisten = "{listen}"')

@@ -82,7 +82,7 @@ def test_the_metadata_are_valid_and_say_who_and_what(told):
     assert (metadata.author, metadata.license_expression) == ("The zotd authors", "MIT")
     assert metadata.keywords
     assert any(one.startswith("Programming Language :: Python :: 3.11") for one in metadata.classifiers or [])
-    assert metadata.provides_extra == ["bedrock", "keyring", "local", "otel", "vertex", "web"]
+    assert metadata.provides_extra == ["bedrock", "keyring", "local", "otel", "postgres", "vertex", "web"]
     assert any("xllamacpp" in str(one) and "local" in str(one.marker) for one in metadata.requires_dist or [])
 
 

@@ -12,16 +12,15 @@ from pathlib import Path
 import msgspec
 
 from zotctl import output
-from zotd import paths
+from zotd import config, paths
 from zotd.client import humanize
 from zotd.client.errors import ClientError
 from zotd.client.humanize import counted
 from zotd.core.ports import StorageError
 from zotd.sanitize import one_line
 from zotd.store import backup as copies
+from zotd.store.opening import FILE
 from zotd.store.verification import verify as verified
-
-DATABASE = "zot.db"
 
 
 def backup(args: argparse.Namespace) -> int:
@@ -57,13 +56,14 @@ def restore(args: argparse.Namespace) -> int:
     """Replace the database with `args.file` and return the exit code."""
     saved = Path(args.file)
     with _sentences(), output.progress("restoring"):
+        target = _database()
         problems = verified(saved).problems
         if problems and not args.force:
             raise ClientError(
                 f"{saved} is damaged: {problems[0]}; run zotctl verify for details, or use --force to restore it anyway"
             )
         paths.make_private_dir(paths.zot_home(os.environ))
-        aside = copies.restore(saved, _database())
+        aside = copies.restore(saved, target)
     if args.json:
         output.print_json({"v": 1, "file": str(saved), "before": None if aside is None else str(aside)})
         return 0
@@ -74,7 +74,16 @@ def restore(args: argparse.Namespace) -> int:
 
 
 def _database() -> Path:
-    return Path(paths.zot_home(os.environ), DATABASE)
+    home = Path(paths.zot_home(os.environ))
+    try:
+        url = config.load(home / "config.toml", os.environ).config.journal.url
+    except config.ConfigError:
+        url = None  # what stops a daemon must not stop a backup
+    if url is not None:
+        raise ClientError(
+            "the sessions are in PostgreSQL ([journal] url): use its own programs, such as pg_dump, see docs/postgresql.md"
+        )
+    return home / FILE
 
 
 @contextmanager

@@ -47,7 +47,8 @@ from zotd.sessions.boot_recovery import recover
 from zotd.sessions.manager import Manager
 from zotd.store.archive import Archive
 from zotd.store.home import held
-from zotd.store.journal import SqliteJournal, StoredJournal
+from zotd.store.journal import StoredJournal
+from zotd.store.opening import open_journal
 from zotd.store.tokens import FILE, TokenStore
 from zotd.tasks import contain, contained
 from zotd.wire.api import ConfigReloaded
@@ -57,7 +58,6 @@ from zotd.workspace.environment import WITHHELD
 
 log = logging.getLogger(__name__)
 
-DATABASE = "zot.db"
 CONFIG_FILE = "config.toml"
 CHANNELS_FILE = "channels.json"
 
@@ -137,7 +137,8 @@ class Daemon:
             heritage = await self._inherit()
             heritage.begin(self._setup.env)
             stack.callback(heritage.close)
-            journal = await SqliteJournal.open(self._setup.home / DATABASE, self._instruments.probe)
+            url = self._setup.loaded.config.journal.url
+            journal = await open_journal(self._setup.home, url, self._instruments.probe)
             stack.push_async_callback(journal.close)
             # Before the first child is started, so that no orphan is reparented to init.
             stack.enter_context(orphans_adopted())

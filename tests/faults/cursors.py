@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 
 from tests.faults.comer import END, Comer, Story
 from tests.faults.row import Options, Row
-from zotd.app import DATABASE
 from zotd.store.journal import SqliteJournal
+from zotd.store.opening import FILE
 from zotd.testing.live_daemon import DaemonPaths, DaemonProcess
 from zotd.testing.model_server import ModelServer, Received
 from zotd.testing.script import Answer, CallPart, ScriptedReply, TextPart, text
@@ -78,7 +78,7 @@ async def measure(options: Options) -> Outcome:
         async with ModelServer(_answer) as model:
             stories = await _live(daemon.place, model.url, options)
         daemon.end()
-        stored = await _stored(daemon.place.home / DATABASE, {story.session for story in stories})
+        stored = await _stored(daemon.place.home / FILE, {story.session for story in stories})
     return judged(stories, stored)
 
 

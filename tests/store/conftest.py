@@ -5,10 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
+from tests.store.postgres_server import PROGRAMS, Server
 from zotd.core.ports import JournalEntry, SessionRow
 from zotd.core.records import Note, Settings
 from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
+from zotd.store.opening import open_journal
 from zotd.wire import events
 from zotd.wire.base import ENCODER
 from zotd.wire.content import Text
@@ -105,9 +107,33 @@ def say():
     return Words
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(scope="session")
+def postgres_server():
+    """A server for the tests of this process, made when the first of them wants one."""
+    if PROGRAMS is None:
+        pytest.skip("no PostgreSQL server is installed")
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+async def stored_journal(request, tmp_path):
+    """Both journals with a database, one after the other."""
+    url = None if request.param == "sqlite" else request.getfixturevalue("postgres_server").database()
+    opened = await open_journal(tmp_path, url)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
 async def any_journal(request, tmp_path):
-    """Both implementations of the port, one after the other."""
+    """All implementations of the port, one after the other."""
+    if request.param == "postgres":
+        journal = await open_journal(tmp_path, request.getfixturevalue("postgres_server").database())
+        yield journal
+        await journal.close()
+        return
     if request.param == "memory":
         yield Memory()
         return

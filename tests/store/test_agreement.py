@@ -1,8 +1,8 @@
-"""Property test: the journals in memory and in SQLite return the same, whatever is written, deleted and reopened."""
+"""Property test: all journals return the same, whatever is written, deleted and reopened."""
 
 import asyncio
-import tempfile
-from pathlib import Path
+import itertools
+from functools import partial
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -10,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
+from zotd.store.postgres.journal import PostgresJournal
 
 EVERYTHING = 10**9
 
@@ -19,22 +20,21 @@ commits = st.lists(st.lists(records, max_size=3), min_size=1, max_size=4)
 
 
 class Journals(RuleBasedStateMachine):
-    """Writes the same to both journals, and compares every read."""
+    """Writes the same to a journal in memory and to a stored one, and compares every read."""
 
-    def __init__(self, author_of, say):
+    def __init__(self, author_of, say, open_stored):
         super().__init__()
         self.author_of, self.say = author_of, say
-        self.directory = tempfile.TemporaryDirectory()
-        self.path = Path(self.directory.name, "zot.db")
+        self.open_stored = open_stored
+        """Opens the same journal at each call."""
         self.runner = asyncio.Runner()
         self.memory = Memory()
-        self.sqlite = self.runner.run(SqliteJournal.open(self.path))
+        self.stored = self.runner.run(self.open_stored())
         self.authors = {}
 
     def teardown(self):
-        self.runner.run(self.sqlite.close())
+        self.runner.run(self.stored.close())
         self.runner.close()
-        self.directory.cleanup()
 
     @rule(session=sessions, batches=commits, durable=st.booleans())
     def commit_several_at_once(self, session, batches, durable):
@@ -42,7 +42,7 @@ class Journals(RuleBasedStateMachine):
 
     async def _commit(self, session, batches, durable):
         both = self.authors.setdefault(
-            session, [self.author_of(self.memory, session), self.author_of(self.sqlite, session)]
+            session, [self.author_of(self.memory, session), self.author_of(self.stored, session)]
         )
         batches = [[(self.say.note("n"), [self._event(word) for word in words]) for words in b] for b in batches]
         for end in [author.commit(*batch, durable=durable) for batch in batches for author in both]:
@@ -54,15 +54,15 @@ class Journals(RuleBasedStateMachine):
     @rule(session=sessions)
     def delete(self, session):
         self.runner.run(self.memory.delete(session))
-        self.runner.run(self.sqlite.delete(session))
+        self.runner.run(self.stored.delete(session))
         self.authors.pop(session, None)
 
     @rule()
     def reopen(self):
-        self.runner.run(self.sqlite.close())
-        self.sqlite = self.runner.run(SqliteJournal.open(self.path))
+        self.runner.run(self.stored.close())
+        self.stored = self.runner.run(self.open_stored())
         for _, author in self.authors.values():
-            author.journal = self.sqlite
+            author.journal = self.stored
 
     @rule(
         session=sessions,
@@ -81,15 +81,25 @@ class Journals(RuleBasedStateMachine):
                 await journal.row(session),
             )
 
-        assert self.runner.run(answers(self.memory)) == self.runner.run(answers(self.sqlite))
+        assert self.runner.run(answers(self.memory)) == self.runner.run(answers(self.stored))
 
     @invariant()
     def replay_is_complete_and_exact(self):
         for session, (_, author) in self.authors.items():
-            reached, data = self.runner.run(self.sqlite.events_after(session, 0, EVERYTHING))
+            reached, data = self.runner.run(self.stored.events_after(session, 0, EVERYTHING))
             assert (reached, data.splitlines()) == (author.row.seq, author.lines())
 
 
-def test_memory_and_sqlite_return_the_same_after_any_operations(author_of, say):
+def agree(author_of, say, open_new):
+    """Check with a new journal for each example; `open_new` returns what opens it."""
     few = settings(max_examples=25, stateful_step_count=15, deadline=None)
-    run_state_machine_as_test(lambda: Journals(author_of, say), settings=few)  # type: ignore[arg-type]  # any factory
+    run_state_machine_as_test(lambda: Journals(author_of, say, open_new()), settings=few)  # type: ignore[arg-type]  # any factory
+
+
+def test_memory_and_sqlite_return_the_same_after_any_operations(author_of, say, tmp_path):
+    files = (tmp_path / f"{n}.db" for n in itertools.count())
+    agree(author_of, say, lambda: partial(SqliteJournal.open, next(files)))
+
+
+def test_memory_and_postgresql_return_the_same_after_any_operations(author_of, say, postgres_server):
+    agree(author_of, say, lambda: partial(PostgresJournal.open, postgres_server.database()))

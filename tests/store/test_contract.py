@@ -1,4 +1,4 @@
-"""The contract of `core.ports.Journal`, checked with both implementations."""
+"""The contract of `core.ports.Journal`, checked with all implementations."""
 
 import msgspec
 import pytest

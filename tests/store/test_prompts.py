@@ -10,6 +10,15 @@ from zotd.store import prompts
 from zotd.store.archive import PROMPT_SLICES, Archive
 from zotd.wire.content import Block, Image, Text
 
+IN_A_FILE = pytest.mark.parametrize("stored_journal", ["sqlite"], indirect=True)
+"""For tests of damage, and of what SQLite does with a query."""
+
+
+@pytest.fixture
+def journal(stored_journal):
+    return stored_journal
+
+
 TIME = "2026-11-21T20:11:18.919Z"
 
 
@@ -29,6 +38,7 @@ async def texts(archive, query="", **options):
     return [prompt.text for prompt in (await archive.prompts(query, **options)).prompts]
 
 
+@IN_A_FILE
 async def test_a_damaged_prompt_is_skipped(archive, journal, author_of, tmp_path):
     await author_of(journal).commit(asked("one"), asked("two"), asked("three"))
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
@@ -55,6 +65,7 @@ async def test_prompts_with_images_are_read_in_small_slices(archive, journal, au
     assert await texts(archive) == ["look 2", "look 1", "look 0"]
 
 
+@IN_A_FILE
 async def test_prompts_are_found_by_an_index(archive, journal):
     def plan(connection):
         return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {prompts.KEYS}", (9, 9)).fetchall()]

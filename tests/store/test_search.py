@@ -18,6 +18,15 @@ from zotd.store.verification import verify
 from zotd.wire import events
 from zotd.wire.content import Image, Text, ToolCall
 
+IN_A_FILE = pytest.mark.parametrize("stored_journal", ["sqlite"], indirect=True)
+"""For tests of damage, and of what SQLite does with a query."""
+
+
+@pytest.fixture
+def journal(stored_journal):
+    return stored_journal
+
+
 TIME = "2026-11-21T20:11:18.919Z"
 
 
@@ -63,6 +72,7 @@ WORDS_LOST = "UPDATE texts_data SET block = x'00' WHERE id > 100"
 STRUCTURE_LOST = "UPDATE texts_data SET block = x'00'"
 
 
+@IN_A_FILE
 async def test_a_search_rebuilds_a_damaged_index(archive, journal, author_of, say, tmp_path, caplog):
     await author_of(journal).commit((say.note("a"), [say.said("red green")]))
     assert await places(archive, "red") == [("s_1", 1)]
@@ -73,6 +83,7 @@ async def test_a_search_rebuilds_a_damaged_index(archive, journal, author_of, sa
     assert verify(tmp_path / "zot.db").problems == []
 
 
+@IN_A_FILE
 @pytest.mark.parametrize("damage", [WORDS_LOST, STRUCTURE_LOST])
 async def test_a_damaged_index_does_not_prevent_commits_or_deletions(
     archive, journal, author_of, say, tmp_path, damage
@@ -186,6 +197,7 @@ async def test_long_texts_are_indexed_by_their_beginning_and_shown_as_snippets(a
         assert len(hit.snippet) <= search.SNIPPET_CHARS
 
 
+@IN_A_FILE
 async def test_an_unreadable_record_does_not_hide_others(tmp_path, archive, journal, author_of, say):
     await author_of(journal).commit(*[(say.note("n"), [say.said(f"word {n}")]) for n in range(3)])
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:

@@ -8,6 +8,9 @@ from zotd.core.timers import Claim, Firing, NewTimerSession, Timer
 from zotd.store.journal import SqliteJournal
 from zotd.store.timers import StoredTimers, TimersInMemory
 
+IN_A_FILE = pytest.mark.parametrize("stored_journal", ["sqlite"], indirect=True)
+"""For tests of damage, and of what SQLite does with a query."""
+
 TIMER = Timer(
     id="t_1",
     rule=CronRule("0 9 * * *", "Europe/Berlin"),
@@ -26,10 +29,8 @@ ONCE = Timer(id="t_3", rule=MomentRule(5), prompt="p", due=5, made=0, session="s
 
 
 @pytest.fixture
-async def journal(tmp_path):
-    journal = await SqliteJournal.open(tmp_path / "zot.db")
-    yield journal
-    await journal.close()
+def journal(stored_journal):
+    return stored_journal
 
 
 @pytest.fixture(params=["memory", "sqlite"])

@@ -13,6 +13,15 @@ from zotd.store.archive import Archive
 from zotd.store.usage import FOUND, SUMS_BY
 from zotd.wire.content import Tokens
 
+IN_A_FILE = pytest.mark.parametrize("stored_journal", ["sqlite"], indirect=True)
+"""For tests of damage, and of what SQLite does with a query."""
+
+
+@pytest.fixture
+def journal(stored_journal):
+    return stored_journal
+
+
 DAYS = [f"2026-11-{day:02}T12:00:00.000Z" for day in range(32)]
 
 
@@ -93,6 +102,7 @@ async def test_a_request_cut_by_a_crash_counts_as_unknown_and_a_cut_tool_does_no
     assert [(row.key, row.attempts, row.unknown) for row in await archive.usage()] == [("p/cut", 2, 2), ("p/m", 1, 0)]
 
 
+@IN_A_FILE
 async def test_a_damaged_record_in_the_first_hour_counts_as_unknown(tmp_path, archive, journal, author_of):
     await author_of(journal).commit((took(Tokens(input=1)),), (took(Tokens(input=2)),))
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
@@ -148,6 +158,7 @@ async def test_resuming_a_run_counts_no_request(archive, journal, author_of):
     assert await archive.usage() == []
 
 
+@IN_A_FILE
 async def test_an_attempt_without_any_figures_is_never_free(tmp_path, archive, journal, author_of):
     await author_of(journal, "s_1").commit((took(None),))
     await author_of(journal, "s_2").commit((took(Tokens(input=2)),), (attempt(),), (interrupted(),))
@@ -156,6 +167,7 @@ async def test_an_attempt_without_any_figures_is_never_free(tmp_path, archive, j
     assert await archive.spent("") == UNKNOWN + UNKNOWN + UNKNOWN
 
 
+@IN_A_FILE
 async def test_a_record_that_is_damaged_later_still_counts(tmp_path, archive, journal, author_of):
     await author_of(journal).commit((took(Tokens(input=1)),), (took(Tokens(input=2)),))
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection, connection:
@@ -181,6 +193,7 @@ async def test_a_failed_commit_is_in_no_sum(archive, journal, author_of):
     assert [row.input for row in await archive.usage()] == [1]
 
 
+@IN_A_FILE
 async def test_a_report_over_all_time_reads_no_records(journal):
     def plans(connection):
         return [
@@ -196,6 +209,7 @@ async def test_deleted_sessions_are_in_no_sum(archive, journal, author_of):
     assert await archive.usage() == []
 
 
+@IN_A_FILE
 async def test_usage_records_are_found_by_an_index(tmp_path, journal):
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection:
         plan = " | ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {FOUND}", ("", "")))

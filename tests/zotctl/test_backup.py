@@ -83,3 +83,14 @@ def test_without_a_database_there_is_nothing_to_copy(shell):
     assert err.startswith("zotctl: the journal ")
     assert not (shell.cwd / "copy.db").exists()
     assert not (shell.home / "zot" / "zot.db").exists()
+
+
+@pytest.mark.parametrize("command", [("backup", "copy.db"), ("verify",), ("restore", "copy.db")])
+def test_sessions_in_postgresql_are_left_to_its_own_programs(shell, command):
+    (shell.home / "zot").mkdir(mode=0o700, exist_ok=True)
+    (shell.home / "zot" / "config.toml").write_text('[journal]\nurl = "postgresql:///zot"\n')
+    code, out, err = shell.zotctl(*command)
+    assert (code, out) == (1, "")
+    assert err.startswith(
+        "zotctl: the sessions are in PostgreSQL ([journal] url): use its own programs, such as pg_dump"
+    )

@@ -158,6 +158,12 @@ STATES = (
         "which -a zotd",
     ),
     ProblemKind(
+        "database-unreachable",
+        "the database of `[journal] url` cannot be used",
+        "it is connected to as the daemon does, and no such connection is made, or its tables cannot be read",
+        "psql '{url}'",
+    ),
+    ProblemKind(
         "linger-off",
         "the service stops when you log out",
         "a systemd service is installed, and `loginctl` reports that linger is off",

@@ -7,7 +7,6 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from zotctl.database import DATABASE
 from zotctl.doctor.findings import Finding, found
 from zotctl.doctor.host_checks import Scene
 from zotd import config
@@ -18,6 +17,7 @@ from zotd.store import credentials
 from zotd.store.errors import NewerSchemaError
 from zotd.store.logins import FILE as LOGINS
 from zotd.store.logins import LoginStore
+from zotd.store.opening import FILE, look
 from zotd.store.schema import read_at_rest
 
 LOOK_S = 0.7
@@ -67,8 +67,12 @@ def logins(scene: Scene) -> Iterator[Finding]:
 
 
 def database(scene: Scene) -> Iterator[Finding]:
-    """Check that the database has a known schema and passes SQLite's quick check, within `LOOK_S`."""
-    file = scene.home / DATABASE
+    """Check that the database has a known schema, and that it can be reached, or passes SQLite's quick check in `LOOK_S`."""
+    url = _url(scene)
+    if url is not None:
+        yield from _reach(url)
+        return
+    file = scene.home / FILE
     if not os.path.exists(file):  # also if the home is not accessible, which `host_checks.home` reports
         return
     try:
@@ -80,6 +84,22 @@ def database(scene: Scene) -> Iterator[Finding]:
     else:
         if problem is not None:
             yield from _damage(file, problem)
+
+
+def _url(scene: Scene) -> str | None:
+    try:
+        return config.load(scene.home / "config.toml", scene.env).config.journal.url
+    except config.ConfigError:
+        return None  # reported by another check
+
+
+def _reach(url: str) -> Iterator[Finding]:
+    try:
+        look(url)
+    except NewerSchemaError as error:
+        yield found("database-newer", str(error))
+    except StorageError as error:
+        yield found("database-unreachable", str(error), url=url)
 
 
 def _is_open(file: Path) -> bool:

@@ -21,6 +21,13 @@ Seconds = Annotated[float, Meta(ge=0, le=YEAR_S, title="a number of seconds from
 Url = Annotated[
     str, Meta(pattern=r"^https?://[^/@\s]+(/\S*)?\Z", title="an http(s) URL without user name and password")
 ]
+Postgres = Annotated[
+    str,
+    Meta(
+        pattern=r"^postgresql://(?!\S*[?&](ssl)?password=)([^:/@?\s]*@)?[^@\s]*\Z",
+        title="a postgresql:// URL without a password, which belongs into a password file",
+    ),
+]
 Contact = Annotated[str, Meta(pattern=r"^(mailto:|https://)\S+\Z", title="a mailto: or https: URL")]
 Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of strings: a program and its arguments")]
 Names = Annotated[tuple[str, ...], Meta(title="a list of strings")]

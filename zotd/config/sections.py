@@ -26,6 +26,7 @@ from zotd.config.kinds import (
     Part,
     PartOrNone,
     Pause,
+    Postgres,
     Seconds,
     Tokens,
     Url,
@@ -173,6 +174,15 @@ class LimitsSection(Struct, frozen=True, kw_only=True):
     attention_s: Seconds = 5.0
     """Notify an unfocused client when a run ends that took at least this long. Shorter runs cause no notification, because
     the user has most likely waited for them."""
+
+
+class JournalSection(Struct, frozen=True, kw_only=True):
+    """`[journal]`: where sessions are stored. See postgresql.md."""
+
+    url: Postgres | None = None
+    """A database of PostgreSQL to store the sessions in, for example `postgresql://zot@db.example.net/zot?sslmode=verify-full`.
+    Requires the extra `postgres` (`pip install 'zotd[postgres]'`). Read when the daemon starts. Default: the file `zot.db`
+    in `$ZOT_HOME`."""
 
 
 class RetentionSection(Struct, frozen=True, kw_only=True):
@@ -489,6 +499,7 @@ class Config(Struct, frozen=True, kw_only=True):
     approval: ApprovalSection = ApprovalSection()
     sandbox: SandboxSection = SandboxSection()
     limits: LimitsSection = LimitsSection()
+    journal: JournalSection = JournalSection()
     retention: RetentionSection = RetentionSection()
     budget: BudgetSection = BudgetSection()
     cache: CacheSection = CacheSection()

@@ -178,6 +178,11 @@ def database_newer(patient):
     return "which -a zotd"
 
 
+def database_unreachable(patient):
+    (patient.home / "config.toml").write_text('[journal]\nurl = "postgresql:///zot?host=/nowhere"\n')
+    return "psql 'postgresql:///zot?host=/nowhere'"
+
+
 def linger_off(patient):
     patient.service()
     patient.program("loginctl", "echo no")
@@ -251,7 +256,16 @@ MADE = {
             no_jail,
             extensions_cold,
         ),
-        *(no_key, login_file, login_ended, database_damaged, database_newer, linger_off, extension_failing),
+        *(
+            no_key,
+            login_file,
+            login_ended,
+            database_damaged,
+            database_newer,
+            database_unreachable,
+            linger_off,
+            extension_failing,
+        ),
         *(extension_doubtful, code_untrusted, port_taken, slow_check),
     )
 }

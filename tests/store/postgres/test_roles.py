@@ -1,0 +1,91 @@
+"""The roles that `packaging/postgresql/roles.sql` makes: what the daemon needs, and nothing else."""
+
+import subprocess
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from tests.store.postgres_server import PROGRAMS, Server
+from zotd.core.ports import StorageError
+from zotd.store.opening import open_journal
+
+SCRIPT = Path(__file__).parents[3] / "packaging" / "postgresql" / "roles.sql"
+PASSWORD = "violet-elephant"
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server that asks everybody but its administrator for a password."""
+    if PROGRAMS is None:
+        pytest.skip("no PostgreSQL server is installed")
+    server = Server()
+    command = [PROGRAMS / "psql", "-v", "ON_ERROR_STOP=1", "-q", "-f", SCRIPT, server.url("postgres")]
+    subprocess.run(command, check=True, timeout=60)
+    with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
+        connection.execute(f"ALTER ROLE zot PASSWORD '{PASSWORD}'")
+        (server.data / "pg_hba.conf").write_text("local all admin trust\nlocal all all scram-sha-256\n")
+        connection.execute("SELECT pg_reload_conf()")
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def url(server):
+    return f"postgresql://zot@/zot?host={server.directory}"
+
+
+@pytest.fixture
+def password_file(tmp_path, monkeypatch):
+    def password_file(password):
+        file = tmp_path / "pgpass"
+        file.write_text(f"*:*:zot:zot:{password}\n")
+        file.chmod(0o600)
+        monkeypatch.setenv("PGPASSFILE", str(file))
+
+    return password_file
+
+
+async def test_the_daemon_logs_in_with_a_password_file_and_makes_its_tables(
+    url, server, password_file, tmp_path, author_of, say
+):
+    password_file(PASSWORD)
+    journal = await open_journal(tmp_path, url)
+    await author_of(journal).commit((say.note("one"), [say.step()]))
+    assert (await journal.events_after("s_1", 0, 1000))[0] == 1
+    await journal.close()
+    with psycopg.connect(server.url("zot")) as connection:
+        schemas = connection.execute("SELECT DISTINCT schemaname FROM pg_tables WHERE tableowner = 'zot'").fetchall()
+        assert schemas == [("zot",)]
+        connection.execute("SET ROLE zot_backup")
+        assert connection.execute("SELECT count(*) FROM zot.records").fetchone() == (1,)
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute("DELETE FROM zot.records")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE public.a ()",
+        "CREATE SCHEMA a",
+        "CREATE ROLE a",
+        "CREATE DATABASE a",
+        "COPY (SELECT 1) TO '/tmp/a'",
+        "SELECT * FROM pg_authid",
+        "ALTER SYSTEM SET fsync = off",
+    ],
+)
+def test_the_role_of_the_daemon_can_do_nothing_else(server, statement):
+    with psycopg.connect(server.url("zot"), autocommit=True) as connection:
+        connection.execute("SET SESSION AUTHORIZATION zot")
+        with pytest.raises(psycopg.errors.InsufficientPrivilege):
+            connection.execute(statement)
+
+
+async def test_a_wrong_password_is_a_sentence_without_it(url, password_file, tmp_path):
+    password_file("wrong-one")
+    with pytest.raises(
+        StorageError, match=r"the journal postgresql:///zot cannot be opened: .*authentication failed"
+    ) as no:
+        await open_journal(tmp_path, url)
+    assert "wrong-one" not in str(no.value)

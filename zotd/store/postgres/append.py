@@ -1,0 +1,117 @@
+"""One commit of a session as one statement, which changes nothing if it does not continue what is stored.
+
+A refused commit therefore does not end the transaction that it shares with others.
+"""
+
+from collections.abc import Sequence
+from typing import Self
+
+import psycopg
+from msgspec import Struct
+
+from zotd.core.ports import JournalEntry, SessionRow, StorageError
+from zotd.core.records import kind_of
+from zotd.store import partials, sums
+from zotd.store.batch import ROW_BYTES, check_continues, repeated, row_values
+from zotd.store.postgres.dialect import SharedConnection
+from zotd.wire.base import ENCODER
+
+_APPEND = """
+WITH before AS (SELECT key, seq, generation FROM sessions WHERE id = %(id)s),
+head AS (
+    INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, parent, generation)
+    SELECT %(id)s, %(name)s, %(cwd)s, %(state)s, %(updated)s, %(records)s, %(seq)s, %(row)s, %(jobs)s, %(parent)s,
+        %(generation)s
+    WHERE EXISTS (SELECT FROM before) OR (%(old_records)s = 0 AND %(old_seq)s = 0)
+    ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
+        updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row,
+        jobs = excluded.jobs, generation = excluded.generation
+    WHERE sessions.records = %(old_records)s AND sessions.seq = %(old_seq)s
+    RETURNING key
+),
+marked AS (
+    INSERT INTO generations
+    SELECT before.key, %(generation)s, before.seq + %(repeated)s FROM before JOIN head USING (key)
+    WHERE before.generation < %(generation)s
+),
+replaced AS (DELETE FROM partials WHERE %(ends)s AND session = (SELECT key FROM head)),
+appended AS (
+    INSERT INTO records (session, number, kind, v, time, body, first_seq, last_seq, events, messages)
+    SELECT head.key, entry.* FROM head, unnest(%(numbers)s::bigint[], %(kinds)s::text[], %(versions)s::integer[],
+        %(times)s::text[], %(bodies)s::bytea[], %(firsts)s::bigint[], %(lasts)s::bigint[], %(events)s::bytea[],
+        %(messages)s::integer[]) AS entry
+)
+SELECT key FROM head
+"""
+
+_STORED = "SELECT records, seq FROM sessions WHERE id = %s"
+
+_COLUMNS = ("id", "name", "cwd", "state", "updated", "records", "seq", "row", "jobs")
+
+
+class Append(Struct, frozen=True):
+    """An encoded commit for the writer's thread."""
+
+    row: SessionRow
+    entries: Sequence[JournalEntry]
+    bodies: Sequence[bytes]
+    values: dict[str, object]
+
+    @classmethod
+    def of(cls, row: SessionRow, entries: Sequence[JournalEntry], generation: int) -> Self:
+        """Encode the records on the event loop, because the caller may change them later."""
+        entries = tuple(entries)
+        bodies = [ENCODER.encode(entry.record) for entry in entries]
+        values = dict(zip(_COLUMNS, row_values(row), strict=True)) | {
+            "parent": None if row.parent is None else row.parent.session,
+            "generation": generation,
+            "old_records": row.records - len(entries),
+            "old_seq": row.seq - sum(entry.events.count(b"\n") for entry in entries),
+            "repeated": repeated(entries),
+            "ends": any(map(partials.is_replaced_by, entries)),
+            "numbers": [entry.number for entry in entries],
+            "kinds": [kind_of(entry.record) for entry in entries],
+            "versions": [entry.record.v for entry in entries],
+            "times": [entry.record.time for entry in entries],
+            "bodies": bodies,
+            "firsts": [entry.first_seq for entry in entries],
+            "lasts": [entry.last_seq for entry in entries],
+            "events": [entry.events for entry in entries],
+            "messages": [entry.messages for entry in entries],
+        }
+        return cls(row, entries, bodies, values)
+
+    @property
+    def size_bytes(self) -> int:
+        """Return the approximate memory that it uses until it is written."""
+        lines = sum(len(entry.events) for entry in self.entries)
+        return ROW_BYTES * (1 + len(self.entries)) + lines + sum(map(len, self.bodies))
+
+    def check(self) -> None:
+        """Raise StorageError if the entries do not follow each other up to the row; needs no database."""
+        old_records = self.row.records - len(self.entries)
+        old_seq = self.row.seq - sum(entry.events.count(b"\n") for entry in self.entries)
+        check_continues(self.row, self.entries, records=old_records, seq=old_seq)
+
+    def send(self, connection: psycopg.Connection) -> psycopg.Cursor:
+        """Send the statement; its cursor has one row if the commit was applied, and none if it was refused."""
+        applied = connection.execute(_APPEND, self.values)
+        requests = [
+            (entry.number, entry.record.time, body)
+            for entry, body in zip(self.entries, self.bodies, strict=True)
+            if kind_of(entry.record) in sums.KINDS
+        ]
+        # Waits for the statement, which commits without usage do not: that is one of the two commits of a step.
+        found = applied.fetchone() if requests else None
+        if found is not None:
+            sums.add(SharedConnection(connection), [(found[0], *request) for request in requests])
+        return applied
+
+    def refusal(self, connection: psycopg.Connection) -> StorageError:
+        """Return why the statement has changed nothing."""
+        records, seq = connection.execute(_STORED, (self.row.id,)).fetchone() or (0, 0)
+        try:
+            check_continues(self.row, self.entries, records=records, seq=seq)
+        except StorageError as error:
+            return error
+        return StorageError(f"session {self.row.id} was not saved: a commit before this one failed")

@@ -1,0 +1,208 @@
+"""Schema of the journal on PostgreSQL: the tables of `zotd.store.schema` with the same columns, and its migrations.
+
+What differs: `records` is partitioned by session, `texts` has no text but its words, `meta` has the number of the schema.
+
+Texts that are compared have the collation C, so that their order is that of SQLite and of Python.
+"""
+
+import secrets
+from urllib.parse import urlsplit
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from zotd.core.ports import StorageError
+from zotd.store.epoch import EPOCH_BYTES
+from zotd.store.errors import NewerSchemaError
+from zotd.store.generations import Generation
+from zotd.wire.version import VERSION
+
+PARTITIONS = 8
+"""Parts of `records`. Vacuuming and rebuilding an index then work on an eighth of it at a time."""
+
+CONNECT_S = 5
+"""Longest time to connect to each address of the server, in seconds."""
+
+STATEMENT_S = 30
+"""Longest time of one statement, in seconds; the server ends it."""
+
+IDLE_S = 10
+"""Longest pause within a transaction, in seconds; then the server ends the connection. A daemon that was stopped in the
+middle of a commit thus keeps no other from taking its place: that waits for the end of the transaction."""
+
+LOST = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+"""When a connection counts as lost whose other end does not answer: after 10 s with data on its way, in milliseconds, and
+after 25 s without, in seconds. What the address says takes precedence."""
+
+LOCK = 0x7A6F74
+"""Number of the advisory lock of the schema and the generation: daemons that write hold it together, one that starts alone."""
+
+_TABLES = """
+CREATE TABLE settings (key text PRIMARY KEY, value text NOT NULL);
+CREATE TABLE sessions (
+    key bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    id text NOT NULL UNIQUE COLLATE "C",
+    name text NOT NULL,
+    cwd text NOT NULL,
+    state text NOT NULL,
+    updated text NOT NULL COLLATE "C",
+    records bigint NOT NULL,
+    seq bigint NOT NULL,
+    row text NOT NULL,
+    generation bigint NOT NULL DEFAULT 0,
+    parent text,
+    jobs integer NOT NULL DEFAULT 0
+);
+CREATE INDEX sessions_parent ON sessions (parent) WHERE parent IS NOT NULL;
+CREATE INDEX sessions_jobs ON sessions (id) WHERE jobs > 0;
+CREATE SEQUENCE record_keys;
+CREATE TABLE records (
+    key bigint NOT NULL DEFAULT nextval('record_keys'),
+    session bigint NOT NULL,
+    number bigint NOT NULL,
+    kind text NOT NULL,
+    v integer NOT NULL,
+    time text NOT NULL COLLATE "C",
+    body bytea NOT NULL,
+    first_seq bigint NOT NULL,
+    last_seq bigint NOT NULL,
+    events bytea NOT NULL,
+    messages integer NOT NULL,
+    PRIMARY KEY (session, number)
+) PARTITION BY HASH (session);
+CREATE INDEX records_seq ON records (session, first_seq) WHERE first_seq > 0;
+CREATE INDEX records_key ON records (key);
+CREATE INDEX records_input ON records (key) WHERE kind = 'input';
+CREATE INDEX records_usage ON records (time) WHERE kind IN ('usage', 'interrupted');
+CREATE TABLE texts (rowid bigint PRIMARY KEY, role text NOT NULL, words tsvector NOT NULL);
+CREATE INDEX texts_words ON texts USING gin (words);
+CREATE TABLE partials (session bigint PRIMARY KEY, run text NOT NULL, step bigint NOT NULL, text bytea NOT NULL);
+CREATE TABLE forks (session bigint PRIMARY KEY, origin bigint NOT NULL, shared bigint NOT NULL, at bigint NOT NULL);
+CREATE INDEX forks_origin ON forks (origin);
+CREATE TABLE imports (digest text PRIMARY KEY, session bigint NOT NULL);
+CREATE TABLE staged (session bigint PRIMARY KEY, maker text NOT NULL);
+CREATE TABLE generations (session bigint, number bigint, seq bigint NOT NULL, PRIMARY KEY (session, number));
+CREATE TABLE sums (
+    session bigint NOT NULL,
+    hour text NOT NULL COLLATE "C",
+    model text NOT NULL,
+    input bigint NOT NULL,
+    output bigint NOT NULL,
+    cache_read bigint NOT NULL,
+    cache_write bigint NOT NULL,
+    cost_usd double precision NOT NULL,
+    attempts bigint NOT NULL,
+    unknown bigint NOT NULL,
+    estimated_usd double precision NOT NULL,
+    PRIMARY KEY (session, hour, model)
+);
+CREATE TABLE timers (id text PRIMARY KEY COLLATE "C", session text NOT NULL, row text NOT NULL);
+"""
+
+
+def _first(connection: psycopg.Connection) -> None:
+    connection.execute(_TABLES)
+    for part in range(PARTITIONS):
+        connection.execute(
+            f"CREATE TABLE records_{part} PARTITION OF records FOR VALUES WITH (MODULUS {PARTITIONS}, REMAINDER {part})"
+        )
+    epoch = secrets.token_hex(EPOCH_BYTES)
+    connection.execute("INSERT INTO meta VALUES ('epoch', %s), ('generation', '0'), ('searchable', '0')", (epoch,))
+
+
+MIGRATIONS = (_first,)
+"""Each makes the schema whose number is its place, counted from 1, out of the one before."""
+
+
+def connect(url: str) -> psycopg.Connection:
+    """Connect without a transaction. The server bounds statements by `STATEMENT_S`, and pauses in transactions by `IDLE_S`.
+
+    Raises:
+        StorageError: the database cannot be reached, or the address is none; the message has no password.
+    """
+    try:
+        given = conninfo_to_dict(url)
+        bounds = (f"statement_timeout={STATEMENT_S}s", f"idle_in_transaction_session_timeout={IDLE_S}s")
+        ours = (*bounds, "synchronous_commit=on")
+        options = " ".join([str(given.get("options") or ""), *(f"-c {setting}" for setting in ours)])
+        wanted: dict[str, str | int] = {"connect_timeout": CONNECT_S, "application_name": "zotd", **LOST}
+        missing = {name: value for name, value in wanted.items() if name not in given}
+        return psycopg.connect(make_conninfo(url, options=options, **missing), autocommit=True)
+    except psycopg.Error as error:
+        raise StorageError(f"the journal {shown(url)} cannot be opened: {one_line(error)}") from error
+
+
+def shown(url: str) -> str:
+    """Return the address without its password, its user and its parameters, for messages."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
+
+
+def one_line(error: Exception) -> str:
+    """Return what the server says, which may have several lines and an excerpt of a statement."""
+    return " ".join(str(error).split())
+
+
+def prepare(connection: psycopg.Connection) -> Generation:
+    """Bring the schema up to date, and begin a generation: from then on no daemon of an earlier one can write.
+
+    Raises:
+        NewerSchemaError: a newer program made the schema; nothing was changed.
+        StorageError: the database has another encoding than UTF8.
+    """
+    encoding = connection.info.parameter_status("server_encoding")
+    if encoding != "UTF8":
+        raise StorageError(f"the database {connection.info.dbname} has the encoding {encoding}, and has to have UTF8")
+    with connection.transaction():
+        # Until the end of the transaction. Two daemons that start at once upgrade one after the other, and transactions of
+        # daemons that write end before.
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+        _migrate(connection)
+        (number,) = _one(
+            connection,
+            "UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'generation' RETURNING value::bigint",
+        )
+        (epoch,) = _one(connection, "SELECT value FROM meta WHERE key = 'epoch'")
+    return Generation(str(epoch), int(str(number)), str(number))
+
+
+def look(url: str) -> None:
+    """Check that the database can be reached and its schema is known, without changing it; raises as `prepare`."""
+    connection = connect(url)
+    try:
+        (has_tables,) = _one(connection, "SELECT to_regclass('meta') IS NOT NULL")
+        if has_tables:
+            _schema_of(connection)
+    except psycopg.Error as error:
+        raise StorageError(f"the journal {shown(url)} cannot be read: {one_line(error)}") from error
+    finally:
+        connection.close()
+
+
+def _migrate(connection: psycopg.Connection) -> None:
+    connection.execute("CREATE TABLE IF NOT EXISTS meta (key text PRIMARY KEY, value text NOT NULL)")
+    schema = _schema_of(connection)
+    for migrate in MIGRATIONS[schema:]:
+        migrate(connection)
+    connection.cursor().executemany(
+        "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+        [("schema", str(len(MIGRATIONS))), ("version", VERSION)],
+    )
+
+
+def _schema_of(connection: psycopg.Connection) -> int:
+    found = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    schema = int(found[0]) if found else 0
+    if schema > len(MIGRATIONS):
+        (maker,) = _one(connection, "SELECT value FROM meta WHERE key = 'version'")
+        raise NewerSchemaError(
+            f"the journal was written by zotd {maker} (schema {schema}), and this is zotd {VERSION} "
+            f"(schema {len(MIGRATIONS)}): start that version or a newer one"
+        )
+    return schema
+
+
+def _one(connection: psycopg.Connection, query: str) -> tuple[object, ...]:
+    found: tuple[object, ...] | None = connection.execute(query.encode()).fetchone()
+    assert found is not None
+    return found
