@@ -6,7 +6,7 @@ import signal
 import psycopg
 import pytest
 
-from tests.store.postgres_server import PROGRAMS, Server
+from tests.store.postgres_server import MISSING, Server
 from zotd.core.closings import INTERRUPTED
 from zotd.testing.script import CallPart, ScriptedReply, TextPart, calls, text
 
@@ -16,8 +16,8 @@ STORED_AGAIN = ("info", "the journal can be written again; the session continues
 @pytest.fixture
 def server():
     """A server of one test, which may end it."""
-    if PROGRAMS is None:
-        pytest.skip("no PostgreSQL server is installed")
+    if MISSING is not None:
+        pytest.skip(MISSING)
     server = Server(fsync=True)
     yield server
     server.close()

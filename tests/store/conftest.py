@@ -5,7 +5,7 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.store.postgres_server import PROGRAMS, Server
+from tests.store.postgres_server import MISSING, Server
 from zotd.core.ports import JournalEntry, SessionRow
 from zotd.core.records import Note, Settings
 from zotd.store.journal import SqliteJournal
@@ -110,8 +110,8 @@ def say():
 @pytest.fixture(scope="session")
 def postgres_server():
     """A server for the tests of this process, made when the first of them wants one."""
-    if PROGRAMS is None:
-        pytest.skip("no PostgreSQL server is installed")
+    if MISSING is not None:
+        pytest.skip(MISSING)
     server = Server()
     yield server
     server.close()

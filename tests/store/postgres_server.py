@@ -1,6 +1,7 @@
 """A PostgreSQL server of one test process, in a temporary directory, without TCP."""
 
 import contextlib
+import importlib.util
 import os
 import pwd
 import secrets
@@ -11,9 +12,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-import psycopg
-
 PROGRAMS = next(iter(sorted(Path("/usr/lib/postgresql").glob("*/bin"))), None)
+MISSING = "no PostgreSQL server is installed" if PROGRAMS is None else None
+if importlib.util.find_spec("psycopg") is None:
+    MISSING = "psycopg is not installed"
+"""Why the tests that need both are skipped; None if they are not."""
+
 START_S = 60
 END_S = 60
 
@@ -75,6 +79,7 @@ class Server:
 
     def database(self):
         """Make an empty database and return its URL."""
+        psycopg = importlib.import_module("psycopg")  # only here: most tests of the store do not need it
         name = f"d{secrets.token_hex(6)}"
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             connection.execute(f"CREATE DATABASE {name}")

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_stat
 
 from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
-from zotd.store.postgres.journal import PostgresJournal
+from zotd.store.opening import open_journal
 
 EVERYTHING = 10**9
 
@@ -101,5 +101,5 @@ def test_memory_and_sqlite_return_the_same_after_any_operations(author_of, say, 
     agree(author_of, say, lambda: partial(SqliteJournal.open, next(files)))
 
 
-def test_memory_and_postgresql_return_the_same_after_any_operations(author_of, say, postgres_server):
-    agree(author_of, say, lambda: partial(PostgresJournal.open, postgres_server.database()))
+def test_memory_and_postgresql_return_the_same_after_any_operations(author_of, say, postgres_server, tmp_path):
+    agree(author_of, say, lambda: partial(open_journal, tmp_path, postgres_server.database()))

@@ -6,7 +6,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.store.postgres_server import PROGRAMS, Server
+from tests.store.postgres_server import MISSING, PROGRAMS, Server
 from zotd.core.ports import StorageError
 from zotd.store.opening import open_journal
 
@@ -17,8 +17,9 @@ PASSWORD = "violet-elephant"
 @pytest.fixture(scope="module")
 def server():
     """A server that asks everybody but its administrator for a password."""
-    if PROGRAMS is None:
-        pytest.skip("no PostgreSQL server is installed")
+    if MISSING is not None:
+        pytest.skip(MISSING)
+    assert PROGRAMS is not None
     server = Server()
     command = [PROGRAMS / "psql", "-v", "ON_ERROR_STOP=1", "-q", "-f", SCRIPT, server.url("postgres")]
     subprocess.run(command, check=True, timeout=60)

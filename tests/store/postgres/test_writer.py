@@ -5,7 +5,7 @@ import re
 import psycopg
 import pytest
 
-from tests.store.postgres_server import PROGRAMS, Server
+from tests.store.postgres_server import MISSING, Server
 from zotd.core.ports import StorageError
 from zotd.store.postgres.journal import PostgresJournal
 
@@ -16,8 +16,8 @@ COMMITS = 40
 @pytest.fixture
 def syncing_server():
     """A server of one test, which syncs, because it will be killed."""
-    if PROGRAMS is None:
-        pytest.skip("no PostgreSQL server is installed")
+    if MISSING is not None:
+        pytest.skip(MISSING)
     server = Server(fsync=True)
     yield server
     server.close()

@@ -73,7 +73,8 @@ class QueryRows:
 
     def fetchall(self) -> list[Row]:
         """Return the remaining rows."""
-        return self.run().fetchall()
+        found: list[Row] = self.run().fetchall()
+        return found
 
     def __iter__(self) -> Iterator[Row]:
         """Yield the remaining rows."""
