@@ -20,6 +20,7 @@ examples:
   zotctl schedule add --every 30m "look for new issues" --new --limit-usd 5
   zotctl schedule add --at 17:30 "sum up the day" --last
   zotctl schedule list
+  zotctl schedule edit t_01JX --every 2h --limit-usd 10
   zotctl schedule pause t_01JX
   zotctl schedule run t_01JX
 
@@ -36,6 +37,18 @@ examples:
 CRON has five fields: minute, hour, day of month, month, day of week. Put it in quotes.
 """
 
+EDIT_EPILOG = """\
+examples:
+  zotctl schedule edit t_01JX --cron "30 8 * * 1-5"
+  zotctl schedule edit t_01JX --prompt "check the CI, and the nightly build" --limit-usd 10
+  zotctl schedule edit t_01JX --no-limit --no-until
+
+What is not given stays. With another time, the timer is next due from now on. A prompt that is being sent goes out as it was.
+"""
+
+OPTIONS = ("tz", "limit_usd", "times", "missed", "busy", "unattended")
+"""Options that are sent as they are."""
+
 PROMPT_CHARS = 40
 """Most characters of a prompt in the table."""
 
@@ -46,6 +59,7 @@ def add(commands: Subparsers) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     _add_add(actions)
+    _add_edit(actions)
     listing = actions.add_parser(
         "list",
         help="list what is scheduled, also by /loop and by models",
@@ -86,20 +100,45 @@ def _add_add(actions: Subparsers) -> None:
     parser.add_argument("--model", help="model of new sessions")
     parser.add_argument("--mode", choices=MODES, help="approval mode of new sessions")
     parser.add_argument("--tz", metavar="ZONE", help="time zone of CRON (default: that of the daemon)")
+    _add_limits(parser)
+    _add_rules(parser, "(default: %s)")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(run=_add)
+
+
+def _add_edit(actions: Subparsers) -> None:
+    parser = actions.add_parser("edit", help="change its prompt, its times or its limits", epilog=EDIT_EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("timer", metavar="TIMER", help="its ID, or the beginning of that")
+    parser.add_argument("--prompt", metavar="TEXT", help="another prompt; - reads it from stdin")
+    when = parser.add_mutually_exclusive_group()
+    when.add_argument("--cron", metavar="CRON", help="another cron expression, in quotes")
+    when.add_argument("--every", type=_interval, metavar="INTERVAL", help="another interval: 30m, 1h30m, 2d")
+    when.add_argument("--at", metavar="TIME", help=f"another time: {moments.FORMS}".replace("%", "%%"))
+    parser.add_argument("--tz", metavar="ZONE", help="another time zone of CRON")
+    _add_limits(parser)
+    for name, about in (("limit", "it may spend any amount"), ("until", "it has no end"), ("times", "of any number")):
+        parser.add_argument(f"--no-{name}", action="store_true", help=about)
+    _add_rules(parser, "")
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.set_defaults(run=_edit)
+
+
+def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--limit-usd", type=float, metavar="USD", help="pause it when it has spent this much")
     parser.add_argument("--until", metavar="TIME", help="end it then")
     parser.add_argument("--times", type=int, metavar="N", help="end it after so many prompts")
-    parser.add_argument(
-        "--missed", choices=["once", "skip"], help="what to do about times that were missed (default: once)"
-    )
-    parser.add_argument("--busy", choices=["queue", "skip"], help="what to do if the session is busy (default: queue)")
-    parser.add_argument(
-        "--unattended",
-        choices=["deny", "park"],
-        help="what to do with calls that need approval when nobody is there (default: deny)",
-    )
-    parser.add_argument("--json", action="store_true", help="print the result as JSON")
-    parser.set_defaults(run=_add)
+
+
+def _add_rules(parser: argparse.ArgumentParser, default: str) -> None:
+    """Add what to do in three cases; `default` names the default if there is one."""
+    for name, choices, about in (
+        ("--missed", ("once", "skip"), "what to do about times that were missed"),
+        ("--busy", ("queue", "skip"), "what to do if the session is busy"),
+        ("--unattended", ("deny", "park"), "what to do with calls that need approval when nobody is there"),
+    ):
+        words = default.replace("%s", choices[0])
+        parser.add_argument(name, choices=choices, help=f"{about} {words}".strip())
 
 
 def _interval(word: str) -> int:
@@ -136,11 +175,7 @@ def _order(args: argparse.Namespace) -> dict[str, object]:
     if not args.new and (args.cwd or args.provider or args.model or args.mode):
         raise ClientError("--cwd, --provider, --model and --mode are for new sessions: --new")
     now = datetime.now().astimezone()
-    order: dict[str, object] = {
-        name: value
-        for name in ("provider", "model", "mode", "tz", "limit_usd", "times", "missed", "busy", "unattended")
-        if (value := getattr(args, name)) is not None
-    }
+    order = _given(args, "provider", "model", "mode", *OPTIONS)
     if has_cron:
         order["cron"] = args.words[0]
     elif args.every is not None:
@@ -151,9 +186,33 @@ def _order(args: argparse.Namespace) -> dict[str, object]:
         order["until"] = moments.moment_of(args.until, now)
     if args.new:
         order["cwd"] = os.path.abspath(os.path.expanduser(args.cwd or "."))
-    prompt = str(args.words[-1])
-    order["message"] = sys.stdin.buffer.read().decode(errors="replace") if prompt == "-" else prompt
+    order["message"] = _prompt(str(args.words[-1]))
     return order
+
+
+def _edit(args: argparse.Namespace) -> int:
+    now = datetime.now().astimezone()
+    order = {"timer": args.timer, **_given(args, "cron", *OPTIONS)}
+    order |= {name: moments.moment_of(str(value), now) for name, value in _given(args, "at", "until").items()}
+    if args.every is not None:
+        order["every_s"] = args.every
+    if args.prompt is not None:
+        order["message"] = _prompt(args.prompt)
+    cleared = {"limit_usd": args.no_limit, "until": args.no_until, "times": args.no_times}
+    order["clear"] = [name for name, is_cleared in cleared.items() if is_cleared]
+    with link.connect("zotctl") as connection:
+        found = connection.call("timer.edit", order)
+    _print_next(args, found)
+    return 0
+
+
+def _given(args: argparse.Namespace, *names: str) -> dict[str, object]:
+    """Return the options of these names that were given."""
+    return {name: value for name in names if (value := getattr(args, name)) is not None}
+
+
+def _prompt(word: str) -> str:
+    return sys.stdin.buffer.read().decode(errors="replace") if word == "-" else word
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -195,13 +254,17 @@ def _words(one: Json) -> str:
 def _change(args: argparse.Namespace) -> int:
     with link.connect("zotctl") as connection:
         found = connection.call(f"timer.{args.action}", timer=args.timer)
+    _print_next(args, found)
+    return 0
+
+
+def _print_next(args: argparse.Namespace, found: Json) -> None:
     if args.json:
         output.print_json({"v": 1, "timer": found})
     elif text(found, "state") == "paused":
         print(one_line(f"{text(found, 'id')}: paused"))
     else:
         print(one_line(f"{text(found, 'id')}: next at {output.moment(text(found, 'due'))} UTC"))
-    return 0
 
 
 def _remove(args: argparse.Namespace) -> int:

@@ -194,16 +194,30 @@ def test_a_paused_timer_does_not_fire_and_resumed_has_missed_nothing():
     assert case.fired == []
 
 
+RULES = st.sampled_from(
+    [CronRule(text, "Europe/Berlin") for text in ("*/5 * * * *", "0 9 * * 1-5", "30 2 * * *", "0 0 1 * *")]
+)
+
+
+@given(RULES, RULES, st.integers(-30 * DAY_S, 60 * DAY_S), st.booleans())
+def test_with_another_rule_it_is_due_from_now_on_and_never_for_a_time_that_was_fired(first, second, passed, is_claimed):
+    case = Clockwork(first)
+    case.look(NOW)
+    now, times = NOW + passed, Clockwork(second).times
+    before = timers.claimed_by_hand(case.timer, now) if is_claimed else case.timer
+    changed = timers.rescheduled(before, second, now, times)
+    assert changed is not None
+    assert changed.due > now
+    assert changed.due > before.last_due or before.last_due - now > timers.BACK_S
+    assert (changed.claim, changed.claims, changed.fired) == (before.claim, before.claims, before.fired)
+
+
 def test_a_limit_holds_when_it_is_reached():
     case = every(600, limit_usd=0.5)
     assert timers.over_limit(case.timer, 0.49) is None
     assert timers.over_limit(case.timer, 0.5) == "it has spent $0.5000 of its limit of $0.50"
     assert timers.over_limit(every().timer, 1e6) is None
 
-
-RULES = st.sampled_from(
-    [CronRule(text, "Europe/Berlin") for text in ("*/5 * * * *", "0 9 * * 1-5", "30 2 * * *", "0 0 1 * *")]
-)
 
 STEPS = st.lists(
     st.tuples(

@@ -19,9 +19,11 @@ class Site:
         self.now = NINE
         self._stack, self._folder = stack, folder
         self._running = AsyncExitStack()
+        self._variables = {}
 
-    async def start(self, server, settings=""):
-        """Start it with a model of this server, and these lines of the configuration; returns a session."""
+    async def start(self, server, settings="", **variables):
+        """Start it with a model of this server, these lines of the configuration and variables; returns a session."""
+        self._variables = variables
         (self._folder / "zot").mkdir(mode=0o700, exist_ok=True)
         vendor = f'[providers.openai]\nbase_url = "{server.openai_url}"\n'
         text = f'provider = "openai"\nmodel = "{MODEL}"\n{vendor}{settings}'
@@ -41,7 +43,11 @@ class Site:
         return await self.house.follow(talk.id)
 
     async def _serve(self):
-        env = {"OPENAI_API_KEY": "sk-scripted-key", "ZOT_COMPACT_EARLY_AT": "0"}  # a summary would take answers
+        env = {
+            "OPENAI_API_KEY": "sk-scripted-key",
+            "ZOT_COMPACT_EARLY_AT": "0",
+            **self._variables,
+        }  # a summary would take answers
         self._running = await self._stack.enter_async_context(AsyncExitStack())
         place = await self._running.enter_async_context(serving(self._folder, env, clock=lambda: self.now))
         return House(self._running, place)

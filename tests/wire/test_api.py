@@ -28,7 +28,7 @@ ROLES = {
         session.create session.configure session.rename session.fork session.rewind session.undo session.redo session.plan_edit session.job_move session.job_stop
         session.export session.close session.mcp_servers session.side_question
         prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
-        timer.add timer.pause timer.resume timer.remove timer.run
+        timer.add timer.edit timer.pause timer.resume timer.remove timer.run
         panel.key panel.resize panel.close ext.reload ext.tap push.subscribe push.unsubscribe
     """,
     Role.APPROVE: """

@@ -127,3 +127,34 @@ def test_a_loop_is_begun_and_ended_from_a_script_and_listed_among_the_timers(liv
 def test_timers_are_completed_with_what_they_do(live, timer):
     code, out, _ = live.zotctl("candidates", "zotctl", "schedule", "pause", "")
     assert (code, out) == (0, f"{timer}\t0 9 * * 1-5 (UTC)  check the CI\n")
+
+
+def test_a_timer_is_edited_and_what_is_not_given_stays(live, timer):
+    order = ["--cron", "30 8 * * *", "--prompt", "look", "--limit-usd", "3", "--until", "2999-01-01 00:00"]
+    code, out, err = live.zotctl("schedule", "edit", timer[:8], *order)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"{timer}: next at 20")
+    (found,) = listed(live)
+    assert (found["rule"], found["message"], found["limit_usd"]) == ("30 8 * * * (UTC)", "look", 3)
+    assert found["until"].startswith("299")
+    code, out, _ = live.zotctl("schedule", "edit", timer, "--no-limit", "--no-until", "--busy", "skip", "--json")
+    assert code == 0
+    changed = json.loads(out)["timer"]
+    assert (changed["message"], changed["busy"]) == ("look", "skip")
+    assert "limit_usd" not in changed
+    assert "until" not in changed
+
+
+@pytest.mark.parametrize(
+    ("order", "said"),
+    [
+        ((), "nothing about the timer is to change"),
+        (("--cron", "61 * * * *"), "bad minute"),
+        (("--every", "soon"), 'invalid interval "soon"'),
+        (("--limit-usd", "1", "--no-limit"), "both set and cleared"),
+    ],
+)
+def test_an_edit_that_cannot_be_gets_a_sentence(live, timer, order, said):
+    code, _, err = live.zotctl("schedule", "edit", timer, *order)
+    assert code != 0
+    assert said in err

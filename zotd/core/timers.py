@@ -244,6 +244,17 @@ def _is_used_up(timer: Timer) -> bool:
     return timer.times is not None and timer.fired >= timer.times
 
 
+def paused(timer: Timer) -> Timer:
+    """Return the timer as a person has paused it; what it fires at the moment goes on."""
+    return timer if timer.paused is not None else replace(timer, paused="")
+
+
+def rescheduled(timer: Timer, rule: TimerRule, now: int, times: DueTimes) -> Timer | None:
+    """Return the timer with another rule, whose due times count from now on; None: there is none."""
+    following = times.after(max(now, timer.last_due if timer.last_due - now <= BACK_S else 0))
+    return None if following is None else replace(timer, rule=rule, due=following)
+
+
 def resumed(timer: Timer, now: int, times: DueTimes) -> Timer:
     """Return the timer as it fires again: from now on, with nothing missed."""
     # A clock that has gone back a little must not fire for a time that it has fired for.

@@ -5,15 +5,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from zotd.clock import rfc3339
 from zotd.core.due_times import BadRuleError, CronRule, IntervalRule, MomentRule, TimerRule
-from zotd.core.timers import NewTimerSession, Timer
+from zotd.core.timers import NewTimerSession, Timer, rescheduled
 from zotd.runs.queue import content_of
 from zotd.sessions.timer_prompts import check_prompt
 from zotd.sessions.timers import times_of
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.intervals import interval_words
-from zotd.wire.timers import TimerAdd, TimerInfo
+from zotd.wire.timers import TimerAdd, TimerEdit, TimerInfo
 
 PROMPT_CHARS = 20_000
 """Longest prompt of a timer: all of them are in memory, and in lists."""
@@ -27,6 +29,11 @@ LAST_MOMENT = 253_370_764_800
 MISSED = ("once", "skip")
 BUSY = ("queue", "skip")
 UNATTENDED = ("deny", "park")
+LIMITS = ("limit_usd", "until", "times")
+
+ONLY_CRON = "`tz` is for `cron` only; other times have their offset with them"
+
+NEVER_DUE = "the timer would never be due: the time is over"
 
 
 def ordered(order: TimerAdd, *, now: int, by: str, zone: str) -> Timer:
@@ -39,10 +46,7 @@ def ordered(order: TimerAdd, *, now: int, by: str, zone: str) -> Timer:
         raise _bad("a timer has either `session`, or `cwd` for new sessions")
     if order.session and (order.provider or order.model or order.mode):
         raise _bad("`provider`, `model` and `mode` are for new sessions; change them in the session itself")
-    content_of(order.message, ())
-    if len(order.message) > PROMPT_CHARS:
-        raise _bad(f"the prompt of a timer has at most {PROMPT_CHARS:,} characters; put it into a file to be read")
-    check_prompt(order.message)
+    _check_message(order.message)
     rule = _rule(order, zone)
     _check_limits(order)
     return Timer(
@@ -62,6 +66,31 @@ def ordered(order: TimerAdd, *, now: int, by: str, zone: str) -> Timer:
         until=None if order.until is None else _moment("until", order.until),
         times=order.times,
     )
+
+
+def edited(timer: Timer, order: TimerEdit, *, now: int, zone: str) -> Timer:
+    """Return the timer as a client wants it; its claim stays. `zone` is as in `ordered`.
+
+    With another rule it is due from now on, and nothing of the old one counts as missed.
+
+    Raises:
+        CommandError: something about it is not possible; the sentence says what. Nothing has changed then.
+    """
+    changes = _changes(order)
+    changed = replace(timer, **changes)
+    if (order.cron, order.every_s, order.at, order.tz) != (None, None, None, None):
+        rule = _other_rule(timer.rule, order, zone)
+        moved = rescheduled(changed, rule, now, times_of(rule))
+        if moved is None:
+            raise _bad(NEVER_DUE)
+        changed = moved
+    elif not changes:
+        raise _bad("nothing about the timer is to change: give at least one of `message`, a time, a limit")
+    if changed.until is not None and max(changed.due, now) > changed.until:
+        raise _bad(NEVER_DUE)
+    if changed.times is not None and changed.times <= timer.fired:
+        raise _bad(f"it has fired {timer.fired} times already, so `times` must be more")
+    return changed
 
 
 def described(timer: Timer, spent_usd: float) -> TimerInfo:
@@ -130,7 +159,50 @@ def local_zone(env: Mapping[str, str]) -> str:
 # --- inside -------------------------------------------------------------------------------------------------------
 
 
-def _rule(order: TimerAdd, zone: str) -> TimerRule:
+def _check_message(message: str) -> None:
+    content_of(message, ())
+    if len(message) > PROMPT_CHARS:
+        raise _bad(f"the prompt of a timer has at most {PROMPT_CHARS:,} characters; put it into a file to be read")
+    check_prompt(message)
+
+
+def _changes(order: TimerEdit) -> dict[str, object]:
+    """Return the fields that the client gives, except for the time."""
+    if order.message is not None:
+        _check_message(order.message)
+    _check_limits(order)
+    until = None if order.until is None else _moment("until", order.until)
+    given: dict[str, object] = {
+        "prompt": order.message,
+        "missed": None if order.missed is None else _word("missed", order.missed, MISSED),
+        "busy": None if order.busy is None else _word("busy", order.busy, BUSY),
+        "unattended": None if order.unattended is None else _word("unattended", order.unattended, UNATTENDED),
+        "limit_usd": order.limit_usd,
+        "until": until,
+        "times": order.times,
+    }
+    changes = {name: value for name, value in given.items() if value is not None}
+    for name in order.clear:
+        if name not in LIMITS:
+            raise _bad(f'unknown limit "{name[:40]}" to clear; there are {", ".join(LIMITS)}')
+        if name in changes:
+            raise _bad(f"`{name}` cannot be both set and cleared")
+        changes[name] = None
+    return changes
+
+
+def _other_rule(rule: TimerRule, order: TimerEdit, zone: str) -> TimerRule:
+    """Return the rule that a client wants in place of this one; a time zone alone moves the expression there."""
+    if order.tz is not None and (order.cron, order.every_s, order.at) == (None, None, None):
+        if not isinstance(rule, CronRule):
+            raise _bad(ONLY_CRON)
+        return _rule(replace(order, cron=rule.text), zone)
+    if order.cron is not None and order.tz is None and isinstance(rule, CronRule):
+        zone = rule.zone
+    return _rule(order, zone)
+
+
+def _rule(order: TimerAdd | TimerEdit, zone: str) -> TimerRule:
     match (order.cron, order.every_s, order.at):
         case (str(text), None, None):
             if max(len(text), len(order.tz or "")) > RULE_CHARS:
@@ -143,7 +215,7 @@ def _rule(order: TimerAdd, zone: str) -> TimerRule:
         case _:
             raise _bad("a timer has exactly one of `cron`, `every_s` and `at`")
     if order.tz is not None and not isinstance(rule, CronRule):
-        raise _bad("`tz` is for `cron` only; other times have their offset with them")
+        raise _bad(ONLY_CRON)
     try:
         times_of(rule)
     except BadRuleError as error:
@@ -151,7 +223,7 @@ def _rule(order: TimerAdd, zone: str) -> TimerRule:
     return rule
 
 
-def _check_limits(order: TimerAdd) -> None:
+def _check_limits(order: TimerAdd | TimerEdit) -> None:
     if order.limit_usd is not None and not 0 < order.limit_usd < float("inf"):
         raise _bad(f"limit_usd must be more than 0, not {order.limit_usd:g}")
     if order.times is not None and order.times < 1:

@@ -40,6 +40,8 @@ RETRY_S = 60.0
 POINTS = ("timer claimed", "timer fired", "timer advanced")
 """Where the probe is called for each firing: the claim is on disk, the prompt is, the next due time is."""
 
+HIGHER_LIMIT = "{why}; `zotctl schedule edit {id} --limit-usd` sets a higher one"
+
 log = logging.getLogger(__name__)
 
 
@@ -134,16 +136,21 @@ class Timers:
         await self._keep(added)
         return added
 
-    async def pause(self, timer: Timer) -> Timer:
-        """Do not fire it by itself until it is resumed; what it fires at the moment goes on."""
-        return timer if timer.paused is not None else await self._keep(replace(timer, paused=""))
+    async def change(self, key: str, how: Callable[[Timer], Timer]) -> Timer:
+        """Store what `how` makes of the timer as it is now, and return it; what it fires at the moment goes on.
+
+        `how` may raise CommandError, and must not change the claim.
+        """
+        current = self._current(key)
+        changed = how(current)
+        return current if changed == current else await self._keep(changed)
 
     async def resume(self, timer: Timer) -> Timer:
         """Fire it again, from now on."""
         if timer.paused is None:
             return timer
         if (why := timers.over_limit(timer, await self.spent(timer))) is not None:
-            raise CommandError(Code.CONFLICT, f"{why}; add another timer with a higher limit")
+            raise CommandError(Code.CONFLICT, HIGHER_LIMIT.format(why=why, id=timer.id))
         current = self._current(timer.id)
         return await self._keep(timers.resumed(current, self.now(), times_of(current.rule)))
 
@@ -154,7 +161,7 @@ class Timers:
     async def fire(self, timer: Timer) -> ClaimOutcome:
         """Fire it now, beside its due times; returns what came of that."""
         if (why := timers.over_limit(timer, await self.spent(timer))) is not None:
-            raise CommandError(Code.CONFLICT, f"{why}; add another timer with a higher limit")
+            raise CommandError(Code.CONFLICT, HIGHER_LIMIT.format(why=why, id=timer.id))
         current = self._current(timer.id)
         if current.claim is not None or timer.id in self._at_work:
             raise CommandError(Code.CONFLICT, f"{timer.id} is being fired at the moment")

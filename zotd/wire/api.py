@@ -17,7 +17,7 @@ from zotd.wire.events import ApprovalRequested, ClientInfo, ExtNotify, ExtPanel,
 from zotd.wire.families import Agents, AgentScope, SessionParent
 from zotd.wire.jobs import JobInfo
 from zotd.wire.plan import Plan, PlanStep
-from zotd.wire.timers import TimerAdd, TimerFired, TimerInfo, TimerList, TimerName, TimerQuery
+from zotd.wire.timers import TimerAdd, TimerEdit, TimerFired, TimerInfo, TimerList, TimerName, TimerQuery
 
 
 class Role(IntEnum):
@@ -1323,6 +1323,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("queue.withdraw", QueueWithdraw, None, "removes a queued input"),
         ("queue.move", QueueMove, None, "moves a queued input"),
         ("timer.add", TimerAdd, TimerInfo, "adds a timer, which sends a prompt when it is due"),
+        ("timer.edit", TimerEdit, TimerInfo, "changes a timer"),
         ("timer.pause", TimerName, TimerInfo, "lets a timer not fire until it is resumed"),
         ("timer.resume", TimerName, TimerInfo, "lets a paused timer fire again"),
         ("timer.remove", TimerName, None, "removes a timer"),

@@ -1,5 +1,7 @@
 """Commands about timers: prompts that the daemon sends when they are due (`docs/timers.md`). Times are RFC 3339."""
 
+import msgspec
+
 from zotd.wire.base import Frozen
 
 
@@ -55,6 +57,32 @@ class TimerName(Frozen, frozen=True, kw_only=True):
     timer: str
     session: str = ""
     """Its session; empty: any. A token for some sessions has to name it."""
+    request_id: str | None = None
+
+
+class TimerEdit(Frozen, frozen=True, kw_only=True):
+    """What is to be different about a timer; what is absent stays. At most one of `cron`, `every_s` and `at`."""
+
+    timer: str
+    """Its id, or the beginning of that."""
+    session: str = ""
+    """Its session; empty: any. A token for some sessions has to name it."""
+    message: str | None = None
+    """The prompt."""
+    cron: str | None = None
+    """As in `timer.add`; with another time, the timer is next due from now on."""
+    tz: str | None = None
+    """As in `timer.add`; alone, it is the time zone of the expression that the timer has."""
+    every_s: int | None = None
+    at: str | None = None
+    missed: str | None = None
+    busy: str | None = None
+    unattended: str | None = None
+    limit_usd: float | None = None
+    until: str | None = None
+    times: int | None = None
+    clear: list[str] = msgspec.field(default_factory=list)
+    """Limits that the timer is to have no more: `limit_usd`, `until`, `times`."""
     request_id: str | None = None
 
 

@@ -77,7 +77,7 @@ ABOUT_A_SESSION = """
     retry set_model set_reasoning set_mode session.agent_options session.agent_choose panel.key panel.resize panel.close approve shell
     grant.list grant.revoke session.mcp_servers files.offer files.answer
     terminals.offer terminals.answer session.side_question session.family
-    timer.list timer.add timer.pause timer.resume timer.remove timer.run
+    timer.list timer.add timer.edit timer.pause timer.resume timer.remove timer.run
 """
 """Commands that a limited token may use for its own session; a new command is refused until it is added here."""
 

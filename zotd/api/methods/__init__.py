@@ -150,6 +150,7 @@ OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
     "presence.update": lambda context: partial(presence.update, context.presences),
     "timer.add": lambda context: partial(timers.add, context.timers),
     "timer.list": lambda context: partial(timers.listing, context.timers),
+    "timer.edit": lambda context: partial(timers.edit, context.timers),
     "timer.pause": lambda context: partial(timers.pause, context.timers),
     "timer.resume": lambda context: partial(timers.resume, context.timers),
     "timer.remove": lambda context: partial(timers.remove, context.timers),

@@ -5,12 +5,12 @@ import os
 
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import check_may_set, session_of
-from zotd.core.timers import Timer
+from zotd.core.timers import Timer, paused
 from zotd.sessions.defaults import check_directory, check_mode
-from zotd.sessions.timer_orders import described, local_zone, ordered
+from zotd.sessions.timer_orders import described, edited, local_zone, ordered
 from zotd.sessions.timers import Timers
 from zotd.wire.errors import Code, CommandError
-from zotd.wire.timers import TimerAdd, TimerFired, TimerInfo, TimerList, TimerName, TimerQuery
+from zotd.wire.timers import TimerAdd, TimerEdit, TimerFired, TimerInfo, TimerList, TimerName, TimerQuery
 
 
 async def add(timers: Timers | None, call: Invocation, params: TimerAdd) -> TimerInfo:
@@ -39,11 +39,24 @@ async def listing(timers: Timers | None, call: Invocation, params: TimerQuery) -
     return TimerList([await _described(keeper, one) for one in seen])
 
 
+async def edit(timers: Timers | None, call: Invocation, params: TimerEdit) -> TimerInfo:
+    """Change what a timer sends, when, and within which limits."""
+    keeper = _keeper(timers)
+    zone = await asyncio.to_thread(local_zone, os.environ)
+    timer = keeper.get(params.timer, params.session)
+    if (
+        timer.new is not None and timer.new.mode is not None
+    ):  # else another prompt would get a mode that its sender may not choose
+        check_may_set(call, timer.new.mode, call.manager.config.value.approval.mode)
+    changed = await keeper.change(timer.id, lambda current: edited(current, params, now=keeper.now(), zone=zone))
+    return await _described(keeper, changed)
+
+
 async def pause(timers: Timers | None, call: Invocation, params: TimerName) -> TimerInfo:
     """Let a timer not fire until it is resumed."""
     del call
     keeper = _keeper(timers)
-    return await _described(keeper, await keeper.pause(keeper.get(params.timer, params.session)))
+    return await _described(keeper, await keeper.change(keeper.get(params.timer, params.session).id, paused))
 
 
 async def resume(timers: Timers | None, call: Invocation, params: TimerName) -> TimerInfo:
