@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.faults import family_timers
+from tests.faults import family_timers, kept_jobs
 from tests.faults.family_timers import FamilyTimers
 from tests.faults.row import Options, Row
 from zotd.client.fields import child, children, spoken, text
@@ -50,7 +50,7 @@ PARTS = ("a", "b", "c")
 IN_BACKGROUND = ("e",)
 """Subagents that work in the background: each is a job, and its answer is told as the end of one."""
 
-JOBS = 2
+JOBS = 2 + kept_jobs.COUNT
 """Jobs of a session; `b` has one, too."""
 
 JOB = "echo {name} >> {witness}"
@@ -72,6 +72,7 @@ def answer(request: Received) -> Answer:
     if name == "go" and said < 2:
         # In a step of their own: what is behind a call with an unknown outcome is not made.
         jobs = [_job(family, "job", JOB), _job(family, "server", SERVER)]
+        jobs += kept_jobs.calls(family, WITNESS, _kept_seconds_of(family))
         tasks = [_task(family, part, background=True) for part in IN_BACKGROUND]
         tasks += [_task(family, part) for part in PARTS]
         return ScriptedReply(tasks if said else jobs)
@@ -103,9 +104,14 @@ def seconds_of(family: str) -> int:
     return 73_000_000_000_000 + os.getpid() * 10_000 + int(family.removeprefix("family"))
 
 
-def processes_of(family: str) -> list[int]:
-    """Return the processes of its jobs."""
-    word = str(seconds_of(family)).encode()
+def _kept_seconds_of(family: str) -> int:
+    """Return the same for the job that is to stay."""
+    return seconds_of(family) + 1_000_000_000_000
+
+
+def processes_of(seconds: int) -> list[int]:
+    """Return the processes of jobs that sleep so long."""
+    word = str(seconds).encode()
     found = []
     for path in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -157,7 +163,10 @@ class FamilyKills:
         await client.ask("attach", session=session)
         while (state := (await client.ask("session.get", session=session))["state"]) != "idle":
             assert state in {"running", "held"}, state
-        while any("session" in job and job["state"] == "running" for job in await self._jobs(client, session)):
+        while any(
+            job["state"] == "running" and ("session" in job or kept_jobs.is_brief(job))
+            for job in await self._jobs(client, session)
+        ):
             pass
 
     async def _jobs(self, client: WireClient, session: str) -> list[dict[str, object]]:
@@ -185,7 +194,7 @@ class FamilyKills:
         """What the model is told of jobs that have ended, and which processes there are, before and after the session's end."""
         jobs = await self._jobs(client, session)
         self.jobs += len(jobs)
-        if all(job["state"] != "running" for job in jobs):
+        if all(job["state"] != "running" or job.get("kept") is True for job in jobs):
             self.faults["processes left"] += await _left(family)
         # Another client: this one may still have the end of the last run among its events.
         async with WireClient.connect(self._daemon.place.socket) as other:
@@ -202,15 +211,23 @@ class FamilyKills:
         over = [text(job, "id") for job in jobs if job["state"] != "running"]
         self.faults["ends lost"] += sum(told[job] == 0 for job in over)
         self.faults["ends told twice"] += sum(times - 1 for times in told.values())
+        await client.ask("detach", session=session)
         await client.ask("session.close", session=session)
         self.faults["processes left"] += await _left(family)
+        seconds = _kept_seconds_of(family)
+        self.faults += await kept_jobs.look(client, session, jobs, lambda: processes_of(seconds))
+        self.faults["processes left"] += await _left_of(seconds)
 
 
 async def _left(family: str) -> int:
-    """Return how many processes of its jobs are left after `GONE_S`; earlier when there are none."""
+    """Return how many processes of its jobs that are not to stay are left after `GONE_S`; earlier when there are none."""
+    return await _left_of(seconds_of(family))
+
+
+async def _left_of(seconds: int) -> int:
     found: list[int] = []
     for _ in range(round(GONE_S / LOOK_S)):
-        found = await asyncio.to_thread(processes_of, family)
+        found = await asyncio.to_thread(processes_of, seconds)
         if not found:
             break
         await asyncio.sleep(LOOK_S)  # they are nobody's children that could be waited for
@@ -234,14 +251,14 @@ async def run(options: Options) -> Row:
             await kills.run_family(number)
             options.say(f"families: {kills.kills} of {wanted} kills, {+kills.faults or 'no fault'}")
     kinds: tuple[str, ...] = ("begun twice", "never begun", "run twice", "lost answers", "answers twice")
-    kinds += ("ends lost", "ends told twice", "processes left", *family_timers.KINDS)
+    kinds += ("ends lost", "ends told twice", "processes left", *kept_jobs.KINDS, *family_timers.KINDS)
     rest = sum(times for kind, times in kills.faults.items() if kind not in kinds)
     return Row(
         check=f"kill -9 at {kills.kills} random instants while {number - 1} sessions have 5 subagents each, on two levels and in the background, "
-        f"{kills.jobs} jobs, and "
+        f"{kills.jobs} jobs, some of which are kept, and "
         f"{kills.timers} timers beside them",
         must_give="0 subagents begun twice, 0 never begun, 0 commands or jobs run twice, 0 answers lost, 0 given twice, "
-        "0 ends of jobs not told, 0 told twice, 0 processes left, 0 timers not fired, 0 fired twice, 0 of their commands run twice, 0 other faults",
+        "0 ends of jobs not told, 0 told twice, 0 processes left, 0 kept jobs that did not run as they should, 0 not stopped, 0 timers not fired, 0 fired twice, 0 of their commands run twice, 0 other faults",
         got="; ".join(str(kills.faults[kind]) for kind in kinds) + f"; {rest}",
         ok=not +kills.faults,
         command=f"python -m tests.faults families --share {options.share:g} --seed {options.seed}",
