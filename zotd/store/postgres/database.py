@@ -33,6 +33,13 @@ CANCEL_S = 1.0
 READERS = 4
 """Threads that read, each with a connection: the answer of a server takes longer than that of a file."""
 
+_USED = """
+SELECT (SELECT coalesce(sum(octet_length(body) + octet_length(events) + 128), 0) FROM records)
+    + (SELECT coalesce(sum(octet_length(row) + 128), 0) FROM sessions)
+"""
+"""Not the size of the tables, which does not shrink with a deletion: `[retention]` would then delete one session after the
+other. The lengths of long values are known without reading them."""
+
 _SIZE = """
 SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
 WHERE relkind IN ('r', 'S') AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'meta'::regclass)
@@ -111,14 +118,13 @@ class PostgresDatabase:
 
     async def compact(self) -> tuple[int, int]:
         """Have the server take back the room of deleted rows; return the size in bytes before and after."""
-        before = await self.used_bytes()
+        before = await self._number(_SIZE)
         await self._call(_vacuum, in_transaction=False)
-        return before, await self.used_bytes()
+        return before, await self._number(_SIZE)
 
     async def used_bytes(self) -> int:
-        """Return the size of the tables with their indexes. Raises StorageError."""
-        (size,) = await self.read(lambda connection: connection.execute(_SIZE).fetchone())
-        return int(size)
+        """Return the size of the records and rows, without indexes and the room of deleted ones. Raises StorageError."""
+        return await self._number(_USED)
 
     async def close(self) -> None:
         """Finish queued writes, then close the connections. Idempotent."""
@@ -126,6 +132,10 @@ class PostgresDatabase:
         self._closed = True
         await asyncio.to_thread(self._close_readers)
         await self._writer.close()
+
+    async def _number(self, query: str) -> int:
+        (number,) = await self.read(lambda connection: connection.execute(query).fetchone())
+        return int(number)
 
     def _close_readers(self) -> None:
         for connection in tuple(self._open):
