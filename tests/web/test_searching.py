@@ -1,6 +1,7 @@
 """Searching the web, against a server that speaks like each provider."""
 
 import asyncio
+from datetime import date
 
 import msgspec
 import pytest
@@ -10,7 +11,7 @@ from zotd.core.web_access import SearchEngine
 from zotd.testing.http_site import listening
 from zotd.web import searching
 from zotd.web.errors import WebError
-from zotd.web.searching import PROVIDERS, FoundPage, search
+from zotd.web.searching import PROVIDERS, FoundPage, SearchAnswer, search
 
 PAGE = {"title": "A  page", "url": "https://example.org/a", "description": "about\n it", "content": "about\n it"}
 
@@ -84,7 +85,8 @@ async def test_each_provider_is_asked_in_its_own_way_and_its_hits_have_one_form(
         keys.extend(filter(None, map(request.headers.get, ("X-Subscription-Token", "x-api-key", "Authorization"))))
         return web.json_response(ANSWERS[name])
 
-    found = await search(SearchEngine(name, await engine(answer), "k-1", "m-1"), "what is it", number=1)
+    answered = await search(SearchEngine(name, await engine(answer), "k-1", "m-1"), "what is it", number=1)
+    found = answered.pages()
     assert found == [FoundPage("A page", "https://example.org/a", "about it")]
     assert "what is it" in (asked["body"] if asked["method"] == "POST" else asked["q"])
     assert keys == {"brave": ["k-1"], "searxng": [], "anthropic": ["k-1"]}.get(name, ["Bearer k-1"])
@@ -118,7 +120,7 @@ async def test_an_answer_that_is_none_is_a_sentence(engine, body):
         return web.Response(body=body)
 
     with pytest.raises(WebError, match="something else"):
-        await search(SearchEngine("tavily", await engine(answer), "k"), "q", number=5)
+        (await search(SearchEngine("tavily", await engine(answer), "k"), "q", number=5)).pages()
 
 
 async def test_a_search_that_the_vendor_could_not_make_is_a_sentence(engine):
@@ -127,7 +129,7 @@ async def test_a_search_that_the_vendor_could_not_make_is_a_sentence(engine):
         return web.json_response({"content": [{"type": "web_search_tool_result", "content": error}]})
 
     with pytest.raises(WebError, match="anthropic could not search: too_many_requests"):
-        await search(SearchEngine("anthropic", await engine(answer), "k", "m"), "q", number=5)
+        (await search(SearchEngine("anthropic", await engine(answer), "k", "m"), "q", number=5)).pages()
 
 
 async def test_a_provider_that_hangs_is_given_up(engine, monkeypatch):
@@ -150,10 +152,26 @@ async def test_long_texts_are_cut(engine):
     async def answer(request):
         return web.json_response({"results": [{**PAGE, "content": "x" * 10_000}]})
 
-    (hit,) = await search(SearchEngine("searxng", await engine(answer), ""), "q", number=5)
+    (hit,) = (await search(SearchEngine("searxng", await engine(answer), ""), "q", number=5)).pages()
     assert len(hit.snippet) == searching.SNIPPET_CHARS
 
 
 async def test_a_provider_without_its_key_is_not_asked():
     with pytest.raises(WebError, match="tavily needs a key in TAVILY_API_KEY"):
         await search(SearchEngine("tavily", "http://127.0.0.1:9/", ""), "q", number=5)
+
+
+def test_each_price_of_a_search_says_where_and_when_it_was_found():
+    priced = {row.name: row.price for row in PROVIDERS.values() if row.figures is not None}
+    assert sorted(priced) == ["anthropic", "openai"]
+    for price in priced.values():
+        assert price is not None
+        assert price.usd > 0
+        assert price.source.startswith("https://")
+        assert date.fromisoformat(price.as_of)
+
+
+@pytest.mark.parametrize("name", ["anthropic", "openai"])
+@pytest.mark.parametrize("data", [b"", b"{}", b'{"usage": null}', b'{"usage": {"input_tokens": "many"}}'])
+def test_an_answer_without_figures_has_none(name, data):
+    assert SearchAnswer(PROVIDERS[name], data, 5).figures is None

@@ -120,8 +120,7 @@ class WebSection(Struct, frozen=True, kw_only=True):
     format must be enabled there."""
 
     search_model: str | None = None
-    """The model that searches with `anthropic` and `openai`. Default: that of the vendor. What it costs is on the vendor's bill, and in
-    no budget of zot."""
+    """The model that searches with `anthropic` and `openai`. Default: that of the vendor. Budgets count its tokens and its searches."""
 
 
 class TerminalSection(Struct, frozen=True, kw_only=True):

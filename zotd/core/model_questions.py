@@ -13,12 +13,17 @@ SAMPLING = "sampling"
 SIDE_QUESTION = "side_question"
 """`purpose` of the usage row of a person's question beside the conversation, and what its attempt is `asked_by`."""
 
-BESIDE = frozenset({early_summary.PURPOSE, SAMPLING, SIDE_QUESTION})
+WEB_SEARCH = "web_search"
+"""`purpose` of the usage row of a search by a vendor's model. Its attempt is `asked_by` this, a colon and the tool call."""
+
+BESIDE = frozenset({early_summary.PURPOSE, SAMPLING, SIDE_QUESTION, WEB_SEARCH})
 """Purposes of requests that are sent while a run goes on, beside its own."""
 
 
 def purpose_of(asked_by: str) -> str:
     """Return the purpose of a request that is `asked_by` a tool call, or by a person."""
+    if asked_by.startswith(f"{WEB_SEARCH}:"):
+        return WEB_SEARCH
     return SIDE_QUESTION if asked_by == SIDE_QUESTION else SAMPLING
 
 

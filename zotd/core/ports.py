@@ -4,6 +4,7 @@ Models (`zotd.providers`), tools (`zotd.tools` and extensions), the journal (`zo
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from enum import StrEnum
 from typing import Protocol
 
@@ -23,7 +24,7 @@ from zotd.core.records import AnyRecord, CacheLife, Settings
 from zotd.core.reply import Part
 from zotd.core.subagents import TaskOrder
 from zotd.core.wakes import WakeOrder
-from zotd.core.web_access import SearchEngine, WebAccess
+from zotd.core.web_access import SearchBill, SearchEngine, WebAccess
 from zotd.wire.content import Message, Text, Tokens, ToolContent
 from zotd.wire.families import SessionParent
 from zotd.wire.jobs import JobInfo
@@ -145,6 +146,9 @@ class ToolContext(Struct, frozen=True):
     """Has a subagent do a task, and returns its last answer; None: there can be no subagents."""
     search_engine: Callable[[], SearchEngine | None] = lambda: None
     """What answers searches of the web at the moment; None: nothing does."""
+    pay_search: "Callable[[SearchEngine, str], AbstractAsyncContextManager[SearchBill]] | None" = None
+    """Enter before a vendor's model searches for a text; raises what `zotd.web` raises if a budget is used up. None: it cannot be
+    paid for."""
     editor: EditorFiles | None = None
     """Where a person may have files open; None: nowhere."""
     plan: "Callable[[Sequence[PlanStep]], Awaitable[ToolOutcome]] | None" = None

@@ -136,8 +136,8 @@ class Attempt(Record, tag="attempt", frozen=True, kw_only=True):
     waits: bool = False
     """The run waits for the early summary that is under way. This record stands for no request of its own."""
     asked_by: str = ""
-    """Not empty: this requests an answer for the tool call with this id, or for a person (`side_question`), while a run may go on. Its
-    number is 0."""
+    """Not empty: this requests an answer for the tool call with this id, for a person (`side_question`), or for a search of a tool call
+    (`web_search:` and its id), while a run may go on. Its number is 0."""
 
 
 class Reply(Record, tag="message", frozen=True, kw_only=True):
@@ -224,7 +224,7 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     model: str
     tokens: Tokens | None
     purpose: str = "reply"
-    """`reply`, `compaction`, `early_summary`, `sampling` or `side_question`."""
+    """`reply`, `compaction`, `early_summary`, `sampling`, `side_question` or `web_search`."""
     estimate: Tokens | None = None
     """What budgets count instead of `tokens`, if the cost is unknown or incomplete."""
     reasoning: int = 0
@@ -244,6 +244,8 @@ class UsageRow(Record, tag="usage", frozen=True, kw_only=True):
     """Tokens that the vendor's cache should have had and that were read anew; 0 below `core.caching.MISSED_FROM`."""
     missed_because: str = ""
     """Why: a `core.caching.MissReason`."""
+    searches: int = 0
+    """How often a vendor's model has searched the web for it; what that costs is in `tokens.cost_usd`."""
     summary: str = ""
     """The early summary that was requested. It is here and in no record of its own: it is paid for and kept in one step, and
     earlier versions still read the session."""

@@ -1,10 +1,13 @@
 """The network as a built-in tool uses it that needs no jail."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from msgspec import Struct
+
+from zotd.core.budget import Rates
+from zotd.wire.content import Tokens
 
 SEARCH_KEYS = {
     "anthropic": "ANTHROPIC_API_KEY",
@@ -25,6 +28,30 @@ class SearchEngine(Struct, frozen=True):
     """Empty: there is none."""
     model: str = ""
     """What searches, if it is a vendor's model that does."""
+    rates: Rates | None = None
+    """Prices of that model; None: unknown."""
+    price: Callable[[Tokens], Tokens] = lambda tokens: tokens
+    """Returns tokens of that model with their cost, which is 0 if its price is unknown."""
+
+
+class SearchFigures(Struct, frozen=True):
+    """What a vendor says that a search by its model took."""
+
+    tokens: Tokens
+    searches: int
+    """How often the model has searched; each is charged beside the tokens."""
+
+
+class SearchBill(Protocol):
+    """Pays for one search by a vendor's model."""
+
+    def took(self, figures: SearchFigures) -> None:
+        """Charge this; without it, what was estimated is charged when the bill is left."""
+        ...
+
+    def free(self) -> None:
+        """Charge nothing: the vendor has refused the request, or was not reached."""
+        ...
 
 
 class WebConnection(Protocol):

@@ -30,6 +30,7 @@ from zotd.runs.context import RunContext
 from zotd.runs.repeat import repeat
 from zotd.runs.result_guard import ResultGuard
 from zotd.runs.sampling import RunSampling
+from zotd.runs.search_bills import SearchBills
 from zotd.wire import events
 from zotd.wire.api import RunningCall
 from zotd.wire.content import Image, ToolCall, ToolContent
@@ -76,6 +77,7 @@ class ToolCalls:
         self._absent = plan.absent
         self._authorization = plan.authorization
         self._new_sampling = partial(RunSampling, run, plan, ledger)
+        self._new_searches = partial(SearchBills, run, plan, ledger)
         self._ended = ended
         self._judged = judged
         self._recording = StepRecording(run, plan.checkpoints, last_seq=lambda: ledger.row.seq)
@@ -317,12 +319,17 @@ class ToolCalls:
             operation_key=self._operations.get(key),
             ask=partial(ask_person, self._authorization, key),
             ask_model=partial(self._ask_model, key),
+            pay_search=lambda engine, query: self._searches.paid(key, engine, query),
             web=partial(self._authorization.web, key, self._calls[key].name),
         )
 
     @cached_property
     def _sampling(self) -> RunSampling:
         return self._new_sampling()  # few runs have a call that asks
+
+    @cached_property
+    def _searches(self) -> SearchBills:
+        return self._new_searches()
 
     async def _ask_model(self, key: str, question: ModelQuestion) -> QuestionReply:
         return await self._sampling.answer(key, question)

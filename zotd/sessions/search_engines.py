@@ -1,5 +1,7 @@
 """Which search engine a session uses."""
 
+from functools import partial
+
 from zotd.config import Config
 from zotd.core.web_access import SEARCH_KEYS, SearchEngine
 from zotd.sessions.models import ModelChooser
@@ -24,5 +26,9 @@ def engine_of(config: Config, environment: Environment, models: ModelChooser) ->
         return None
     variable, vendor = SEARCH_KEYS.get(chosen, ""), models.catalog.by_name.get(chosen)
     key = environment.keys.get(variable) or models.keys.inherited.get(variable, "")
-    model = config.web.search_model or ("" if vendor is None else vendor.default_model)
-    return SearchEngine(chosen, config.web.search_url or "", key, model)
+    url = config.web.search_url or ""
+    if vendor is None:
+        return SearchEngine(chosen, url, key)
+    model = config.web.search_model or vendor.default_model
+    rates, price = models.catalog.rates(chosen, model), partial(models.catalog.price, chosen, model)
+    return SearchEngine(chosen, url, key, model, rates, price)

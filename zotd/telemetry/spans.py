@@ -19,7 +19,7 @@ from typing import Protocol
 from msgspec import Struct, field
 
 from zotd.core import records
-from zotd.core.model_questions import BESIDE, SAMPLING
+from zotd.core.model_questions import BESIDE, SAMPLING, WEB_SEARCH
 from zotd.core.run_watch import GuardAnswer, NestedCall
 from zotd.core.transcript import Transcript
 from zotd.ids import milliseconds
@@ -228,7 +228,7 @@ class SessionSpans:
         if row.took_s is None:
             return  # it was not sent, or a crash has cut it
         root, end_ns = self._root(row.run), _nanoseconds(row.time)
-        of_several = [row.time] if row.purpose == SAMPLING else []
+        of_several = [row.time] if row.purpose in {SAMPLING, WEB_SEARCH} else []
         own = root.child("request", row.purpose, str(row.step), *of_several)
         start_ns = end_ns - int(row.took_s * 1e9)
         attributes = self._request_attributes(row)

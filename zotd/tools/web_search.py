@@ -30,13 +30,13 @@ class WebSearchArgs(msgspec.Struct, frozen=True):
 async def _web_search(args: WebSearchArgs, context: ToolContext) -> ToolOutcome:
     # Few sessions search, and this loads the HTTP client.
     from zotd.web.errors import WebError  # noqa: PLC0415
-    from zotd.web.searching import search  # noqa: PLC0415
+    from zotd.web.paid_search import paid_search  # noqa: PLC0415
 
     engine = context.search_engine()
     if engine is None:
         raise ToolError("no search engine is configured any more; tell the user: [web] search in config.toml")
     try:
-        found = await search(engine, args.query, number=args.number)
+        found = (await paid_search(engine, args.query, number=args.number, pay=context.pay_search)).pages()
     except WebError as error:
         raise ToolError(str(error)) from error
     if not found:

@@ -9,9 +9,10 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from zotd.core.web_access import SEARCH_KEYS, SearchEngine
-from zotd.web.errors import WebError
+from zotd.core.web_access import SEARCH_KEYS, SearchEngine, SearchFigures
+from zotd.web.errors import SearchRefusedError, WebError
 from zotd.web.tls import tls_context
+from zotd.wire.content import Tokens
 
 SEARCH_S = 20.0
 """How long a search may take, in seconds."""
@@ -92,6 +93,22 @@ class _ClaudeAnswer(Struct):
     content: list[_ClaudeBlock]
 
 
+class _ClaudeTools(Struct):
+    web_search_requests: int = 0
+
+
+class _ClaudeUsage(Struct):
+    input_tokens: int
+    output_tokens: int
+    cache_read_input_tokens: int | None = 0
+    cache_creation_input_tokens: int | None = 0
+    server_tool_use: _ClaudeTools | None = None
+
+
+class _ClaudeBill(Struct):
+    usage: _ClaudeUsage
+
+
 class _GptText(Struct):
     text: str = ""
     annotations: list[_Citation] = []
@@ -106,6 +123,30 @@ class _GptAnswer(Struct):
     output: list[_GptItem]
 
 
+class _GptAction(Struct):
+    type: str = "search"
+
+
+class _GptStep(Struct):
+    type: str
+    action: _GptAction | None = None
+
+
+class _GptCached(Struct):
+    cached_tokens: int = 0
+
+
+class _GptUsage(Struct):
+    input_tokens: int
+    output_tokens: int
+    input_tokens_details: _GptCached | None = None
+
+
+class _GptBill(Struct):
+    usage: _GptUsage
+    output: list[_GptStep] = []
+
+
 class EngineRequest(Struct, frozen=True):
     """A request to a search engine."""
 
@@ -113,6 +154,16 @@ class EngineRequest(Struct, frozen=True):
     params: Mapping[str, str] = {}
     json: Mapping[str, object] | None = None
     headers: Mapping[str, str] = {}
+
+
+class SearchPrice(Struct, frozen=True):
+    """What a vendor charges for a search, beside the tokens of its model."""
+
+    usd: float
+    source: str
+    """Page of the vendor that says so."""
+    as_of: str
+    """The last day on which it is known to have been this."""
 
 
 class Provider(Struct, frozen=True):
@@ -128,6 +179,37 @@ class Provider(Struct, frozen=True):
     hits: Callable[[bytes], Sequence[FoundPage]]
     """Returns what is in an answer. Raises msgspec.MsgspecError."""
     within_s: float = SEARCH_S
+    figures: Callable[[bytes], SearchFigures] | None = None
+    """Returns what an answer of a vendor's model took; raises msgspec.MsgspecError. None: no model of a vendor searches."""
+    price: SearchPrice | None = None
+    """None: it is unknown, as with plans that have searches in them."""
+
+
+class SearchAnswer(Struct, frozen=True):
+    """What a provider has answered."""
+
+    provider: Provider
+    data: bytes
+    number: int
+    """Most pages that are wanted."""
+
+    @property
+    def figures(self) -> SearchFigures | None:
+        """What the search took; None: the answer does not say."""
+        if self.provider.figures is None:
+            return None
+        try:
+            return self.provider.figures(self.data)
+        except msgspec.MsgspecError:
+            return None
+
+    def pages(self) -> Sequence[FoundPage]:
+        """Return the pages, best first. Raises WebError: it has failed, or is no such answer."""
+        try:
+            return [_bounded(one) for one in self.provider.hits(self.data)[: self.number]]
+        except msgspec.MsgspecError as error:
+            sentence = f"{self.provider.name} has given no results but something else; check web.search_url"
+            raise WebError(sentence) from error
 
 
 def _of_brave(data: bytes) -> Sequence[FoundPage]:
@@ -161,6 +243,26 @@ def _of_gpt(data: bytes) -> Sequence[FoundPage]:
             found[cited.url] = replace(known, snippet=f"{known.snippet} {text.text[begin : cited.end_index]}")
             begin = cited.end_index
     return [one for url, one in found.items() if url]
+
+
+def _billed_by_claude(data: bytes) -> SearchFigures:
+    usage = msgspec.json.decode(data, type=_ClaudeBill).usage
+    tokens = Tokens(
+        input=usage.input_tokens,
+        output=usage.output_tokens,
+        cache_read=usage.cache_read_input_tokens or 0,
+        cache_write=usage.cache_creation_input_tokens or 0,
+    )
+    return SearchFigures(tokens, usage.server_tool_use.web_search_requests if usage.server_tool_use else 0)
+
+
+def _billed_by_gpt(data: bytes) -> SearchFigures:
+    bill = msgspec.json.decode(data, type=_GptBill)
+    cached = bill.usage.input_tokens_details.cached_tokens if bill.usage.input_tokens_details else 0
+    tokens = Tokens(input=bill.usage.input_tokens - cached, output=bill.usage.output_tokens, cache_read=cached)
+    # Pages that the model opens, or looks for a word in, are free.
+    calls = [one.action or _GptAction() for one in bill.output if one.type == "web_search_call"]
+    return SearchFigures(tokens, sum(one.type == "search" for one in calls))
 
 
 def _of_pages(data: bytes) -> Sequence[FoundPage]:
@@ -213,6 +315,8 @@ PROVIDERS: Mapping[str, Provider] = {
             ),
             hits=_of_claude,
             within_s=MODEL_S,
+            figures=_billed_by_claude,
+            price=SearchPrice(0.01, "https://platform.claude.com/docs/en/about-claude/pricing", "2026-08-31"),
         ),
         Provider(
             name="openai",
@@ -230,16 +334,20 @@ PROVIDERS: Mapping[str, Provider] = {
             ),
             hits=_of_gpt,
             within_s=MODEL_S,
+            figures=_billed_by_gpt,
+            price=SearchPrice(0.01, "https://developers.openai.com/api/docs/pricing", "2026-03-12"),
         ),
     )
 }
 
 
-async def search(engine: SearchEngine, query: str, *, number: int) -> Sequence[FoundPage]:
-    """Return at most `number` pages, best first. Raises WebError: it has no key, refuses, or does not answer."""
+async def search(engine: SearchEngine, query: str, *, number: int) -> SearchAnswer:
+    """Ask for at most `number` pages. Raises WebError: it has no key, refuses, or does not answer."""
     provider = PROVIDERS[engine.name]
     if provider.key_env and not engine.key:
-        raise WebError(f"{provider.name} needs a key in {provider.key_env}, in the environment of zot; tell the user")
+        raise SearchRefusedError(
+            f"{provider.name} needs a key in {provider.key_env}, in the environment of zot; tell the user"
+        )
     asks = provider.request(query, number, engine)
     tls = await asyncio.to_thread(tls_context)
     limits = aiohttp.ClientTimeout(total=provider.within_s)
@@ -260,6 +368,8 @@ async def search(engine: SearchEngine, query: str, *, number: int) -> Sequence[F
                 data += await answer.content.read(ANSWER_BYTES + 1 - len(data))
     except TimeoutError as error:
         raise WebError(f"{provider.name} has not answered within {provider.within_s:g} s") from error
+    except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
+        raise SearchRefusedError(f"{provider.name} cannot be reached: {error}") from error
     except (aiohttp.ClientError, OSError, ValueError) as error:
         raise WebError(f"{provider.name} cannot be reached: {str(error) or type(error).__name__}") from error
     if answer.status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
@@ -268,15 +378,14 @@ async def search(engine: SearchEngine, query: str, *, number: int) -> Sequence[F
             if provider.key_env
             else "the request (its JSON format may be switched off)"
         )
-        raise WebError(f"{provider.name} refuses {named} (status {answer.status}); tell the user")
+        raise SearchRefusedError(f"{provider.name} refuses {named} (status {answer.status}); tell the user")
     if answer.status == HTTPStatus.TOO_MANY_REQUESTS:
-        raise WebError(f"{provider.name} had too many requests (status {answer.status}); search less, or later")
+        raise SearchRefusedError(
+            f"{provider.name} had too many requests (status {answer.status}); search less, or later"
+        )
     if answer.status != HTTPStatus.OK:
-        raise WebError(f"{provider.name} has failed (status {answer.status})")
-    try:
-        return [_bounded(one) for one in provider.hits(data)[:number]]
-    except msgspec.MsgspecError as error:
-        raise WebError(f"{provider.name} has given no results but something else; check web.search_url") from error
+        raise SearchRefusedError(f"{provider.name} has failed (status {answer.status})")
+    return SearchAnswer(provider, data, number)
 
 
 def _bounded(hit: FoundPage) -> FoundPage:
