@@ -50,6 +50,31 @@ async def test_a_session_can_be_forked_when_its_agent_does_not_run(odd, house):
     assert (await other.texts())[-1] == ("assistant", ["remember die"])
 
 
+async def test_a_fork_whose_agent_dies_before_its_first_prompt_is_copied_once_more(odd, house):
+    talk = await odd(behaves="fork", stores=True)
+    await talk.run("remember this")
+    other = await forked(talk, house)
+    for agent in psutil.Process().children(recursive=True):
+        if is_odd(agent):
+            agent.kill()
+            agent.wait(timeout=30)
+    await talk.run("since then")
+    events = await other.run("recall")
+    assert saw(events, "notice")[-1]["text"].startswith("Odd has copied its session once more")
+    assert (await other.texts())[-1] == ("assistant", ["remember this | since then"])
+    await other.run("die")
+    await other.run("recall")
+    assert (await other.texts())[-1] == ("assistant", ["remember this | since then | recall | die"])
+
+
+async def test_a_fork_of_a_fork_remembers_the_same(odd, house):
+    talk = await odd(behaves="fork", stores=True)
+    await talk.run("remember this")
+    other = await forked(await forked(talk, house), house)
+    await other.run("recall")
+    assert (await other.texts())[-1] == ("assistant", ["remember this"])
+
+
 async def test_what_was_never_said_needs_no_copy(odd, house):
     talk = await odd()
     await talk.run("hello")
@@ -64,9 +89,9 @@ async def test_what_was_never_said_needs_no_copy(odd, house):
     [
         ("", True, "Odd cannot fork its session; begin a new one with: zot --agent odd"),
         ("fork", False, "Odd cannot fork its session; begin a new one with: zot --agent odd"),
-        ("fork-refuses", True, "Odd refused: too large to copy"),
-        ("fork-same", True, "Odd has named no new session; nothing was forked"),
-        ("fork-empty", True, "Odd has named no new session; nothing was forked"),
+        ("fork-refuses", True, "Odd refused: too large to copy; nothing was forked"),
+        ("fork-same", True, "Odd has named no new session for the copy; nothing was forked"),
+        ("fork-empty", True, "Odd has named no new session for the copy; nothing was forked"),
         ("fork-dies", True, "Odd exited with code 7: fatal: forks are out; nothing was forked"),
     ],
 )
@@ -98,7 +123,7 @@ async def test_a_session_is_not_forked_while_its_agent_works(odd, house):
     await talk.ask("session.fork")
 
 
-async def test_a_daemon_that_dies_while_the_agent_copies_leaves_no_fork(process):
+async def test_a_daemon_that_dies_while_the_agent_copies_leaves_a_fork_that_is_copied_later(process):
     store = process.place.folder / "store"
     store.mkdir()
     env = {**process.place.env, "ODD_STORE": str(store), "ODD": "fork-hangs"}
@@ -108,8 +133,12 @@ async def test_a_daemon_that_dies_while_the_agent_copies_leaves_no_fork(process)
     os.mkfifo(store / "asked")
     talk.send("session.fork")
     await asyncio.to_thread((store / "asked").read_bytes)  # until the agent has opened it
-    (agent,) = [one for one in psutil.Process(process.daemon.pid).children(recursive=True) if is_odd(one)]
+    agents = [one for one in psutil.Process(process.daemon.pid).children(recursive=True) if is_odd(one)]
     process.restart(signal.SIGKILL)
-    agent.wait(timeout=30)
+    psutil.wait_procs(agents, timeout=30)
     talk = await process.follow(talk.id)
-    assert await sessions(talk) == [talk.id]
+    (fork,) = {*await sessions(talk)} - {talk.id}
+    await talk.client.ask("session.configure", session=fork, env={**env, "ODD": "fork"})
+    other = await process.follow(fork, talk.client)
+    await other.run("recall")
+    assert (await other.texts())[-1] == ("assistant", ["remember this"])

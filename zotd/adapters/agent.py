@@ -10,7 +10,8 @@ the agent can do that. A prompt is sent once: what became of it when the process
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
 from typing import Protocol
 
 from zotd.adapters.agent_process import AgentProcess, SessionMemory
@@ -101,14 +102,9 @@ class OtherAgent:
         """Held while a turn begins, and while the session is copied, which must be between two turns."""
 
     @property
-    def adapter(self) -> Adapter:
-        """What speaks ACP for it."""
-        return self._process.adapter
-
-    @property
     def title(self) -> str:
         """The agent's name, for people."""
-        return self.adapter.title
+        return self._process.title
 
     @property
     def commands(self) -> Sequence[Completion] | None:
@@ -121,7 +117,7 @@ class OtherAgent:
         Raises ModelError when the agent cannot be started or does not answer; nothing was sent then.
         """
         self.unsent = prompt
-        async with self._begins:  # at most `agent_process.FORK_S`, and the adapter's `start_s`
+        async with self._begins:  # at most twice the adapter's `start_s`
             await self._quiet.wait()  # at most `CANCEL_S`
             notes: list[str] = []
             if not self._process.is_open:
@@ -133,15 +129,22 @@ class OtherAgent:
         self._spawn(f"turn of {self.title}", self._run(connection, turn, self._accepted(prompt, notes)))
         return turn, notes
 
-    async def fork(self) -> str:
-        """Have the agent copy its session, between two turns; returns the agent's id of the copy. Raises ModelError."""
+    @asynccontextmanager
+    async def resting(self) -> AsyncGenerator[None, None]:
+        """Begin no turn for the block, in which the agent's session is copied. Raises ModelError if it cannot be, now or ever."""
         async with self._begins:
             if self.turn is not None:
                 raise ModelError(
                     Failure.UNAVAILABLE, f"{self.title} is at work; fork the session when its run has ended"
                 )
             await self._quiet.wait()  # at most `CANCEL_S`
-            return await self._process.fork()
+            await self._process.check_fork()
+            yield
+
+    async def copy(self) -> None:
+        """Have the agent copy the session that is on record as the one to copy. Raises ModelError."""
+        async with self._begins:
+            await self._process.fork()
 
     async def options(self) -> Sequence[AgentOption]:
         """Return what people can choose; starts the process if it does not run. Raises ModelError."""
@@ -254,6 +257,8 @@ class OtherAgent:
         try:
             params = PromptRequest(self._process.session, prompt)
             turn.answered(await connection.call("session/prompt", params, TurnResult))
+            if self._home.copied_from:
+                await self._home.remember(params.session_id)
         except AdapterError as error:
             turn.failed(str(error))
         except RpcRefusedError as error:

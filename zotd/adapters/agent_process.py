@@ -34,9 +34,6 @@ from zotd.wire.version import VERSION as OUR_VERSION
 CHOOSE_S = 30.0
 """How long an agent has to take another mode or model, in seconds."""
 
-FORK_S = 30.0
-"""How long an agent has to copy its session, in seconds."""
-
 
 class SessionMemory(Protocol):
     """What the session of ours keeps of that of its agent."""
@@ -53,7 +50,12 @@ class SessionMemory(Protocol):
         """Whether there was a conversation before this turn."""
         ...
 
-    async def remember(self, agent_session: str) -> None:
+    @property
+    def copied_from(self) -> str:
+        """The session of the agent's that this one is a copy of, or is to be; empty: of none, or there was a turn in it."""
+        ...
+
+    async def remember(self, agent_session: str, *, copied_from: str = "") -> None:
         """Put the id of the agent's session on record."""
         ...
 
@@ -118,32 +120,15 @@ class AgentProcess:
             await self._open(connection, notes)
         return connection
 
-    async def fork(self) -> str:
-        """Have the agent copy its session, which is on record, as it is now; returns the agent's id of the copy.
+    async def check_fork(self) -> None:
+        """Raise ModelError if the agent cannot copy its session; starts the process if it does not run."""
+        async with self._started():
+            self._check_fork()
 
-        Raises ModelError. The session itself stays as it is.
-        """
-        known, notes = self._memory.remembered, list[str]()
-        assert known is not None
+    async def fork(self) -> None:
+        """Have the agent copy the session that is on record as the one to copy, and open the copy. Raises ModelError."""
         async with self._started() as connection:
-            can = self._can
-            if can.fork is None or (can.resume is None and not self._abilities.load_session):
-                raise ModelError(
-                    Failure.REFUSED,
-                    f"{self.title} cannot fork its session; begin a new one with: zot --agent {self.adapter.name}",
-                )
-            if self.session != known and not await self._resumed(connection, known, notes):
-                raise ModelError(Failure.UNAVAILABLE, f"{notes[-1]}, so nothing was forked")
-        try:
-            params = OldSession(known, self._memory.cwd, [])
-            copy = (await connection.call("session/fork", params, OpenedSession, within_s=FORK_S)).session_id
-        except AdapterError as error:
-            raise ModelError(Failure.UNAVAILABLE, f"{error}; nothing was forked") from error
-        except RpcRefusedError as error:
-            raise self.refusal(error) from error
-        if copy in {"", known}:
-            raise ModelError(Failure.UNAVAILABLE, f"{self.title} has named no new session; nothing was forked")
-        return copy
+            await self._copy(connection, [])
 
     async def choose(self, connection: AdapterConnection, option: str, value: str) -> Sequence[AgentOption]:
         """Have the agent take a value that its session, which is open, has for an option; returns what has changed.
@@ -213,7 +198,10 @@ class AgentProcess:
     async def _open(self, connection: AdapterConnection, notes: list[str]) -> None:
         """Open the agent's session: the one on record if the agent can, else a new one."""
         known = self._memory.remembered
-        if known is not None and await self._resumed(connection, known, notes):
+        if self._memory.copied_from:
+            if await self._copied_again(connection, notes):
+                return
+        elif known is not None and await self._resumed(connection, known, notes):
             return
         opened = await connection.call("session/new", NewSession(self._memory.cwd, []), OpenedSession)
         if self._memory.has_history:
@@ -221,6 +209,43 @@ class AgentProcess:
         await self._memory.remember(opened.session_id)
         self.session = opened.session_id
         await self._opened(connection, opened, notes)
+
+    def _check_fork(self) -> None:
+        can = self._abilities.session_capabilities or ReportedSessionCapabilities()
+        if can.fork is None or (can.resume is None and not self._abilities.load_session):
+            raise ModelError(
+                Failure.REFUSED,
+                f"{self.title} cannot fork its session; begin a new one with: zot --agent {self.adapter.name}",
+            )
+
+    async def _copy(self, connection: AdapterConnection, notes: list[str]) -> None:
+        self._check_fork()
+        source = self._memory.copied_from
+        copy = await connection.call("session/fork", OldSession(source, self._memory.cwd, []), OpenedSession)
+        if copy.session_id in {"", source}:
+            raise ModelError(Failure.UNAVAILABLE, f"{self.title} has named no new session for the copy")
+        await self._memory.remember(copy.session_id, copied_from=source)
+        self.session = copy.session_id
+        await self._opened(connection, copy, notes)
+
+    async def _copied_again(self, connection: AdapterConnection, notes: list[str]) -> bool:
+        """Copy once more what only the memory of a process had that has ended; some agents store a copy with its first turn."""
+        is_new = not self._memory.remembered
+        try:
+            await self._copy(connection, notes)
+        except RpcRefusedError as error:
+            if error.code == RpcErrorCode.AUTH:
+                raise
+            notes.append(f"{self.title} could not copy its session: {error}")
+            return False
+        except ModelError as error:
+            notes.append(error.sentence)
+            return False
+        if not is_new:
+            notes.append(
+                f"{self.title} has copied its session once more, so it also knows what was said there since the fork"
+            )
+        return True
 
     async def _resumed(self, connection: AdapterConnection, known: str, notes: list[str]) -> bool:
         method = "session/load" if self._can.resume is None else "session/resume"

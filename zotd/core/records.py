@@ -431,7 +431,9 @@ class AgentSession(Record, tag="agent_session", frozen=True, kw_only=True):
     """The other agent that runs the turns has begun a session of its own, which it may take up again later."""
 
     id: str
-    """The agent's id of it."""
+    """The agent's id of it; empty: the agent has not made the copy yet."""
+    copied_from: str = ""
+    """The session of the agent's that it is a copy of, until there was a turn in it: before, the agent may have it in memory only."""
 
 
 AnyRecord = (

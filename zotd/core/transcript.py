@@ -35,7 +35,7 @@ class Transcript:
     """`records.Input.unattended` of that input."""
     opening: records.Opening | None = None
     """The calls that this run begins with, until they are on record."""
-    agent_session: str | None = None
+    agent_session: records.AgentSession | None = None
     """The session of the other agent that runs the turns; None: it has none that knows this conversation."""
     plan_news: PlanChange | None = None
     """What the model reads about the plan with its next request."""
@@ -221,7 +221,7 @@ class Transcript:
         if isinstance(record, records.ModelSwitch):
             self.fallback.apply(record)
         elif isinstance(record, records.AgentSession):
-            self.agent_session = record.id
+            self.agent_session = record
         elif isinstance(record, PlanChange):
             self.plan_news = record if record.note else None
         elif isinstance(record, JobEnded):

@@ -24,11 +24,11 @@ SUFFIX = " (fork)"
 
 
 async def fork(
-    journal: StoredJournal, origin: SessionRow, seq: int | None, name: str | None, *, agent_session: str | None = None
+    journal: StoredJournal, origin: SessionRow, seq: int | None, name: str | None, *, copied_from: str | None = None
 ) -> str:
     """Make a session that goes on from the message `seq` of another one (None: from its last); its id.
 
-    `agent_session`: the copy that another agent, which runs the turns, has made of its own session. The other one may run meanwhile.
+    `copied_from`: the session of another agent, which runs the turns, that it is to copy. The other one may run meanwhile.
 
     Raises:
         CommandError: there is no such message, or calls had no result yet.
@@ -44,8 +44,8 @@ async def fork(
         draft = Draft(_as_of(past, staged.row))
         record = records.ForkRow(time=now, session=origin.id, at=past.seq)
         draft.add(record, [events.Forked(origin.id, past.seq)])
-        if agent_session is not None:
-            draft.add(records.AgentSession(time=now, id=agent_session))
+        if copied_from is not None:
+            draft.add(records.AgentSession(time=now, id="", copied_from=copied_from))
         for one in renewed(draft.row, draft.row.plan):
             draft.add(one.record, one.shows)
         await staged.publish(draft.row, draft.take(), share=share)

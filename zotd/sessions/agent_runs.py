@@ -1,8 +1,8 @@
 """Runs of sessions whose turns another agent runs: the agent as their model, and its questions as approvals."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 
 from msgspec.structs import replace
@@ -65,16 +65,23 @@ class SessionHome:
     @property
     def remembered(self) -> str | None:
         """The agent's session on record."""
-        return self._session.ledger.transcript.agent_session
+        found = self._session.ledger.transcript.agent_session
+        return None if found is None else found.id
 
     @property
     def has_history(self) -> bool:
         """Whether the model of a run of ours would see more than this prompt."""
         return len(self._session.ledger.transcript.messages) > 1
 
-    async def remember(self, agent_session: str) -> None:
+    @property
+    def copied_from(self) -> str:
+        """The session of the agent's that this one is a copy of, until there was a turn in it."""
+        found = self._session.ledger.transcript.agent_session
+        return "" if found is None else found.copied_from
+
+    async def remember(self, agent_session: str, *, copied_from: str = "") -> None:
         """Put it on record, safe on disk: after a crash the next process takes it up."""
-        row = records.AgentSession(time=rfc3339(), id=agent_session)
+        row = records.AgentSession(time=rfc3339(), id=agent_session, copied_from=copied_from)
         await self._session.ledger.write([Shown(row)], durable=True)
 
     async def planned(self, steps: Sequence[PlanStep]) -> None:
@@ -135,7 +142,7 @@ class LoadedAgentRuns:
         everything = authorization_context(session, _everything, machine=self._machine, config=self._config)
         return replace(
             context,
-            models=OnlyModel(OpenedModel(PROVIDER, agent.adapter.name, model), AT_ONCE),
+            models=OnlyModel(OpenedModel(PROVIDER, session.ledger.row.settings.agent, model), AT_ONCE),
             toolbox=lambda: Toolbox(tools, (), {}),
             system="",
             system_digests={},
@@ -151,14 +158,19 @@ class LoadedAgentRuns:
         found = self._agents.get(session)
         return None if found is None else found[0].commands
 
-    async def fork(self, session: Session) -> str:
-        """Have the session's agent copy its own session, which is on record; returns the agent's id of the copy.
-
-        Raises CommandError; one sentence says why there is no copy.
-        """
+    @asynccontextmanager
+    async def resting(self, session: Session) -> AsyncGenerator[None, None]:
+        """Have the session's agent begin no turn for the block. Raises CommandError if it cannot copy its own session."""
         agent, _ = self._agent_of(session)
         with _in_a_sentence():
-            return await agent.fork()
+            async with agent.resting():
+                yield
+
+    async def copy(self, session: Session) -> None:
+        """Have the agent of a fork copy what it is to copy. Raises CommandError; one sentence says why there is no copy."""
+        agent, _ = self._agent_of(session)
+        with _in_a_sentence("; nothing was forked"):
+            await agent.copy()
 
     async def options(self, session: Session) -> AgentOptionList:
         """Return what people can choose of the session's agent, which is started if it does not run. Raises CommandError."""
@@ -237,13 +249,13 @@ class LoadedAgentRuns:
 
 
 @contextmanager
-def _in_a_sentence() -> Iterator[None]:
-    """Have the failure of an agent be one of the command that was about it."""
+def _in_a_sentence(so: str = "") -> Iterator[None]:
+    """Have the failure of an agent be one of the command that was about it; `so`: what follows."""
     try:
         yield
     except ModelError as error:
         code = Code.UNSUPPORTED if error.failure is Failure.REFUSED else Code.CONFLICT
-        raise CommandError(code, error.sentence) from error
+        raise CommandError(code, error.sentence + so) from error
 
 
 def blocks_of(first: records.Input, beside: str) -> list[ContentBlock]:

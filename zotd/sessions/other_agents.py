@@ -3,7 +3,8 @@
 What speaks ACP (`sessions.agent_runs`, `zotd.adapters`) is loaded with the first of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Protocol
 
 from zotd.core import records
@@ -25,8 +26,12 @@ class AgentRuns(Protocol):
         """Return the slash commands of the session's agent; None: it has not listed any yet."""
         ...
 
-    async def fork(self, session: Session) -> str:
-        """Have the session's agent copy its own session; returns the agent's id of the copy. Raises CommandError."""
+    def resting(self, session: Session) -> AbstractAsyncContextManager[None]:
+        """Have the session's agent begin no turn for the block. Raises CommandError if it cannot copy its own session."""
+        ...
+
+    async def copy(self, session: Session) -> None:
+        """Have the agent of a fork copy what it is to copy. Raises CommandError."""
         ...
 
     async def options(self, session: Session) -> AgentOptionList:
@@ -71,22 +76,29 @@ class OtherAgents:
             return ()
         return None if self._loaded is None else self._loaded.commands(session.id)
 
-    async def fork(self, session: Session, *, is_earlier: bool) -> str | None:
-        """Have the agent that runs a session copy its own session; returns the agent's id of the copy.
+    @asynccontextmanager
+    async def forking(self, session: Session, *, is_earlier: bool) -> AsyncGenerator[str | None, None]:
+        """Yield the agent's session that the fork's agent has to copy, for a block in which it stays as it is.
 
         None: the agent remembers nothing that could be copied. `is_earlier`: the copy is to end before the last message.
-        Raises CommandError: there is no copy; one sentence says why.
+        Raises CommandError: it cannot be copied, now or ever; one sentence says why.
         """
-        agent = session.ledger.row.settings.agent
-        if session.ledger.transcript.agent_session is None:
-            return None
+        agent, found = session.ledger.row.settings.agent, session.ledger.transcript.agent_session
+        if found is None:
+            yield None
+            return
         if is_earlier:
             raise CommandError(
                 Code.UNSUPPORTED, f"{agent} forks its session only as it is now; leave out the message to fork at"
             )
         if session.work.is_active:
             raise CommandError(Code.BUSY, f"{agent} is at work; fork the session when its run has ended")
-        return await self._runs().fork(session)
+        async with self._runs().resting(session):
+            yield found.copied_from or found.id
+
+    async def copy(self, session: Session) -> None:
+        """Have the agent of a fork copy its origin's session. Raises CommandError: there is no copy; one sentence says why."""
+        await self._runs().copy(session)
 
     async def options(self, session: Session) -> AgentOptionList:
         """Return what people can choose of the agent that runs a session; it is started if it does not run.

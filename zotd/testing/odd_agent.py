@@ -36,6 +36,8 @@ class OddAgent:
         self.cancelled = threading.Event()
         self.session = ""
         self.choices = OddChoices(self._odd)
+        self._copied: list[str] = []
+        """What was said before in a copy that is not stored yet."""
         self._opened = 0
         self._asked = 0
 
@@ -136,9 +138,9 @@ class OddAgent:
             case "fork-empty":
                 self._result(message, {"sessionId": ""})
             case _:
-                copy = f"{session}-copy"
-                (Path(self._store) / copy).write_text("".join(f"{line}\n" for line in self.said()), encoding="utf-8")
-                self._result(message, {"sessionId": copy})
+                self._copied = self._said(session)  # and stored with the first prompt
+                self.session = f"{session}-copy-{os.getpid()}"
+                self._result(message, {"sessionId": self.session, **self.choices.fields()})
 
     def _turn(self, request: object, words: list[str]) -> None:
         self._remember(" ".join(words))
@@ -211,11 +213,15 @@ class OddAgent:
     def _remember(self, prompt: str) -> None:
         if self._store:
             with (Path(self._store) / self.session).open("a", encoding="utf-8") as file:
-                file.write(prompt + "\n")
+                file.writelines(f"{line}\n" for line in [*self._copied, prompt])
+            self._copied = []
 
     def said(self) -> list[str]:
         """Return the prompts of the session so far."""
-        path = Path(self._store or "/nonexistent") / self.session
+        return self._said(self.session)
+
+    def _said(self, session: str) -> list[str]:
+        path = Path(self._store or "/nonexistent") / session
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
 

@@ -234,6 +234,36 @@ async def test_after_a_crash_the_session_is_taken_up_again(bench):
     assert await said(talk) == "recalled walrus"
 
 
+async def test_the_fork_remembers_what_was_said_and_goes_its_own_way(bench):
+    talk = await bench.session()
+    await talk.run("ORDER keep walrus")
+    session = (await talk.ask("session.fork"))["session"]
+    other = await bench.house.follow(session["id"], talk.client)
+    await other.run("ORDER keep otter")
+    await other.run("ORDER recall all")
+    assert await said(other) == "recalled otter walrus"
+    await talk.run("ORDER recall all")
+    assert await said(talk) == "recalled walrus"
+
+
+async def test_its_mode_is_set_and_kept_for_the_next_process(bench):
+    talk = await bench.session()
+    (mode,) = [one for one in (await talk.ask("session.agent_options"))["options"] if one["category"] == "mode"]
+    wanted = next(value["id"] for value in mode["values"] if value["id"] != mode["current"])
+    await talk.ask("session.agent_choose", option=mode["id"], value=wanted)
+    bench.process().kill()
+    await talk.run("ORDER greet world")
+    found = {one["id"]: one["current"] for one in (await talk.ask("session.agent_options"))["options"]}
+    assert found[mode["id"]] == wanted
+
+
+async def test_its_slash_commands_are_completed(bench):
+    talk = await bench.session()
+    await talk.run("ORDER greet world")
+    found = (await talk.ask("complete", kind="command", text=""))["found"]
+    assert "compact" in {one["text"] for one in found if one["source"] == bench.agent.name}
+
+
 async def test_a_second_prompt_waits_for_its_turn(bench):
     path = bench.house.cwd / "queued"
     talk = await bench.session(mode="ask")

@@ -10,6 +10,7 @@ from zotd.history.rewind import rewind as rewind_to
 from zotd.history.rewind import rewind_with_files
 from zotd.sessions import file_restores
 from zotd.sessions.file_restores import policy_of
+from zotd.sessions.session import Session
 from zotd.store.archive import Archive
 from zotd.store.journal import StoredJournal
 from zotd.wire import api, reports
@@ -89,15 +90,33 @@ async def fork(call: Invocation, params: api.Fork) -> api.Created:
     journal = origin.ledger.journal
     if not isinstance(journal, StoredJournal):
         raise CommandError(Code.UNSUPPORTED, "an ephemeral session is not stored and cannot be forked")
-    copy, row = None, origin.ledger.row
-    if row.settings.agent:
-        await origin.load()
-        row = origin.ledger.row  # as it is before the agent copies its own session
-        is_earlier = params.seq is not None and params.seq < (await past_at(journal, row, None, whole=False)).seq
-        copy = await call.manager.planner.other_agents.fork(origin, is_earlier=is_earlier)
-    session = await call.manager.welcome(await fork_at(journal, row, params.seq, name, agent_session=copy))
-    session.use_environment(origin.environment)
+    if origin.ledger.row.settings.agent:
+        session = await _fork_with_agent(call, origin, journal, seq=params.seq, name=name)
+    else:
+        session = await call.manager.welcome(await fork_at(journal, origin.ledger.row, params.seq, name))
+        session.use_environment(origin.environment)
     return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
+
+
+async def _fork_with_agent(
+    call: Invocation, origin: Session, journal: StoredJournal, *, seq: int | None, name: str | None
+) -> Session:
+    """Fork a session that another agent runs: its agent copies its own session, or there is no fork."""
+    agents = call.manager.planner.other_agents
+    await origin.load()
+    is_earlier = seq is not None and seq < (await past_at(journal, origin.ledger.row, None, whole=False)).seq
+    async with agents.forking(origin, is_earlier=is_earlier) as source:
+        session = await call.manager.welcome(await fork_at(journal, origin.ledger.row, seq, name, copied_from=source))
+        session.use_environment(origin.environment)
+        if source is None:
+            return session
+        try:
+            await session.load()
+            await agents.copy(session)
+        except CommandError:
+            await call.manager.delete(session)
+            raise
+    return session
 
 
 async def tree(archive: Archive, call: Invocation, params: api.OfSession) -> reports.Tree:
