@@ -5,7 +5,7 @@ import random
 import pytest
 
 from benchmarks import slow_client
-from tests.faults import attach_detach, autostart, carriers, cursors, duels, mutated_frames, strays
+from tests.faults import attach_detach, autostart, carriers, cursors, duels, job_flood, mutated_frames, strays
 from tests.faults.comer import Story
 from tests.faults.mutations import NEVER, Mutations, commands
 from tests.faults.row import Options
@@ -31,6 +31,13 @@ async def test_a_client_that_never_reads_is_cut_and_the_others_lose_nothing():
     outcome = await slow_client.watch(7, silent=True)
     assert outcome.cut_s > 0
     assert outcome.lost == 0
+
+
+async def test_a_job_that_floods_fills_neither_the_disk_nor_the_memory_and_its_end_is_told():
+    outcome = await job_flood.measure(200_000_000)
+    assert outcome.printed == 200_000_000
+    assert outcome.prompts_s
+    assert outcome.is_bounded, outcome
 
 
 # --- duels --------------------------------------------------------------------------------------------------------
