@@ -78,6 +78,7 @@ def command_prefix(
         *(_FOR_ROOT if os.geteuid() == 0 else ()),
         *(() if policy.network is Network.OPEN or is_entered else ("--unshare-net",)),
         *(_variables() if is_entered else ()),
+        *(word for name, value in policy.variables for word in ("--setenv", name, value)),
         *(*mounts, *sealed, *(("--chdir", starts_in) if starts_in else ()), "--"),
         *(() if outlet is None else (*_handover(), outlet)),
     ]

@@ -12,6 +12,7 @@ from zotd.jail.places import CACHES, SECRETS, SOCKETS, located
 from zotd.jail.policy import JailPolicy, is_in
 from zotd.jail.repository import GitPlaces, git_places, steering_git
 from zotd.jail.site import JailSite
+from zotd.jail.temporary import usual_temporary, with_temporary
 
 
 def policy_for(site: JailSite) -> JailPolicy:
@@ -32,22 +33,26 @@ def policy_for(site: JailSite) -> JailPolicy:
     sockets = [*located(SOCKETS, env, home), os.path.dirname(paths.socket_path(env)), _made(paths.outlet_dir(env))]
     if agent := env.get("SSH_AUTH_SOCK"):
         sockets.append(agent)
-    shared = [_temporary(env), "/dev/shm", *located(CACHES, env, home)]  # noqa: S108  (POSIX semaphores are there)
+    shared = [usual_temporary(env), "/dev/shm", *located(CACHES, env, home)]  # noqa: S108  (POSIX semaphores are there)
     closed = _outermost(_real(sockets))
     opened = _outermost(kept_grants(site.granted, cwd=cwd, kept=(*hidden, *closed)))
     git = all_git(cwd, opened)
     usual = _writable([*git.writable, *shared], [cwd, *hidden], os.path.realpath(home))
-    return JailPolicy(
-        cwd=cwd,
-        writable=(cwd, *_outermost([*usual, *opened])),
-        granted=opened,
-        carved=git.carved,
-        protected=git.protected,
-        hidden=hidden,
-        shown=tuple(path for path in _real([*site.shown, *revealed]) if is_in(os.path.dirname(path), hidden)),
-        own=site.own,
-        sockets=closed,
-        network=site.network,
+    return with_temporary(
+        JailPolicy(
+            cwd=cwd,
+            writable=(cwd, *_outermost([*usual, *opened])),
+            granted=opened,
+            carved=git.carved,
+            protected=git.protected,
+            hidden=hidden,
+            shown=tuple(path for path in _real([*site.shown, *revealed]) if is_in(os.path.dirname(path), hidden)),
+            own=site.own,
+            sockets=closed,
+            network=site.network,
+        ),
+        env,
+        home,
     )
 
 
@@ -77,11 +82,6 @@ def _made(folder: str) -> str:
     with suppress(OSError):
         paths.make_private_dir(folder)
     return folder
-
-
-def _temporary(env: Mapping[str, str]) -> str:
-    given = env.get("TMPDIR", "")
-    return given if os.path.isabs(given) else "/tmp"  # noqa: S108  (as `tempfile` does)
 
 
 def _check(cwd: str, home: str, hidden: Iterable[str]) -> None:

@@ -23,11 +23,13 @@ def words(policy: JailPolicy) -> list[str]:
 
 def main(policy: str, command: list[str]) -> None:
     """Become the command. Exits with 126 or 127, and one sentence, if it would not be confined or cannot be run."""
+    kept = msgspec.json.decode(policy, type=JailPolicy)
     try:
-        LandlockRuleset(msgspec.json.decode(policy, type=JailPolicy), landlock_abi()).restrict_thread()
+        LandlockRuleset(kept, landlock_abi()).restrict_thread()
     except JailError as error:
         _fail(f"{command[0]} was not started, because it would not be confined: {error}", 126)
     restore_what_python_changes()
+    os.environ.update(kept.variables)
     try:
         os.execvp(command[0], command)  # noqa: S606  (it is the purpose)
     except OSError as error:

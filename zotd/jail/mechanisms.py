@@ -23,6 +23,7 @@ from zotd.jail.grants import is_direct
 from zotd.jail.jail import MECHANISMS, Jail, Mechanism, NetworkOutlet
 from zotd.jail.policy import JailPolicy, Network
 from zotd.jail.site import JailSite
+from zotd.jail.temporary import sweep
 from zotd.started_process import Started
 
 
@@ -162,7 +163,7 @@ class LandlockJail:
     ) -> Started:
         """See `Jail`."""
         self.refresh()
-        return _on_thread(self._ruleset, lambda: start(argv))
+        return _on_thread(self._ruleset, lambda: start([*_setting(self.policy), *argv]))
 
     def words(self, outlet: str | None = None) -> list[str]:  # noqa: ARG002  (as above)
         """See `Jail`."""
@@ -219,7 +220,7 @@ class SeatbeltJail:
     def words(self, outlet: str | None = None) -> list[str]:  # noqa: ARG002  (as above)
         """See `Jail`."""
         self.refresh()
-        return seatbelt.command_prefix(self.policy, self._program)
+        return [*_setting(self.policy), *seatbelt.command_prefix(self.policy, self._program)]
 
     def close(self) -> None:
         """See `Jail`."""
@@ -243,7 +244,7 @@ def find_jail(site: JailSite, among: Sequence[Mechanism] = MECHANISMS) -> Jail:
     Raises:
         JailError: none works, with the reason of each.
     """
-    policy_for(site)  # raises for a directory that no mechanism can confine
+    sweep(policy_for(site))  # raises for a directory that no mechanism can confine
     reasons = []
     for mechanism in among:
         try:
@@ -251,6 +252,12 @@ def find_jail(site: JailSite, among: Sequence[Mechanism] = MECHANISMS) -> Jail:
         except JailError as error:
             reasons.append(str(error))
     raise JailError("; ".join(reasons))
+
+
+def _setting(policy: JailPolicy) -> list[str]:
+    """Return the words in front of a command that change its environment; mostly none."""
+    changed = [f"{name}={value}" for name, value in policy.variables]
+    return ["/usr/bin/env", *changed] if changed else []
 
 
 def _on_thread(ruleset: landlock.LandlockRuleset, work: Callable[[], Started]) -> Started:

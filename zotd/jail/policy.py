@@ -44,6 +44,13 @@ class JailPolicy(Struct, frozen=True):
     sockets: tuple[str, ...]
     """Directories, which may not exist, in which programs of the user or of the system listen."""
     network: Network
+    temporary: str = ""
+    """The temporary directory, one of `own`, that commands get as `TMPDIR`; empty: they keep that of the user."""
+
+    @property
+    def variables(self) -> tuple[tuple[str, str], ...]:
+        """What is changed in the environment of commands."""
+        return (("TMPDIR", self.temporary),) if self.temporary else ()
 
     @property
     def above_hidden(self) -> tuple[str, ...]:
