@@ -73,6 +73,7 @@ ADDED = {
     "file_request": "id action path content?",
     "terminal_request": "id action call command? args? cwd? output_bytes?",
     "side_delta": "key delta",
+    "timers_changed": "",
     "ext_log": "extension text",
     "ext_frame": "extension direction frame time latency_s? cut?",
     "rewound": "to",
@@ -81,7 +82,7 @@ ADDED = {
     "attention": "reason text",
     "shell_start": "id command context sender?",
 }
-"""Additional events for the commands `files.offer`, `terminals.offer`, `session.side_question`, `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`,
+"""Additional events for the commands `files.offer`, `terminals.offer`, `session.side_question`, `timer.add`, `ext.logs`, `ext.tap`, `session.rewind`, `session.fork`,
 `presence.update` and `shell`, and to show that a model is thinking and when a call starts to run."""
 
 WITHOUT_SEQ = {

@@ -39,6 +39,7 @@ TOPICS = {
     "sessions": (events.SessionAdded, events.SessionUpdated, events.SessionRemoved),
     "extensions": (events.ExtState,),
     "trust": (events.TrustRequired,),
+    "timers": (events.TimersChanged,),
 }
 """Topics of `subscribe`, and the types of their events."""
 
@@ -106,7 +107,7 @@ class ServerConnection:
         self._followers: dict[str, OutboxSubscriber] = {}
         self._made: WeakSet[Session] = WeakSet()  # weak: sessions may be closed before the connection ends
         self._topics: tuple[type[events.Event], ...] = ()
-        self._unlisten = context.manager.listen(self._topic_event)
+        self._unlisten = context.listen(self._topic_event)
         self._taken: deque[bytes | TooLong] = deque()
         """Received lines that wait for a free command slot; at most those of one read, 256 KiB."""
         self._half_line_beats = 0

@@ -5,6 +5,7 @@ import os
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from weakref import WeakSet
 
@@ -24,6 +25,7 @@ from zotd.store.archive import Archive
 from zotd.store.tokens import TokenStore
 from zotd.telemetry.watching import Telemetry
 from zotd.wire.api import ConfigReloaded, Status
+from zotd.wire.events import Event, TimersChanged
 from zotd.wire.reports import MetricFamily, Metrics, MetricSample
 from zotd.wire.version import PROTOCOL, VERSION, protocols
 
@@ -159,6 +161,14 @@ class DaemonContext:
         """Discount a connection that has ended."""
         self.connections -= 1
         self.changed()
+
+    def listen(self, heard: Callable[[Event], None]) -> Callable[[], None]:
+        """Call `heard` with each event of a topic; call the result to stop."""
+        ends = ExitStack()
+        ends.callback(self.manager.listen(heard))
+        if self.timers is not None:
+            ends.callback(self.timers.listen(lambda: heard(TimersChanged())))
+        return ends.close
 
     def begin_stop(self) -> None:
         """Report the state `stopping` from now on."""

@@ -73,7 +73,7 @@ class Timers:
         self._deferred: dict[str, float] = {}
         """When the loop looks again at timers for which the journal could not be used, by its own clock."""
         self._woken = asyncio.Event()
-        self._listeners: list[Callable[[], None]] = []
+        self._listeners: dict[Callable[[], None], None] = {}
         self.pause_listeners: list[Callable[[Timer, str], None]] = []
         """Called with each timer that pauses itself, and a sentence that says why."""
 
@@ -88,9 +88,10 @@ class Timers:
         """Return the sessions that timers prompt."""
         return {timer.session for timer in self._timers.values() if timer.session}
 
-    def listen(self, changed: Callable[[], None]) -> None:
-        """Call `changed` when there are others than before."""
-        self._listeners.append(changed)
+    def listen(self, changed: Callable[[], None]) -> Callable[[], None]:
+        """Call `changed` when there are others than before; call the result to stop."""
+        self._listeners[changed] = None
+        return lambda: self._listeners.pop(changed, None)
 
     def listed(self, session: str = "") -> Sequence[Timer]:
         """Return all timers, or those of a session, oldest first; looks at the clock as well."""
@@ -303,7 +304,7 @@ class Timers:
 
     def _changed(self) -> None:
         self._woken.set()
-        for listener in self._listeners:
+        for listener in list(self._listeners):
             listener()
 
     def _tell_paused(self, timer: Timer) -> None:

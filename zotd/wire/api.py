@@ -962,7 +962,7 @@ class PushRemove(Frozen, frozen=True):
 
 
 class Subscribe(Frozen, frozen=True):
-    """Topics: `sessions`, `extensions`, `trust`."""
+    """Topics: `sessions`, `extensions`, `trust`, `timers`."""
 
     topics: list[str]
 

@@ -549,6 +549,10 @@ class TrustRequired(Event, tag="trust_required", frozen=True):
     digest: str
 
 
+class TimersChanged(Event, tag="timers_changed", frozen=True):
+    """Topic `timers`: a timer came, changed or went; `timer.list` has them."""
+
+
 LIVE = (
     TextDelta,
     ThinkingDelta,
@@ -579,7 +583,7 @@ LIVE = (
 )
 """Types of a session's events that have no `seq`."""
 
-OF_TOPICS = (SessionAdded, SessionUpdated, SessionRemoved, ExtState, TrustRequired)
+OF_TOPICS = (SessionAdded, SessionUpdated, SessionRemoved, ExtState, TrustRequired, TimersChanged)
 """Types of the daemon's events, sent to clients that `subscribe`; `session` names the one they are about, if any."""
 
 STDIO_LIVE = (ExtNotify, ExtDisplay, ExtClearNotes)
@@ -642,6 +646,7 @@ AnyEvent = (
     | SessionRemoved
     | ExtState
     | TrustRequired
+    | TimersChanged
 )
 
 DECODER = msgspec.json.Decoder(AnyEvent)
