@@ -16,6 +16,7 @@ import { fitted } from "./shrink.js";
 import { inFamilies, label, listed, ordered, placesOf, told, waitingIn } from "./sessions.js";
 import { commandOf, promptOf } from "./slash.js";
 import { linesOf, stepsOf, summaryOfPlan } from "./steps.js";
+import { figuresOf, summaryOfTimers, whyOf } from "./timers.js";
 import { choicesOf, fitting, tokenAt, written } from "./token.js";
 import {
   EMPTY,
@@ -203,6 +204,17 @@ test("subagents stand below the session that has begun them, and count for it", 
   const found = inFamilies(ordered(known)).map(([session, depth]) => [session.id, depth]);
   assert.deepEqual(found, [["a", 0], ["a1", 1], ["a11", 2], ["b", 0]]);
   assert.equal(waitingIn(known), 1);
+});
+
+// --- timers ----------------------------------------------------------------------------------------------------------
+
+test("a timer says what it has cost, who has made it and why it waits", () => {
+  assert.equal(figuresOf({ fired: 12, spent_usd: 0.314, limit_usd: 5, origin: "schedule" }), "fired 12 times · $0.31 of $5.00");
+  assert.equal(figuresOf({ fired: 1, origin: "wake" }), "fired once · $0.00 · by the model");
+  assert.equal(whyOf({ state: "paused", reason: "it has spent its limit" }), "Paused: it has spent its limit.");
+  assert.equal(whyOf({ state: "active", outcome: "the session is busy" }), "The last time was left out: the session is busy.");
+  assert.equal(whyOf({ state: "active" }), "");
+  assert.equal(summaryOfTimers([{ state: "active" }, { state: "paused" }]), "2 timers, 1 paused.");
 });
 
 // --- text that wants to be more --------------------------------------------------------------------------------------

@@ -30,18 +30,20 @@ import {
   withPassage,
   withoutPassage,
 } from "./state.js";
+import { Timers } from "./timers.js";
 import { CallError, LostError, Wire } from "./wire.js";
 
 // Where the token is stored: for this tab, until it is closed; if its user wants that, in this browser.
 const TOKEN = "zot.token";
 
-// Where the form for a new session is; ids of sessions begin with `s_`.
+// Where the form for a new session is, and where the timers are; ids of sessions begin with `s_`.
 const NEW = "new";
+const TIMERS = "timers";
 
 const ROLES = ["read", "submit", "approve", "admin"];
 
 // What is focused for those who listen, by view.
-const TITLES = { list: "overview-title", session: "title", new: "beginner-title" };
+const TITLES = { list: "overview-title", session: "title", new: "beginner-title", timers: "timers-title" };
 
 const LINKS = { connecting: "Connecting…", lost: "The connection was lost. Reconnecting…" };
 
@@ -72,6 +74,7 @@ const notifying = new Notifying({
   opened: (session) => (location.hash = session),
 });
 const search = new Search({ call: (type, fields) => wire.call(type, fields), changed: () => draw() });
+const timers = new Timers({ call: (type, fields) => wire.call(type, fields), changed: () => draw() });
 const composer = new Composer({ call: ofSession, own: prompted, changes });
 
 // --- connection ------------------------------------------------------------------------------------------------------
@@ -91,6 +94,7 @@ function leave(reason) {
   for (const storage of [sessionStorage, localStorage]) storage.removeItem(TOKEN);
   forgetSession();
   search.clear();
+  timers.clear();
   opened = "";
   sessions = new Map();
   link = "";
@@ -114,9 +118,10 @@ async function arrived(hello) {
   byId("desk").hidden = false;
   try {
     // Subscribe before listing: changes during the listing are then reported as events.
-    await wire.call("subscribe", { topics: ["sessions"] });
+    await wire.call("subscribe", { topics: ["sessions", "timers"] });
     await Promise.all([listFrom(undefined), attach()]);
     if (opened === NEW) beginning.open(sessions);
+    if (opened === TIMERS) timers.open();
     await notifying.arrived(role >= ROLES.indexOf("submit"));
     tellFocus();
   } catch (error) {
@@ -138,8 +143,11 @@ async function listFrom(cursor) {
 }
 
 function heard(event) {
-  if (event.type.startsWith("session_") && event.type !== "session_changed") {
+  if (event.type === "timers_changed") {
+    timers.refresh();
+  } else if (event.type.startsWith("session_") && event.type !== "session_changed") {
     sessions = told(sessions, event, Date.now());
+    timers.refresh(); // what a run costs counts for its timer
     draw();
   } else {
     follower?.heard(event);
@@ -166,9 +174,12 @@ function route() {
   changes.close();
   plan.close();
   jobs.close();
+  timers.close();
   composer.open(opened);
   if (opened === NEW) {
     beginning.open(sessions);
+  } else if (opened === TIMERS) {
+    timers.open();
   } else if (opened) {
     follower = new Follower(wire, opened, took);
     if (link === "live") attach().catch(failed);
@@ -217,7 +228,7 @@ function toNewest() {
 }
 
 function view() {
-  if (opened === NEW) return "new";
+  if (opened === NEW || opened === TIMERS) return opened;
   return opened ? "session" : "list";
 }
 
@@ -282,7 +293,9 @@ function draw() {
     isDrawing = false;
     drawList();
     if (view() === "session") drawSession();
-    beginning.show(link === "live" && role >= ROLES.indexOf("submit"));
+    const [maySubmit, isLive] = [role >= ROLES.indexOf("submit"), link === "live"];
+    beginning.show(isLive && maySubmit);
+    timers.show({ sessions, mayChange: maySubmit, isLive });
     byId("link").hidden = !(link in LINKS);
     say(byId("link"), LINKS[link] ?? "");
   });
@@ -297,6 +310,8 @@ function drawList() {
   byId("no-sessions").hidden = search.isOpen || sessions.size > 0 || link !== "live";
   byId("more").hidden = search.isOpen || nextPage === undefined;
   const waiting = waitingIn(sessions);
+  if (opened === TIMERS) byId("show-timers").setAttribute("aria-current", "page");
+  else byId("show-timers").removeAttribute("aria-current");
   document.title = waiting ? `(${waiting}) zot` : "zot";
 }
 
