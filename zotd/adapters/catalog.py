@@ -72,9 +72,9 @@ ADAPTERS = (
     ),
     Adapter(
         name="kimi",
-        title="Kimi CLI",
+        title="Kimi Code",
         command=("kimi", "acp"),
-        install="uv tool install kimi-cli",
+        install="npm install -g @moonshot-ai/kimi-code",
         login="run kimi and log in with /login",
         keys=("KIMI_API_KEY", "MOONSHOT_API_KEY"),
     ),
