@@ -29,8 +29,8 @@ examples:
 
 Costs use the prices at the time of each request. UNKNOWN counts requests without usage figures, because the provider
 sent none or the request was interrupted; they are in no sum. ESTIMATED is what budgets charge for them, and for models
-without a known price, in USD. Deleted sessions are not included. The second table lists the budgets of today, whatever
---since says, and of the sessions in use.
+without a known price, in USD. Searches of the web by a vendor's model are in the row of that model. Deleted
+sessions are not included. The second table lists the budgets of today, whatever --since says, and of the sessions in use.
 
 On a terminal, and with --by day, the days follow as bars of their cost, or of their tokens if no cost is known. A day is one
 of the daemon's time zone. NO_COLOR switches the colour off, TERM=dumb the block characters.

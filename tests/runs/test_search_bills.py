@@ -3,8 +3,11 @@
 import pytest
 
 from zotd.core.budget import Rates
+from zotd.core.records import UsageRow
+from zotd.core.transcript import Transcript
 from zotd.core.web_access import SearchEngine, SearchFigures
 from zotd.ledger.spending import Spending
+from zotd.runs.recovery import beside_unbilled
 from zotd.runs.search_bills import GUESSED_USD, RunSearchBill
 from zotd.wire.content import Tokens
 
@@ -36,3 +39,13 @@ def test_a_search_without_figures_counts_with_its_estimate():
     made.sent()
     row = made.row("r_1", "")
     assert (row.tokens, row.estimate) == (None, made.estimate)
+
+
+def test_a_search_that_a_crash_has_cut_is_billed_with_its_estimate_when_the_session_is_read():
+    transcript, made = Transcript(), bill(0.01)
+    transcript.apply(made.attempt("r_1", "c1"))
+    (row,) = (one.record for one in beside_unbilled(transcript, ""))
+    assert isinstance(row, UsageRow)
+    assert (row.purpose, row.tokens, row.estimate) == ("web_search", None, made.estimate)
+    transcript.apply(row)
+    assert beside_unbilled(transcript, "") == []
