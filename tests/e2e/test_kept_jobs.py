@@ -104,6 +104,7 @@ async def test_it_outlives_its_session_and_can_be_stopped_in_it_later(process, m
     client = await process.connect(role="admin")
     await talk.ask("detach")
     await client.ask("session.close", session=talk.id)
+    assert (await client.ask("session.list"))["sessions"][0]["jobs"] == 1
     (found,) = (await client.ask("session.jobs", session=talk.id))["jobs"]
     assert found["state"] == "running"
     stopped = await client.ask("session.job_stop", session=talk.id, job="j1")

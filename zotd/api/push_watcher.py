@@ -1,6 +1,6 @@
 """Tells subscribed browsers when a session needs attention and no client has the focus.
 
-What is told, and when, is decided as for connected clients (`zotd.api.attention`). Those are told in addition: the
+Which messages are sent, and when, is decided as for connected clients (`zotd.api.attention`). Those are told in addition: the
 terminal that was used last may be on the desk while its user is out with the phone.
 """
 

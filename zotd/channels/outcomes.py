@@ -1,4 +1,4 @@
-"""What a sender is told who has decided, or wanted to. A channel with buttons shows it where the button was pressed."""
+"""Answers to a sender who has decided, or wanted to. A channel with buttons shows it where the button was pressed."""
 
 ALLOWED = "Allowed."
 DENIED = "Denied."

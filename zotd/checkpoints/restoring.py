@@ -38,7 +38,7 @@ class Restorer:
         """Paths that were left alone."""
 
     def run(self) -> None:
-        """Make all changes. What fails for one path is told in `kept`; raises CheckpointError if the workspace is gone."""
+        """Make all changes. `kept` has the paths that failed; raises CheckpointError if the workspace is gone."""
         try:
             files = FilesBelow(self._repository.workspace)
         except OSError as error:

@@ -51,7 +51,7 @@ class DiagnosticsSection(Struct, frozen=True, kw_only=True):
     trusted workspaces. See diagnostics.md."""
 
     wait_s: Pause = 2.0
-    """How long the result of an edit waits for servers. What they find later is told with the next edit. After three late
+    """How long the result of an edit waits for servers. What they find later comes with the next edit. After three late
     answers in a row edits do not wait for a server, until it has answered in this time again."""
 
     servers: dict[str, LanguageServerSection] = {}

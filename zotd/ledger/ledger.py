@@ -305,7 +305,7 @@ class Ledger:
             self._hand_over(None, durable=False)
 
     def _hand_over(self, done: asyncio.Future[None] | None, *, durable: bool) -> None:
-        """Commit what is deferred; `done` is told the outcome."""
+        """Commit what is deferred; `done` is called with the outcome."""
         pending, self._deferred = self._deferred, None
         assert pending is not None
         if self._due is not None:

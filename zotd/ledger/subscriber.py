@@ -1,4 +1,4 @@
-"""Who is told of a session's events."""
+"""The receivers of a session's events."""
 
 from collections.abc import Sequence
 from typing import Protocol

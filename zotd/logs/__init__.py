@@ -39,7 +39,7 @@ def configured(path: Path | None, *, level: str, stderr: bool = False) -> Iterat
     """While the block runs, records go to the file `path` (0600; its directory is made, 0700), to stderr, or both.
 
     `level` (`debug`, `info`, `warning`, `error`) is that of our own loggers; others are heard from `warning` on. A file
-    that cannot be written is told on stderr, once, and tried again with each record.
+    that cannot be written is reported on stderr, once, and tried again with each record.
     """
     # Written synchronously by the caller: a write to the page cache takes microseconds, and a queue with a writer
     # thread would lose the last lines before a crash.

@@ -86,7 +86,7 @@ class SessionApprovals:
     """The approvals of one session. Methods raise StorageError when the journal cannot write."""
 
     def __init__(self, ledger: Ledger, *, changed: Callable[[], None]) -> None:
-        """`changed` is told that one more, or one fewer, is pending."""
+        """`changed` is called whenever the number of pending approvals has changed."""
         self.followers: set[ApprovalFollower] = set()
         """Clients that follow the session; their connections keep it up to date."""
         self.is_frozen = False

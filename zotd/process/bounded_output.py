@@ -105,7 +105,7 @@ class BoundedOutput:
             await self._more.wait()
             self._more.clear()
             was_behind, waiting, self._pending = self.is_behind, self._pending, bytearray()
-            # A full disk must not fail the command: its output is lost, and readers are told.
+            # A full disk must not fail the command: its output is lost, and `failure` says so.
             if waiting and not self.failure:
                 await asyncio.to_thread(self._append, waiting)
             self._done += len(waiting)

@@ -75,7 +75,7 @@ class Providers:
     def connect(self, choice: ModelChoice, told: set[str] | None = None) -> "ModelConnection":
         """A model for one run; nothing is loaded and nothing is sent before its first `stream`.
 
-        `told`: what the user of the session was told of what its models do not take: see `Narrowing`.
+        `told`: the notices that the user of the session has had about what its models do not take: see `Narrowing`.
 
         Raises:
             ModelError: there is no such provider, no key (`NO_KEY`), or the URL is none.

@@ -1,4 +1,4 @@
-"""What all clients are told of sessions that come, change and go."""
+"""Events to all clients about sessions that begin, change or end."""
 
 from zotd.sessions.session import Session
 from zotd.wire import events

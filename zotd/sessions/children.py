@@ -20,7 +20,7 @@ class Children:
     """Of one session; ask it, and change it through `zotd.sessions.subagents`."""
 
     def __init__(self, changed: Callable[[], None]) -> None:
-        """`changed` is told that one more, or one fewer, question of a subagent is pending."""
+        """`changed` is called whenever the number of pending questions of subagents has changed."""
         self._changed = changed
         self._working: dict[str, Callable[[], bool]] = {}
         """By the id of the call that waits for it: whether the next daemon could go on with it as it is."""

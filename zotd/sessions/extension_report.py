@@ -1,4 +1,4 @@
-"""What people are told about extensions: `ext list`, `ext doctor`; those that run, and those that do not."""
+"""What people read about extensions: `ext list`, `ext doctor`; those that run, and those that do not."""
 
 import asyncio
 from collections.abc import Iterator, Sequence

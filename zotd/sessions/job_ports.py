@@ -24,7 +24,7 @@ class JobPorts:
         spawn: Callable[[str, Coroutine[object, object, None]], None],
         changed: Callable[[str, list[int]], None],
     ) -> None:
-        """`running` are the jobs that run at any moment; `changed` is told of the ports of one that have changed."""
+        """`running` are the jobs that run at any moment; `changed` is called with a job and its ports when they have changed."""
         self._running = running
         self._spawn = spawn
         self._changed = changed

@@ -99,7 +99,7 @@ class JobRun:
         """`waiters` are given each chunk of the output by the caller."""
         self.command = command
         self.reason = ""
-        """Who stops it, or why; empty: nobody."""
+        """Who stops it, or why; empty: it is not being stopped."""
         self.ports: list[int] = []
         """TCP ports on which it listens, as they were found last."""
         self.over = asyncio.Event()

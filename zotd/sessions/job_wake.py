@@ -32,4 +32,4 @@ async def wake(session: Session) -> None:
 
 
 def _unheard(_: Started) -> None:
-    """Nobody waits for the answer."""
+    """No client waits for the answer."""

@@ -208,7 +208,7 @@ class ModelChooser:
             raise CommandError(Code.BLOCKED, sentence)
 
     async def open(self, settings: Settings, environment: Environment, told: set[str] | None = None) -> Model:
-        """The model for a run. What keeps it from working is told when it is used, as any failed request is.
+        """The model for a run. What keeps it from working is reported when it is used, as any failed request is.
 
         `told`: see `Providers.connect`.
         """

@@ -47,7 +47,7 @@ class Telemetry:
 
     @classmethod
     def opened(cls, settings: TelemetrySection) -> "Telemetry":
-        """Prepare what is configured. Never raises: what is wrong is told by `problems`."""
+        """Prepare what is configured. Never raises: `problems` says what is wrong."""
         if not settings.traces or os.environ.get("OTEL_SDK_DISABLED", "").strip().lower() == "true":
             return cls()
         try:

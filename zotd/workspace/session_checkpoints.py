@@ -4,7 +4,7 @@ before each step that may change files  ->  "step"
 at the end of a run with such a step    ->  "end"
 undo, redo, rewind                      ->  restores
 
-What fails is told once, and the run goes on: no step waits for a checkpoint longer than `STEP_S`.
+A failure is reported once, and the run goes on: no step waits for a checkpoint longer than `STEP_S`.
 """
 
 import asyncio
