@@ -102,6 +102,19 @@ async def test_what_a_command_left_behind_decides_nothing_after_a_restart(proces
     assert (await (await process.connect()).ask("hello", role="admin"))["role"] == "admin"
 
 
+@pytest.mark.parametrize("way", ["{}", "env -i {env} {}", "env -i {env} setsid --wait {}"])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_kept_job_decides_nothing_after_a_restart(process, model, left, way, number):
+    command = left.command(way).rsplit("\n", 1)[0]
+    job = CallPart("bash", {"command": command, "background": True, "keep": True})
+    talk = await Shop(process).open(await model(calls(job), text("It runs.")))
+    await talk.run()
+    await left.has_begun(talk.client)
+    process.restart(number)
+    person = await process.connect(role="admin")
+    assert "rule: descendants never decide" in await left.word(person)
+
+
 async def noted(house, client):
     """Wait until the daemon has looked for what a command left behind."""
     file = house.place.home / "run" / "descendants"
