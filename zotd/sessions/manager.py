@@ -27,6 +27,7 @@ from zotd.sessions.info import describe
 from zotd.sessions.job_wake import may_wake, wake
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.nested_calls import NestedCalls
+from zotd.sessions.opening import SessionOpening
 from zotd.sessions.planner import Planner
 from zotd.sessions.recent_models import RecentModels
 from zotd.sessions.session import Session
@@ -96,7 +97,7 @@ class Manager:
         self._sessions: dict[str, Session] = {}
         self.is_loaded = self._sessions.__contains__
         """Whether the session with this id is in memory."""
-        self._closing = Closing(self._sessions.get)
+        self._opening, self._closing = SessionOpening(), Closing(self._sessions.get)
         self.is_stopping = False
         """The process ends, so no session starts anything."""
         self._blocked = (
@@ -127,24 +128,15 @@ class Manager:
     # --- finding ------------------------------------------------------------------------------------------------
 
     async def get(self, session_id: str) -> Session:
-        """A session by id, read from the journal when it is not in memory.
-
-        Raises:
-            CommandError: there is none.
-        """
+        """A session by id, read from the journal when it is not in memory; raises CommandError if there is none."""
         await self._closing.over(session_id)
         found = self._sessions.get(session_id)
         if found is not None and found.ledger.failure is not None and self._blocked is not None:
             await self._blocked.try_now(found)
             found = self._sessions.get(session_id)  # it may have been let go meanwhile
-        row = await self.journal.row(session_id) if found is None and self.journal else None
-        found = found or self._sessions.get(session_id)  # another command may have loaded it meanwhile
         if found is None:
-            if row is None or self.journal is None:
-                raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; `zotctl sessions` lists them')
-            environment = split(self._environment, self.models.catalog.key_variables(), None)
-            found = self._open(row, self.journal, environment, ephemeral=False)
-            self._watch(found)
+            async with self._opening.turn(session_id):
+                found = self._sessions.get(session_id) or await self._opened(session_id)
         if found.is_cut:
             await _repair(found)  # a crash cut something off, or inputs wait: say so before anybody looks
         await found.approvals.expire()
@@ -295,6 +287,15 @@ class Manager:
         await self.extension_pool.stop()
 
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    async def _opened(self, session_id: str) -> Session:
+        """Return a session of the journal, which is in memory then; raises CommandError if there is none."""
+        if self.journal is None or (row := await self.journal.row(session_id)) is None:
+            raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; `zotctl sessions` lists them')
+        environment = split(self._environment, self.models.catalog.key_variables(), None)
+        found = self._open(row, self.journal, environment, ephemeral=False)
+        self._watch(found)
+        return found
 
     def _open(self, row: SessionRow, journal: Journal, environment: Environment, *, ephemeral: bool) -> Session:
         ledger = Ledger(row, journal, Transcript(), addressed=self._addressed)
