@@ -150,7 +150,7 @@ def wire():
 
 @pytest.fixture
 def connection(wire):
-    house = SimpleNamespace(tally=Tally(), manager=SimpleNamespace(listen=lambda _: lambda: None))
+    house = SimpleNamespace(tally=Tally(), listen=lambda _: lambda: None)
     return ServerConnection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # as far as used
 
 

@@ -66,7 +66,12 @@ class Hub(RuleBasedStateMachine):
         self.session = session_of(new_row(), self.disk, Desk(None), self.spawn)  # type: ignore[arg-type]  # no runs
         self.manager = Manager(self.session)
         self.house = SimpleNamespace(
-            tally=Tally(), manager=self.manager, presences=Presences(), opened_by_people=set(), spawn=self.spawn
+            tally=Tally(),
+            manager=self.manager,
+            listen=self.manager.listen,
+            presences=Presences(),
+            opened_by_people=set(),
+            spawn=self.spawn,
         )
         self.live_ones = 0
         self.clients = [Client(self.disk) for _ in range(3)]

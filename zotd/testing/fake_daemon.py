@@ -174,7 +174,7 @@ class FakeDaemon:
             case api.Prompt():
                 return self._prompt(params, after)
             case api.RunCommand(session=name, name="compact"):
-                return self._compact(self._find(name), after)
+                return api.CommandResult("prompt", run=self._compact(self._find(name), after))
             case _:
                 return self._others(command, params, after)
 
@@ -192,7 +192,7 @@ class FakeDaemon:
                 return None
             case "get_models", _:
                 return api.Models([api.ModelInfo("fake-1", "fake", 100_000, 8_000, reasoning=False)])
-            case "subscribe", _:
+            case "subscribe" | "clear", _:
                 return None
             case "ext.list", _:
                 return extensions.ExtensionList([])
@@ -222,8 +222,8 @@ class FakeDaemon:
             case "set_model" | "session.configure", api.SetModel(model=model) | api.SessionConfigure(model=str(model)):
                 session.info = msgspec.structs.replace(session.info, model=model)
                 return api.ModelName(model) if command == "set_model" else session.info
-            case "clear", _:
-                return None
+            case "compact", _:
+                return api.Started(started=True, run=self._compact(session, after))
             case _:
                 return _details(command, params, session)
 
@@ -296,10 +296,10 @@ class FakeDaemon:
         after.append(lambda: fake_sessions.show_queue(session))
         return api.Started(started=False, input=key, position=len(session.queue))
 
-    def _compact(self, session: FakeSession, after: list[Callable[[], None]]) -> api.CommandResult:
+    def _compact(self, session: FakeSession, after: list[Callable[[], None]]) -> str:
         run = ids.new("r")
         after.append(lambda: session.show(events.CompactDone("all of it"), events.Done(run=run)))
-        return api.CommandResult("prompt", run=run)
+        return run
 
 
 def _details(command: str, params: api.OfSession, session: FakeSession) -> Frozen:
