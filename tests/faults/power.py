@@ -47,6 +47,12 @@ SPAN_S = 0.02
 QUIET_S = 0.3
 """Longest wait for the next events: a reply that does not end sends none."""
 
+RELEASE_S = 60.0
+"""Longest wait for the end of mount namespaces of other tests that have a copy of the mount."""
+
+LOOK_S = 0.05
+"""Pause between two looks for them, in seconds."""
+
 PROGRAMS = ("mkfs.ext4", "mount", "umount", "losetup")
 
 
@@ -173,6 +179,19 @@ class Disk:
             yield self._top
         finally:
             _call("umount", str(self._top))
+            self._wait_until_released()
+
+    def _wait_until_released(self) -> None:
+        """Wait until no loop device has the image.
+
+        A mount namespace of another test, such as that of a jail, keeps a copy of the mount while it lives. Mounted again
+        meanwhile, the file system would be the same one, which was shut down, and every access would fail.
+        """
+        for _ in range(round(RELEASE_S / LOOK_S)):
+            if not subprocess.run(["losetup", "-j", str(self._image)], capture_output=True, check=True).stdout:
+                return
+            time.sleep(LOOK_S)
+        raise TimeoutError(f"{self._image} is still mounted somewhere after {RELEASE_S:g} s")
 
     def cut(self) -> None:
         """Nothing that was not synced is on the disk, and nothing more gets there."""
