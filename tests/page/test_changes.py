@@ -1,5 +1,6 @@
 """What runs change in files, on the page: shown, undone, made again; and the slash commands of its prompt box."""
 
+import asyncio
 import json
 import sys
 
@@ -8,7 +9,7 @@ from playwright.async_api import WebSocketRoute, expect
 
 from tests.jail.conftest import files
 from tests.needs import needs
-from tests.page.world import PHONE, entry
+from tests.page.world import PHONE, WAIT_MS, entry
 from zotd.testing.script import CallPart, calls, text
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -89,13 +90,18 @@ async def test_what_the_user_has_changed_since_is_overwritten_only_when_asked(wo
 
 async def test_a_refused_undo_stays_explained_when_an_earlier_answer_comes_late(world, token):
     held: list[tuple[WebSocketRoute, str]] = []
+    late = asyncio.Event()
     is_late = False
 
     def between(page):
-        daemon = page.connect_to_server()
-        daemon.on_message(
-            lambda frame: held.append((page, frame)) if is_late and '"patch"' in frame else page.send(frame)
-        )
+        page.connect_to_server().on_message(lambda frame: pass_on(page, frame))
+
+    def pass_on(page, frame):
+        if is_late and '"patch"' in frame:
+            held.append((page, frame))
+            late.set()
+        else:
+            page.send(frame)
 
     write(world, "late.txt", "1\n")
     write(world, "late.txt", "2\n")
@@ -113,7 +119,8 @@ async def test_a_refused_undo_stays_explained_when_an_earlier_answer_comes_late(
         (world.daemon.place.cwd / "late.txt").write_text("mine\n")
         await changes.get_by_role("button", name="Undo").click()
         await expect(changes.get_by_role("alert")).to_contain_text("late.txt was changed since then")
-        assert held
+        async with asyncio.timeout(WAIT_MS / 1000):
+            await late.wait()  # the daemon compares files for this answer, which may take longer than the refusal
         for door, frame in held:
             door.send(frame)
         await expect(changes).to_contain_text("+ 2")
