@@ -10,7 +10,8 @@ import pytest
 from zotd.core.ports import StorageError
 from zotd.store.connection import Write
 from zotd.store.schema import open_for_writing
-from zotd.store.writer import POINTS, QUEUE_BYTES, Writer
+from zotd.store.write_queue import QUEUE_BYTES
+from zotd.store.writer import POINTS, Writer
 
 FULL, NORMAL = 2, 1
 
@@ -268,7 +269,7 @@ async def test_submitted_writes_are_completed_even_if_the_loop_is_closed(tmp_pat
         return asyncio.run(go())
 
     writer = await asyncio.to_thread(leave)
-    writer._queue.put(None)
+    writer._queue._queue.put(None)
     gate.set()
     writer._thread.join(5)
     assert not writer._thread.is_alive()

@@ -139,7 +139,7 @@ class Database:
         return await self.read(in_sqlite(space.used_bytes))
 
     async def close(self) -> None:
-        """Finish queued writes, then close the file; takes `writer.CLOSE_S` + `READ_S` at most. Idempotent."""
+        """Finish queued writes, then close the file; takes `write_queue.CLOSE_S` + `READ_S` at most. Idempotent."""
         self.recovery.close()
         # The reader first: the last connection to close checkpoints the log, which is the writer's work.
         connection, self._connection = self._connection, None

@@ -1,10 +1,7 @@
 """The writer thread: commits all queued writes in one transaction (group commit) and reports the outcomes in order.
 
-    event loop    submit(write) ...............................> write.done(None | StorageError)
-                       | queue (bounded)                              ^ one call_soon_threadsafe per group
-    thread        take all that waits -> BEGIN, apply each, COMMIT ---+
-                                         on failure: each in a transaction of its own
-                  nothing waits for a while -> spare work, a slice at a time
+    a group of the queue (`store.write_queue`) -> BEGIN, apply each, COMMIT -> outcomes
+                                                  on failure: each in a transaction of its own
 
 Synchronous is FULL for a group with a durable write in it, else NORMAL. A FULL commit syncs the whole write-ahead
 log, and so makes the NORMAL ones before it durable as well; SQLite itself syncs the log before each checkpoint.
@@ -12,7 +9,6 @@ log, and so makes the NORMAL ones before it durable as well; SQLite itself syncs
 
 import asyncio
 import logging
-import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -25,18 +21,7 @@ from msgspec.structs import replace
 from zotd.core.ports import Probe, StorageError
 from zotd.store.connection import SqlConnection, Write
 from zotd.store.schema import BUSY_S, transaction
-
-QUEUE_BYTES = 64 * 1024 * 1024
-"""Limit of queued writes. Sessions wait for their commits, so only a stalled disk fills the queue. A write above the
-limit fails, in its turn; a single write of any size is accepted if the queue is empty."""
-
-CLOSE_S = 5.0
-"""Longest time to write the queue at the end. A disk that takes longer does not respond at all, and the service
-manager's patience is limited. Unwritten records were not acknowledged, so giving up breaks no promise."""
-
-PAUSE_S = 1.0
-"""Idle time before spare work starts. A run commits every few milliseconds while its tools run, and a commit that
-arrives during a slice of spare work has to wait for the slice."""
+from zotd.store.write_queue import WriteQueue
 
 RETRY_S = 5.0
 """Pause before tidying is tried again; it fails while another process reads the database."""
@@ -86,16 +71,11 @@ class Writer:
         self._tidy = tidy
         self._spare = spare
         self._probe = probe
-        self._has_spare = spare is not None
         self._spare_failure = ""
         """Last error of the spare work; empty if it succeeded."""
-        self._loop = asyncio.get_running_loop()
         self._opened = asyncio.Event()
         self._failure: Exception | None = None
-        self._ended = asyncio.Event()
-        self._queue: queue.SimpleQueue[Write | None] = queue.SimpleQueue()  # bounded by _held_bytes; None ends
-        self._held_bytes = 0
-        self._closed = False
+        self._queue: WriteQueue[Write] = WriteQueue("the disk", _refused, reporting=partial(self._reach, BEFORE_REPORT))
         # A daemon thread: a disk that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
         self.counts = WriterCounts()
@@ -113,16 +93,7 @@ class Writer:
 
     def submit(self, write: Write) -> None:
         """Queue a write behind those submitted before. Returns at once; never raises."""
-        refusal = self._refusal(write)
-        if refusal is not None:
-            # The refusal passes through the queue as well, so that outcomes are reported in the order of submission.
-            write = replace(write, apply=_refuse(refusal), size_bytes=0)
-        self._held_bytes += write.size_bytes
-        if self._closed:
-            # The thread no longer reads the queue. `call_soon`, because callers do not expect `done` inside `submit`.
-            self._loop.call_soon(write.done, StorageError(refusal))
-        else:
-            self._queue.put(write)
+        self._queue.submit(write)
 
     async def perform(
         self, apply: Callable[[SqlConnection], object], *, durable: bool = False, alone: bool = False
@@ -134,36 +105,11 @@ class Writer:
         Raises:
             StorageError: the write failed.
         """
-        written: asyncio.Future[None] = self._loop.create_future()
-
-        def done(error: StorageError | None) -> None:
-            if written.done():  # the caller was cancelled
-                return
-            if error is None:
-                written.set_result(None)
-            else:
-                written.set_exception(error)
-
-        self.submit(Write(apply, done, durable=durable, alone=alone))
-        await written
+        await self._queue.perform(lambda done: Write(apply, done, durable=durable, alone=alone))
 
     async def close(self) -> None:
         """Write the queue, close the connection and end the thread; give up after `CLOSE_S`. May be called twice."""
-        if not self._closed:
-            self._closed = True
-            self._queue.put(None)
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                await self._ended.wait()
-        except TimeoutError:
-            log.warning("the journal was not closed within %s s: the disk does not answer", CLOSE_S)
-
-    def _refusal(self, write: Write) -> str | None:
-        if self._closed:
-            return "the journal is closed"
-        if self._held_bytes and self._held_bytes + write.size_bytes > QUEUE_BYTES:
-            return f"the disk is too slow: {self._held_bytes >> 20} MiB are already waiting to be written"
-        return None
+        await self._queue.close()
 
     # --- in the thread ---
 
@@ -172,49 +118,23 @@ class Writer:
             connection = self._connect()
         except Exception as error:  # noqa: BLE001  (boundary: raised again by `open`)
             self._failure = error
-            self._tell(self._ended.set)
+            self._queue.end()
             return
         finally:
-            self._tell(self._opened.set)
-        while group := self._next_group(connection):
-            outcomes = self._commit(connection, group)
-            # One call per group, because each call wakes the event loop.
-            self._tell(partial(self._report, group, outcomes))
+            self._queue.tell(self._opened.set)
+        idle = None if self._spare is None else partial(self._idle, connection)
+        self._queue.work(partial(self._commit, connection), idle)
         try:
             connection.close()
         except sqlite3.Error:
             log.exception("the journal could not be closed")
-        self._tell(self._ended.set)
+        self._queue.end()
 
-    def _next_group(self, connection: sqlite3.Connection) -> list[Write]:
-        """Take all queued writes, waiting for the first one; empty when the writer is to end."""
-        group: list[Write] = []
-        write = self._next_write(connection)
-        while write is not None:
-            group.append(write)
-            try:
-                write = self._queue.get_nowait()
-            except queue.Empty:
-                return group
-        if group:
-            self._queue.put(None)  # the end mark came with a last group; the next call has to see it again
-        return group
-
-    def _next_write(self, connection: sqlite3.Connection) -> Write | None:
-        """Wait for the next write; do spare work meanwhile."""
-        pause_s = PAUSE_S
-        while self._has_spare:
-            try:
-                return self._queue.get(timeout=pause_s)
-            except queue.Empty:
-                self._has_spare = self._do_spare(connection)
-                pause_s = 0.0  # idle long enough: the next slice follows at once unless a write has arrived
-                if not self._has_spare and self._has_to_tidy(connection):
-                    self._has_spare, pause_s = True, RETRY_S
-        # Without spare work an idle daemon blocks here and never wakes up. Only a write can cause new spare work.
-        write = self._queue.get()
-        self._has_spare = self._spare is not None
-        return write
+    def _idle(self, connection: sqlite3.Connection) -> float | None:
+        """Do a slice of spare work, or tidy; see `WriteQueue.work`."""
+        if self._do_spare(connection):
+            return 0.0  # idle long enough: the next slice follows at once unless a write has arrived
+        return RETRY_S if self._has_to_tidy(connection) else None
 
     def _do_spare(self, connection: sqlite3.Connection) -> bool:
         assert self._spare is not None
@@ -305,23 +225,6 @@ class Writer:
         if self._probe is not None:
             self._probe(point)
 
-    def _tell(self, call: Callable[[], None]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(call)
-        except RuntimeError:  # the loop is closed, and with it every receiver of the report
-            log.debug("the event loop ended before the journal")
-
-    # --- on the event loop ---
-
-    def _report(self, group: Sequence[Write], outcomes: Sequence[StorageError | None]) -> None:
-        self._reach(BEFORE_REPORT)
-        for write, error in zip(group, outcomes, strict=True):
-            self._held_bytes -= write.size_bytes
-            try:
-                write.done(error)
-            except Exception:  # boundary: an error in one session must not affect the others of the group
-                log.exception("a session failed after its commit")
-
 
 def _apply(connection: sqlite3.Connection, write: Write) -> StorageError | None:
     try:
@@ -331,11 +234,11 @@ def _apply(connection: sqlite3.Connection, write: Write) -> StorageError | None:
     return None
 
 
-def _refuse(reason: str) -> Callable[[SqlConnection], None]:
-    def apply(_: SqlConnection) -> None:
+def _refused(write: Write, reason: str) -> Write:
+    def refuse(_: SqlConnection) -> None:
         raise StorageError(reason)
 
-    return apply
+    return replace(write, apply=refuse, size_bytes=0)
 
 
 def _is_failed_sync(error: Exception) -> bool:

@@ -1,21 +1,16 @@
 """The writer thread: sends all queued commits in one transaction and reports their outcomes in order.
 
-    event loop    submit(write) ...............................> write.done(None | StorageError)
-                       | queue (bounded)                              ^ one call_soon_threadsafe per group
-    thread        take all that waits -> one round trip: BEGIN, all statements, the number of the transaction
-                                      -> one round trip: COMMIT
-                                      connection lost meanwhile: ask the server what became of that number
+    a group of the queue (`store.write_queue`) -> one round trip: BEGIN, all statements, the number of the transaction
+                                               -> one round trip: COMMIT -> outcomes
+                                                  connection lost meanwhile: ask the server what became of that number
 
 Every commit is durable (`docs/decisions/0123-postgresql-by-a-thread.md`).
 """
 
-import asyncio
 import logging
-import queue
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
 from typing import Protocol
 
 import psycopg
@@ -26,16 +21,8 @@ from zotd.core.ports import StorageError
 from zotd.store.connection import SqlConnection
 from zotd.store.postgres import schema
 from zotd.store.postgres.dialect import SharedConnection
+from zotd.store.write_queue import WriteQueue
 from zotd.store.writer import WriterCounts
-
-QUEUE_BYTES = 64 * 1024 * 1024
-"""Limit of queued writes. A write above it fails, in its turn; a single one of any size is accepted."""
-
-CLOSE_S = 5.0
-"""Longest time to write the queue at the end."""
-
-PAUSE_S = 1.0
-"""Idle time before spare work starts, so that a run that commits every few milliseconds does not wait for it."""
 
 log = logging.getLogger(__name__)
 
@@ -122,14 +109,9 @@ class ChangeWriter:
         self._connect = connect
         self._generation = str(generation)
         self._spare = spare
-        self._has_spare = True
         self._spare_failure = ""
         self._connection: psycopg.Connection = connection
-        self._loop = asyncio.get_running_loop()
-        self._ended = asyncio.Event()
-        self._queue: queue.SimpleQueue[QueuedChange | None] = queue.SimpleQueue()  # bounded by _held_bytes; None ends
-        self._held_bytes = 0
-        self._closed = False
+        self._queue: WriteQueue[QueuedChange] = WriteQueue("the database", _refused)
         self.counts = WriterCounts()
         # A daemon thread: a database that hangs must not keep the process from ending.
         self._thread = threading.Thread(target=self._run, name="journal", daemon=True)
@@ -137,15 +119,7 @@ class ChangeWriter:
 
     def submit(self, write: QueuedChange) -> None:
         """Queue a write behind those submitted before. Returns at once; never raises."""
-        if self._closed:
-            self._loop.call_soon(write.done, StorageError("the journal is closed"))
-            return
-        if self._held_bytes and self._held_bytes + write.size_bytes > QUEUE_BYTES:
-            # Through the queue as well, so that outcomes are reported in the order of submission.
-            waiting = f"the database is too slow: {self._held_bytes >> 20} MiB are already waiting to be written"
-            write = replace(write, refused=waiting, size_bytes=0)
-        self._held_bytes += write.size_bytes
-        self._queue.put(write)
+        self._queue.submit(write)
 
     async def perform(self, change: DatabaseChange) -> None:
         """Submit a change and wait until it is committed.
@@ -153,57 +127,22 @@ class ChangeWriter:
         Raises:
             StorageError: it failed.
         """
-        written: asyncio.Future[StorageError | None] = self._loop.create_future()
-        self.submit(QueuedChange(change, lambda error: None if written.done() else written.set_result(error)))
-        error = await written
-        if error is not None:
-            raise error
+        await self._queue.perform(lambda done: QueuedChange(change, done))
 
     async def close(self) -> None:
-        """Write the queue, close the connection and end the thread; give up after `CLOSE_S`. May be called twice."""
-        if not self._closed:
-            self._closed = True
-            self._queue.put(None)
-        try:
-            async with asyncio.timeout(CLOSE_S):
-                await self._ended.wait()
-        except TimeoutError:
-            log.warning("the journal was not closed within %s s: the database does not answer", CLOSE_S)
+        """Write the queue, close the connection and end the thread; see `WriteQueue.close`."""
+        await self._queue.close()
 
     # --- in the thread ---
 
     def _run(self) -> None:
-        while group := self._next_group():
-            self._tell(partial(self._report, group, self._commit(group)))
+        self._queue.work(self._commit, self._idle)
         with suppress(psycopg.Error):
             self._connection.close()
-        self._tell(self._ended.set)
+        self._queue.end()
 
-    def _next_group(self) -> list[QueuedChange]:
-        group: list[QueuedChange] = []
-        write = self._next_write()
-        while write is not None:
-            group.append(write)
-            try:
-                write = self._queue.get_nowait()
-            except queue.Empty:
-                return group
-        if group:
-            self._queue.put(None)  # the end mark came with a last group; the next call has to see it again
-        return group
-
-    def _next_write(self) -> QueuedChange | None:
-        """Wait for the next write; do spare work meanwhile."""
-        pause_s = PAUSE_S
-        while self._has_spare:
-            try:
-                return self._queue.get(timeout=pause_s)
-            except queue.Empty:
-                self._has_spare = self._do_spare()
-                pause_s = 0.0  # idle long enough: the next slice follows at once unless a write has arrived
-        write = self._queue.get()  # without spare work an idle daemon never wakes up
-        self._has_spare = True
-        return write
+    def _idle(self) -> float | None:
+        return 0.0 if self._do_spare() else None
 
     def _do_spare(self) -> bool:
         has_more: list[bool] = []
@@ -276,22 +215,6 @@ class ChangeWriter:
             )
         return bool(status == "committed")
 
-    def _tell(self, call: Callable[[], None]) -> None:
-        try:
-            self._loop.call_soon_threadsafe(call)
-        except RuntimeError:  # the loop is closed, and with it every receiver of the report
-            log.debug("the event loop ended before the journal")
-
-    # --- on the event loop ---
-
-    def _report(self, group: Sequence[QueuedChange], outcomes: Sequence[StorageError | None]) -> None:
-        for write, error in zip(group, outcomes, strict=True):
-            self._held_bytes -= write.size_bytes
-            try:
-                write.done(error)
-            except Exception:  # boundary: an error in one session must not affect the others of the group
-                log.exception("a session failed after its commit")
-
 
 def _sent(
     change: DatabaseChange, connection: psycopg.Connection, outcomes: list[StorageError | None], place: int
@@ -304,6 +227,10 @@ def _sent(
     except StorageError as error:
         outcomes[place] = error
         return None
+
+
+def _refused(write: QueuedChange, reason: str) -> QueuedChange:
+    return replace(write, refused=reason, size_bytes=0)
 
 
 def _checked(write: QueuedChange) -> StorageError | None:
