@@ -4,6 +4,7 @@ import psycopg
 import pytest
 
 from zotd.store.opening import open_journal
+from zotd.store.postgres import database
 
 TEXT = "x" * 10_000
 TIMES = 20
@@ -39,6 +40,12 @@ async def test_compacting_tells_the_size_of_the_tables_and_keeps_what_is_stored(
     assert before > 0
     assert after > 0
     assert await journal.row("s_1") == author.row
+
+
+async def test_compacting_may_take_longer_than_any_read(journal, monkeypatch):
+    monkeypatch.setattr(database, "READ_S", 0.2)
+    monkeypatch.setattr(database, "_vacuum", lambda connection: connection.execute("SELECT pg_sleep(1)"))
+    assert await journal.database.compact() != (0, 0)
 
 
 async def test_nothing_of_a_deleted_session_is_left_in_any_table(postgres_server, tmp_path, author_of, say):

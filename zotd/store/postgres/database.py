@@ -147,11 +147,12 @@ class PostgresDatabase:
             self._open.pop().close()
 
     async def _call(self, work: Callable[[psycopg.Connection], T], *, in_transaction: bool = True) -> T:
+        """Run `work` in a reader's thread. Outside of a transaction there is no time limit: upkeep may take minutes."""
         if self._closed:
             raise StorageError("the journal is closed")
         call = partial(self._with_connection, work, in_transaction=in_transaction)
         try:
-            async with asyncio.timeout(READ_S):
+            async with asyncio.timeout(READ_S if in_transaction else None):
                 return await asyncio.get_running_loop().run_in_executor(self._readers, call)
         except TimeoutError as error:
             raise StorageError(f"the journal {schema.shown(self._url)} did not answer within {READ_S:g} s") from error
