@@ -133,7 +133,7 @@ class FamilyKills:
         self._chance = chance
 
     async def run_family(self, number: int) -> None:
-        """Have a family work, kill the daemon now and then, and look at what has come of it."""
+        """Have a family work, kill the daemon now and then, and count the faults."""
         family = f"family{number}"
         async with WireClient.connect(self._daemon.place.socket) as client:
             asks = {

@@ -2,13 +2,14 @@
 
 import asyncio
 import os
+import pathlib
 import signal
 
 import pytest
 from msgspec.structs import replace
 
 from zotd.process.census import Identity
-from zotd.process.supervised_command import adopt, start_supervised, state_path
+from zotd.process.supervised_command import SupervisedOutput, adopt, start_supervised, state_path
 from zotd.process.supervisor_state import (
     ABANDONED,
     ENDED,
@@ -117,13 +118,22 @@ async def test_a_supervisor_that_is_not_the_recorded_one_counts_as_gone(output, 
     await found.stop()  # must not signal this process
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b'{"state": 7}', b"[]"])
+@pytest.mark.parametrize("content", [b"", b"{", b'{"state": 7}', b"[]", b" " * 100_000 + b'{"state": "ended"}'])
 async def test_a_state_that_cannot_be_read_counts_as_unknown(output, content):
     state_path(output).parent.mkdir(mode=0o700)
     state_path(output).write_bytes(content)
     found = adopt(output, ())
     await followed(found)
     assert found.is_lost
+
+
+@pytest.mark.parametrize("made", [os.mkfifo, os.mkdir, lambda path: pathlib.Path(path).symlink_to("/etc/passwd")])
+def test_what_a_command_puts_in_the_place_of_its_output_is_not_read(output, made):
+    output.parent.mkdir(mode=0o700)
+    made(output)
+    found = SupervisedOutput(output, state_path(output))
+    assert found.read(0, 100).data == b""
+    assert found.total >= 0
 
 
 def test_a_link_or_a_pipe_in_the_place_of_the_state_is_not_read(output, tmp_path):

@@ -12,6 +12,9 @@ TITLE_CHARS = 100
 """Longest excerpt of a command in a sentence about its job."""
 
 
+NOT_STARTED = 126
+"""The exit code of a command that could not be started, as shells have it."""
+
 BY_MODEL = "stopped by the model"
 """Why a job ends that the model stops; it is not told of that again."""
 

@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import IO
 
 import msgspec
 
@@ -84,6 +85,8 @@ class SupervisedOutput:
             base = self._base(descriptor)
             start = max(start, base)
             return OutputPart(start, os.pread(descriptor, limit_bytes, start - base))
+        except OSError:  # the command has put a pipe or a directory there
+            return OutputPart(start, b"")
         finally:
             os.close(descriptor)
 
@@ -170,7 +173,7 @@ class SupervisedCommand:
         self._woken.set()
 
     def _looked(self) -> SupervisorState:
-        if not self.state.pid or self.state.state != ENDED:
+        if self.state.state != ENDED:
             self.state = read_state(self._path) or self.state
         return self.state
 
@@ -223,7 +226,7 @@ def start_supervised(order: SupervisorOrder, owners: Collection[str]) -> Supervi
     Raises:
         OSError: the supervisor could not be started.
     """
-    with tempfile.TemporaryFile() as stdin:
+    with _unnamed_file() as stdin:
         stdin.write(msgspec.json.encode(order))
         stdin.seek(0)
         process = start_piped(
@@ -252,6 +255,12 @@ def adopt(output: Path, owners: Collection[str]) -> SupervisedCommand:
     if supervisor is not None:
         descent.adopted(supervisor, owners)
     return SupervisedCommand(path, supervisor, SupervisedOutput(output, path))
+
+
+def _unnamed_file() -> IO[bytes]:
+    """Return a file that only this process has; in memory where that is possible, because the order has the session's secrets."""
+    create: Callable[[str], int] | None = getattr(os, "memfd_create", None)  # Linux has it
+    return tempfile.TemporaryFile() if create is None else os.fdopen(create("order"), "w+b")
 
 
 def _reap(pid: int) -> None:

@@ -18,6 +18,9 @@ from zotd.decodable import decodable
 from zotd.paths import make_private_dir
 from zotd.process.census import Identity, is_alive, world
 
+MAX_BYTES = 64 * 1024
+"""Most of a state that is read. It has a few hundred bytes; a command could have written another one."""
+
 STARTING, RUNNING, ENDED, ABANDONED = "starting", "running", "ended", "abandoned"
 
 
@@ -98,7 +101,7 @@ def read_state(path: Path) -> SupervisorState | None:
     try:
         # A command could have put a link or a pipe there.
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
-            return msgspec.json.decode(file.read(), type=decodable(SupervisorState))
+            return msgspec.json.decode(file.read(MAX_BYTES), type=decodable(SupervisorState))
     except (OSError, msgspec.MsgspecError):
         return None
 

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from zotd.clock import rfc3339
 from zotd.config.sections import JobsSection
 from zotd.core import records
-from zotd.core.jobs import BY_MODEL, JobError, JobOrder, MovableCommand, end_note, state_of, title_of
+from zotd.core.jobs import BY_MODEL, NOT_STARTED, JobError, JobOrder, MovableCommand, end_note, state_of, title_of
 from zotd.core.output_pattern import LineFinder, PatternError
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.process.orphan_reaper import OrphanReaper
@@ -38,9 +38,6 @@ KEPT = 16
 
 END_S = 5.0
 """Longest wait for a job to end that was stopped; SIGKILL comes after a second."""
-
-NOT_STARTED = 126
-"""The exit code of a command that could not be started, as shells have it."""
 
 BEGUN = (
     "{title} runs in the background. You are told when it ends; job_output gives what it prints, job_wait waits for a line of that"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from zotd.core.jobs import JobOrder
+from zotd.core.jobs import NOT_STARTED, JobOrder
 from zotd.core.output_pattern import LineFinder
 from zotd.process.orphan_reaper import OrphanReaper
 from zotd.process.supervised_command import SupervisedCommand, adopt, happened, start_supervised, state_path
@@ -22,9 +22,6 @@ log = logging.getLogger(__name__)
 
 LOOK_S = 0.1
 """Pause between two looks at the output while the model waits for a line, in seconds."""
-
-NOT_STARTED = 126
-"""The exit code of a command that could not be started, as shells have it."""
 
 
 class KeptRun(JobRun):
