@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.e2e.odd import odd, odd_is_known  # noqa: F401  (fixtures)
 from tests.e2e.shop import Shop
 from zotd.testing.live_daemon import DaemonProcess, serving
 from zotd.testing.model_server import ModelServer

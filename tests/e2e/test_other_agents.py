@@ -2,19 +2,10 @@
 
 import pytest
 
-from tests.e2e.odd import asked_by, decide, home_that_knows_it, opener, saw
+from tests.e2e.odd import asked_by, decide, saw
 from tests.needs import needs
 
-
-@pytest.fixture
-def variables(tmp_path):
-    home_that_knows_it(tmp_path)
-    return {}
-
-
-@pytest.fixture
-def odd(house):
-    return opener(house)
+pytestmark = pytest.mark.usefixtures("odd_is_known")
 
 
 async def test_a_prompt_is_answered_by_the_agent(odd):

@@ -2,18 +2,7 @@
 
 import pytest
 
-from tests.e2e.odd import home_that_knows_it, opener
-
-
-@pytest.fixture
-def variables(tmp_path):
-    home_that_knows_it(tmp_path)
-    return {}
-
-
-@pytest.fixture
-def odd(house):
-    return opener(house)
+pytestmark = pytest.mark.usefixtures("odd_is_known")
 
 
 async def offered(talk, typed=""):

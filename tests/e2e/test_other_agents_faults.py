@@ -2,21 +2,11 @@
 
 import signal
 
-import psutil
 import pytest
 
-from tests.e2e.odd import asked_by, ended, home_that_knows_it, is_odd, opener, saw
+from tests.e2e.odd import asked_by, ended, odd_env, odd_processes, opener, saw
 
-
-@pytest.fixture
-def variables(tmp_path):
-    home_that_knows_it(tmp_path)
-    return {}
-
-
-@pytest.fixture
-def odd(house):
-    return opener(house)
+pytestmark = pytest.mark.usefixtures("odd_is_known")
 
 
 # --- cancel, crash, resume --------------------------------------------------------------------------------------------
@@ -73,7 +63,7 @@ async def test_a_call_that_a_crash_cuts_has_an_unknown_outcome(odd):
     talk = await odd()
     await talk.ask("prompt", message="busy:/nowhere")
     await talk.until("tool_start")
-    (agent,) = [one for one in psutil.Process().children(recursive=True) if is_odd(one)]
+    (agent,) = odd_processes()
     agent.kill()
     result = saw(await talk.until("done"), "tool_result")[0]
     assert result["content"][0]["text"].startswith("interrupted, outcome unknown")
@@ -181,10 +171,7 @@ async def test_a_flood_ends_the_agent_and_not_the_daemon(odd, monkeypatch):
 
 
 async def test_a_question_ends_with_the_daemon_that_asked_it(process):
-    env = {**process.place.env, "ODD_STORE": ""}
-    client = await process.connect(can_approve=True)
-    options = {"agent": "odd", "provider": None, "base_url": None, "secrets": None, "env": env, "mode": "ask"}
-    talk = await process.create("openai", None, client, **options)
+    talk = await opener(process)(mode="ask")
     await asked_by(talk, f"ask:{process.cwd}/made")
     process.restart(signal.SIGKILL)
     talk = await process.follow(talk.id)
@@ -194,20 +181,17 @@ async def test_a_question_ends_with_the_daemon_that_asked_it(process):
 
 
 async def test_a_killed_daemon_ends_the_agent_and_sends_nothing_twice(process):
-    store = process.place.folder / "store"
-    store.mkdir()
-    env = {**process.place.env, "ODD_STORE": str(store), "ODD": "stubborn"}
-    options = {"agent": "odd", "provider": None, "base_url": None, "secrets": None, "env": env}
-    talk = await process.create("openai", None, **options)
+    how = {"behaves": "stubborn", "stores": True}
+    talk = await opener(process)(**how)
     await talk.run("remember this")
     await talk.ask("prompt", message="busy:/nowhere")
     await talk.until("tool_start")
-    (agent,) = [one for one in psutil.Process(process.daemon.pid).children(recursive=True) if is_odd(one)]
+    (agent,) = odd_processes(process.daemon.pid)
     process.restart(signal.SIGKILL)
     agent.wait(timeout=30)
     client = await process.connect()
     talk = await process.follow(talk.id, client)
-    await client.ask("session.configure", session=talk.id, env=env)
+    await client.ask("session.configure", session=talk.id, env=odd_env(process, **how))
     assert await talk.state() == "held"
     await talk.run("recall")
     assert [text for _, text in await talk.texts()] == [

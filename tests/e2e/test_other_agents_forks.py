@@ -7,18 +7,9 @@ import signal
 import psutil
 import pytest
 
-from tests.e2e.odd import home_that_knows_it, is_odd, opener, saw
+from tests.e2e.odd import odd_env, odd_processes, opener, saw
 
-
-@pytest.fixture
-def variables(tmp_path):
-    home_that_knows_it(tmp_path)
-    return {}
-
-
-@pytest.fixture
-def odd(house):
-    return opener(house)
+pytestmark = pytest.mark.usefixtures("odd_is_known")
 
 
 async def forked(talk, house, **fields):
@@ -54,10 +45,9 @@ async def test_a_fork_whose_agent_dies_before_its_first_prompt_is_copied_once_mo
     talk = await odd(behaves="fork", stores=True)
     await talk.run("remember this")
     other = await forked(talk, house)
-    for agent in psutil.Process().children(recursive=True):
-        if is_odd(agent):
-            agent.kill()
-            agent.wait(timeout=30)
+    for agent in odd_processes():
+        agent.kill()
+        agent.wait(timeout=30)
     await talk.run("since then")
     events = await other.run("recall")
     assert saw(events, "notice")[-1]["text"].startswith("Odd has copied its session once more")
@@ -124,21 +114,18 @@ async def test_a_session_is_not_forked_while_its_agent_works(odd, house):
 
 
 async def test_a_daemon_that_dies_while_the_agent_copies_leaves_a_fork_that_is_copied_later(process):
-    store = process.place.folder / "store"
-    store.mkdir()
-    env = {**process.place.env, "ODD_STORE": str(store), "ODD": "fork-hangs"}
-    options = {"agent": "odd", "provider": None, "base_url": None, "secrets": None, "env": env}
-    talk = await process.create("openai", None, **options)
+    talk = await opener(process)(behaves="fork-hangs", stores=True)
     await talk.run("remember this")
-    os.mkfifo(store / "asked")
+    asked = process.place.folder / "store" / "asked"
+    os.mkfifo(asked)
     talk.send("session.fork")
-    await asyncio.to_thread((store / "asked").read_bytes)  # until the agent has opened it
-    agents = [one for one in psutil.Process(process.daemon.pid).children(recursive=True) if is_odd(one)]
+    await asyncio.to_thread(asked.read_bytes)  # until the agent has opened it
+    agents = odd_processes(process.daemon.pid)
     process.restart(signal.SIGKILL)
     psutil.wait_procs(agents, timeout=30)
     talk = await process.follow(talk.id)
     (fork,) = {*await sessions(talk)} - {talk.id}
-    await talk.client.ask("session.configure", session=fork, env={**env, "ODD": "fork"})
+    await talk.client.ask("session.configure", session=fork, env=odd_env(process, behaves="fork", stores=True))
     other = await process.follow(fork, talk.client)
     await other.run("recall")
     assert (await other.texts())[-1] == ("assistant", ["remember this"])

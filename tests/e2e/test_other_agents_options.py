@@ -2,18 +2,9 @@
 
 import pytest
 
-from tests.e2e.odd import ended, home_that_knows_it, opener, saw
+from tests.e2e.odd import ended, saw
 
-
-@pytest.fixture
-def variables(tmp_path):
-    home_that_knows_it(tmp_path)
-    return {}
-
-
-@pytest.fixture
-def odd(house):
-    return opener(house)
+pytestmark = pytest.mark.usefixtures("odd_is_known")
 
 
 async def choose(talk, option, value):

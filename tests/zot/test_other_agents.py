@@ -1,12 +1,8 @@
 """`zot.Agent` with another agent that answers: `zotd.testing.odd_agent`."""
 
-import json
-import sys
-
-import psutil
 import pytest
 
-from tests.e2e.odd import is_odd
+from tests.e2e.odd import make_known, odd_processes
 from zot import Agent, Allow, Deny, OptionError, RunError, tool
 from zotd.testing.live_daemon import ROOT
 
@@ -14,10 +10,7 @@ from zotd.testing.live_daemon import ROOT
 @pytest.fixture
 def odd(place):
     """`odd(**options)`: an agent that the scripted one answers for."""
-    place.home.mkdir(exist_ok=True)
-    command = json.dumps([sys.executable, "-m", "zotd.testing.odd_agent"])
-    lines = ["[adapters.odd]", f"command = {command}", 'title = "Odd"', "start_s = 40"]
-    (place.home / "config.toml").write_text("\n".join(lines))
+    make_known(place.home)
 
     def odd(**options):
         env = {**place.env, "PYTHONPATH": str(ROOT)}
@@ -30,8 +23,8 @@ async def test_another_agent_answers_and_remembers_until_the_block_ends(odd):
     async with odd() as agent:
         assert (await agent.run("hello there")).text == "hello there "
         assert (await agent.run("again")).text == "again "
-        assert any(is_odd(one) for one in psutil.Process().children(recursive=True))
-    assert not any(is_odd(one) for one in psutil.Process().children(recursive=True))
+        assert odd_processes()
+    assert not odd_processes()
 
 
 async def test_the_program_decides_what_it_asks_about(odd, place):
