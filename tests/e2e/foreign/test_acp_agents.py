@@ -17,6 +17,7 @@ import pytest_asyncio
 from playwright.async_api import async_playwright, expect
 
 from tests.e2e.conftest import House
+from tests.e2e.odd import decide
 from tests.needs import ABSENT, needs
 from tests.page.world import WAIT_MS, World, entry, free_port
 from zotd.testing.live_daemon import DaemonProcess
@@ -73,7 +74,7 @@ class Bench:
         self.env = env
 
     async def session(self, **options):
-        """A new session that the agent runs, and somebody who decides."""
+        """A new session that the agent runs, followed by a client that can approve its calls."""
         client = await self.house.connect(client={"name": "ann"}, can_approve=True)
         wishes = {"agent": self.agent.name, "provider": None, "base_url": None, "secrets": None, "env": self.env}
         return await self.house.create("openai", None, client, **(wishes | options))
@@ -151,11 +152,6 @@ def nothing_left_behind():
 async def asked_by(talk, message):
     await talk.ask("prompt", message=message)
     return (await talk.until("approval_requested", "done"))[-1]
-
-
-async def decide(talk, event, decision="allow"):
-    about = {"approval": event["approval"], "args_digest": event["args_digest"]}
-    await talk.ask("approve", **about, decision=decision)
 
 
 def error_of(events):
