@@ -154,6 +154,15 @@ def connection(wire):
     return ServerConnection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # as far as used
 
 
+async def test_a_connection_that_has_ended_listens_to_no_topic(wire):
+    stopped: list[object] = []
+    house = SimpleNamespace(tally=Tally(), listen=lambda heard: lambda: stopped.append(heard))
+    ended = ServerConnection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # as far as used
+    assert stopped == []
+    ended.lost()
+    assert len(stopped) == 1
+
+
 async def test_a_client_that_does_not_finish_its_line_is_disconnected(connection, wire):
     connection.received(b'{"type":"ping","x":"')
     for _ in range(HALF_LINE_BEATS):

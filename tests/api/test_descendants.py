@@ -185,7 +185,8 @@ async def test_a_descendant_can_follow_but_not_change_its_own_session(family, se
 
 async def test_a_descendant_gets_only_topic_events_about_its_own_session(family, client, session, place):
     program = await family.descendant(session)
-    await program.ask("subscribe", topics=["sessions", "extensions", "trust"])
+    await program.ask("subscribe", topics=["sessions", "extensions", "trust", "timers"])
+    await client.ask("timer.add", message="secret", cwd=str(place.cwd), every_s=3600)
     other = await made(client, place)
     await client.ask("session.rename", session=other, name="secret")
     await client.ask("session.rename", session=session, name="own")

@@ -241,7 +241,7 @@ def test_whatever_the_clock_does_and_wherever_a_daemon_dies_no_due_time_fires_tw
         assert len(case.sent) - before <= 2, "a claim that was cut, and one for all that was missed since"
         if case.timer.paused is not None:
             case.timer = timers.resumed(case.timer, now, case.times)
-            case.fired.clear()  # somebody has said that the clock is right now
+            case.fired.clear()  # its user has said that the clock is right now
     numbers = [claim.number for claim in case.fired]
     dues = [claim.due for claim in case.fired]
     assert numbers == sorted(numbers)

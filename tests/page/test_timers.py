@@ -1,12 +1,13 @@
 """Timers on the page: when they are due, what they have cost and why they are paused, and buttons that change them."""
 
+import asyncio
 from datetime import UTC, datetime, timedelta
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import expect
+from playwright.async_api import WebSocketRoute, expect
 
-from tests.page.world import PHONE, entry
+from tests.page.world import PHONE, WAIT_MS, entry
 from zotd.testing.script import text
 from zotd.testing.wire_client import WireClient
 
@@ -100,6 +101,43 @@ async def test_what_the_daemon_refuses_is_shown_in_its_sentence(world, token, se
     async with world.page(token, "timers") as page:
         await button(page, "too dear", "Run now").click()
         await expect(page.get_by_role("alert").filter(has_text="zotctl schedule edit")).to_be_visible()
+
+
+async def test_a_press_whose_answer_was_lost_fires_once_when_it_is_repeated(world, token, session):
+    world.answers.extend([text("one"), text("two")])
+    timer = await world.ask("timer.add", message="look once", session=session, every_s=3600)
+    lost, answered = asyncio.Event(), asyncio.Event()
+    routes: list[WebSocketRoute] = []
+
+    def between(route):
+        def pass_on(frame):
+            if not lost.is_set() and '"command":"timer.run"' in frame:
+                lost.set()
+                return
+            if '"command":"timer.run"' in frame:
+                answered.set()
+            route.send(frame)
+
+        routes.append(route)
+        route.connect_to_server().on_message(pass_on)
+
+    async with world.page(token, "timers") as page:
+        await page.route_web_socket("**/v1", between)
+        await page.reload()
+        await button(page, "look once", "Run now").click()
+        async with asyncio.timeout(WAIT_MS / 1000):
+            await lost.wait()
+        await routes[0].close()
+        await expect(page.get_by_role("alert").filter(has_text="The connection was lost")).to_be_visible()
+        while (await world.ask("session.get", session=session))["state"] == "running":
+            pass  # a firing is left out while the one before has not ended
+        await button(page, "look once", "Run now").click()  # as soon as the connection is back
+        async with asyncio.timeout(WAIT_MS / 1000):
+            await answered.wait()
+        await expect(page.get_by_role("alert").filter(has_text="The connection was lost")).to_be_hidden()
+    (found,) = [one for one in (await world.ask("timer.list"))["timers"] if one["id"] == timer["id"]]
+    world.answers.clear()
+    assert found["fired"] == 1
 
 
 async def test_who_may_only_read_sees_timers_without_buttons(world, session):

@@ -1,7 +1,7 @@
 // The form for a new session: its directory, model or agent, and mode.
 
-import { newId } from "./composer.js";
 import { byId, element, fill, say } from "./elements.js";
+import { Repeatable } from "./requests.js";
 import { agentsOf, placesOf } from "./sessions.js";
 import { CallError } from "./wire.js";
 
@@ -9,7 +9,7 @@ export class Beginning {
   #call;
   #begun;
   #models = [];
-  #requested = null; // {text, requestId} of a request without a response
+  #requests = new Repeatable();
   #form = byId("beginning");
   #directory = byId("directory");
   #model = byId("model");
@@ -62,23 +62,16 @@ export class Beginning {
     if (this.#mode.value) fields.mode = this.#mode.value;
     byId("begin").disabled = true;
     try {
-      const answer = await this.#call("session.create", { ...fields, request_id: this.#requestId(fields) });
-      this.#requested = null;
+      const answer = await this.#call("session.create", { ...fields, request_id: this.#requests.idOf(fields) });
+      this.#requests.answered(fields);
       this.#begun(answer.session.id);
     } catch (error) {
       const isKnown = error instanceof CallError;
-      if (isKnown) this.#requested = null;
+      if (isKnown) this.#requests.answered(fields);
       say(this.#problem, isKnown ? error.message : "The connection was lost; press Begin again when it is back.");
     } finally {
       byId("begin").disabled = false;
     }
-  }
-
-  /** The same request sent again after a lost connection keeps its id, so that there is one session. */
-  #requestId(fields) {
-    const text = JSON.stringify(fields);
-    if (this.#requested?.text !== text) this.#requested = { text, requestId: newId() };
-    return this.#requested.requestId;
   }
 }
 

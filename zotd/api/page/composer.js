@@ -3,6 +3,7 @@
 import { Attachments } from "./attachments.js";
 import { Completion } from "./completion.js";
 import { byId, element, fill, say } from "./elements.js";
+import { newId } from "./requests.js";
 import { commandOf, promptOf } from "./slash.js";
 import { CallError } from "./wire.js";
 
@@ -163,9 +164,4 @@ export class Composer {
       return null;
     }
   }
-}
-
-/** A unique id. `randomUUID` is not available on pages served over plain HTTP by another machine. */
-export function newId() {
-  return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 }

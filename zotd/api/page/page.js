@@ -3,7 +3,7 @@
 import { activity } from "./activity.js";
 import { Beginning } from "./begin.js";
 import { Changes } from "./changes.js";
-import { Composer, newId } from "./composer.js";
+import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { byId, say } from "./elements.js";
 import { isOf } from "./entries.js";
@@ -14,6 +14,7 @@ import { Notifying } from "./notify.js";
 import { Pictures } from "./pictures.js";
 import { Plan } from "./plan.js";
 import { Questions } from "./questions.js";
+import { newId } from "./requests.js";
 import { Search } from "./search.js";
 import { PAGE, listed, told, waitingIn } from "./sessions.js";
 import {

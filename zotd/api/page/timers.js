@@ -1,9 +1,9 @@
 // The timers of the daemon: when each is due next and what it has cost, and buttons that pause, fire and remove it.
 
-import { newId } from "./composer.js";
 import { byId, element, fill, say } from "./elements.js";
 import { cut } from "./harmless.js";
 import { nameOf } from "./list.js";
+import { Repeatable } from "./requests.js";
 import { CallError, LostError } from "./wire.js";
 
 // Characters of a prompt that are shown; it may have 20,000.
@@ -22,6 +22,7 @@ export class Timers {
   #isAsking = false;
   #isStale = false; // something has changed since the list was asked for
   #removing = ""; // the id of the timer whose removal waits for a second press
+  #requests = new Repeatable();
   #busy = new Set(); // ids of timers that are being changed
   #focus = ""; // the key of the button that gets the focus as soon as it is there and enabled
   #shown = ""; // what is rendered: a button that has the focus keeps it while nothing changes
@@ -151,11 +152,15 @@ export class Timers {
     this.#busy.add(id);
     this.#changed();
     say(this.#problem, "");
+    const request = { type, timer: id };
     try {
-      const answer = await this.#call(type, { timer: id, request_id: newId() });
+      const answer = await this.#call(type, { timer: id, request_id: this.#requests.idOf(request) });
+      this.#requests.answered(request);
       if (type === "timer.run" && !answer.fired) say(this.#problem, `It was not sent: ${answer.outcome}.`);
     } catch (error) {
-      say(this.#problem, error instanceof CallError ? error.message : "The connection was lost; try it again.");
+      const isKnown = error instanceof CallError;
+      if (isKnown) this.#requests.answered(request);
+      say(this.#problem, isKnown ? error.message : "The connection was lost; try it again.");
     } finally {
       this.#busy.delete(id);
       if (this.#removing === id) this.#removing = "";
