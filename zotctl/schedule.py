@@ -101,7 +101,7 @@ def _add_add(actions: Subparsers) -> None:
     parser.add_argument("--mode", choices=MODES, help="approval mode of new sessions")
     parser.add_argument("--tz", metavar="ZONE", help="time zone of CRON (default: that of the daemon)")
     _add_limits(parser)
-    _add_rules(parser, "(default: %s)")
+    _add_rules(parser, has_defaults=True)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_add)
 
@@ -119,7 +119,7 @@ def _add_edit(actions: Subparsers) -> None:
     _add_limits(parser)
     for name, about in (("limit", "it may spend any amount"), ("until", "it has no end"), ("times", "of any number")):
         parser.add_argument(f"--no-{name}", action="store_true", help=about)
-    _add_rules(parser, "")
+    _add_rules(parser, has_defaults=False)
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.set_defaults(run=_edit)
 
@@ -130,15 +130,14 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--times", type=int, metavar="N", help="end it after so many prompts")
 
 
-def _add_rules(parser: argparse.ArgumentParser, default: str) -> None:
-    """Add what to do in three cases; `default` names the default if there is one."""
+def _add_rules(parser: argparse.ArgumentParser, *, has_defaults: bool) -> None:
     for name, choices, about in (
         ("--missed", ("once", "skip"), "what to do about times that were missed"),
         ("--busy", ("queue", "skip"), "what to do if the session is busy"),
-        ("--unattended", ("deny", "park"), "what to do with calls that need approval when nobody is there"),
+        ("--unattended", ("deny", "park"), "what to do with calls that need approval when no client can decide"),
     ):
-        words = default.replace("%s", choices[0])
-        parser.add_argument(name, choices=choices, help=f"{about} {words}".strip())
+        default = f" (default: {choices[0]})" if has_defaults else ""
+        parser.add_argument(name, choices=choices, help=f"{about}{default}")
 
 
 def _interval(word: str) -> int:
