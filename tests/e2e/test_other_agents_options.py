@@ -62,6 +62,15 @@ async def test_the_next_process_has_what_was_chosen(odd):
     assert await says(talk) == "code large"
 
 
+async def test_the_mode_in_which_the_next_process_begins_is_no_choice_of_the_agent(odd):
+    talk = await odd(behaves="modes", stores=True)
+    await choose(talk, "mode", "plan")
+    await talk.run("die")
+    for _ in range(2):
+        assert await says(talk) == "plan small"
+        await talk.run("die")
+
+
 async def test_a_mode_that_the_agent_has_left_is_not_set_again(odd):
     talk = await odd(behaves="modes", stores=True)
     await choose(talk, "mode", "plan")

@@ -107,6 +107,9 @@ class AgentProcess:
     def gone(self) -> None:
         """It has ended."""
         self.connection, self.session = None, ""
+        # The next process reports where it begins before its session is open; compared with the end of this one,
+        # that would look like a choice that the agent has given up.
+        self.choices = AgentChoices()
 
     async def ready(self, notes: list[str]) -> AdapterConnection:
         """Return the connection to a process that has the session open; adds to `notes` what people should know.
@@ -211,8 +214,7 @@ class AgentProcess:
         await self._opened(connection, opened, notes)
 
     def _check_fork(self) -> None:
-        can = self._abilities.session_capabilities or ReportedSessionCapabilities()
-        if can.fork is None or (can.resume is None and not self._abilities.load_session):
+        if self._can.fork is None or (self._can.resume is None and not self._abilities.load_session):
             raise ModelError(
                 Failure.REFUSED,
                 f"{self.title} cannot fork its session; begin a new one with: zot --agent {self.adapter.name}",

@@ -114,6 +114,7 @@ class OddAgent:
             self.chunk(line, "user_message_chunk")
             self.chunk("as before")
         _commands(self, "loaded")
+        self.update("current_mode_update", currentModeId=self.choices.mode)
         self._result(message, self.choices.fields())
 
     def _choose(self, message: Json, option: str, value: str) -> None:
