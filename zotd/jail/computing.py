@@ -129,5 +129,12 @@ def _entry(path: str) -> str:
 
 def _outermost(found: Iterable[str]) -> tuple[str, ...]:
     """Return the paths without those that lie in another one, in the same order."""
-    each = list(dict.fromkeys(found))
-    return tuple(path for path in each if not is_in(path, [other for other in each if other != path]))
+    each = dict.fromkeys(found)
+    return tuple(path for path in each if each.keys().isdisjoint(_above(path)))
+
+
+def _above(path: str) -> Iterable[str]:
+    """Yield the directories in which a normalised path lies, the nearest first."""
+    while (folder := os.path.dirname(path)) != path:
+        yield folder
+        path = folder
