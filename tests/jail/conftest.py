@@ -1,6 +1,7 @@
 """A user with secrets, caches and a working directory, in a place that is not the temporary directory."""
 
 import asyncio
+import atexit
 import os
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import threading
 from collections.abc import Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -170,10 +171,19 @@ def git(folder, *words):
     subprocess.run(["git", "-C", str(folder), *identity, *words], check=True, capture_output=True)
 
 
+@cache
+def first_repository():
+    """The `.git` that the others are copies of: a copy takes a tenth of the time of git's two processes."""
+    folder = TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    git(folder.name, "init", "-q", "-b", "main")
+    git(folder.name, "commit", "-q", "--allow-empty", "-m", "first")
+    return Path(folder.name, ".git")
+
+
 def repository(folder):
     folder.mkdir(exist_ok=True)
-    git(folder, "init", "-q", "-b", "main")
-    git(folder, "commit", "-q", "--allow-empty", "-m", "first")
+    shutil.copytree(first_repository(), folder / ".git")
     return folder
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import ssl
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import cache
 
 import trustme
 
@@ -31,8 +32,12 @@ async def web():
         yield port, await listen(ALLOWED, context=certified())
 
 
+@cache
 def certified():
-    """A TLS context for every name; the connection knows by which one it was asked."""
+    """A TLS context for every name; the connection knows by which one it was asked.
+
+    All servers of a run share it: keys are expensive.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     trustme.CA().issue_cert(EVIL).configure_cert(context)
 
