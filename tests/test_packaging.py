@@ -123,9 +123,11 @@ def oldest(archives, told, tmp_path):
     required = Metadata.from_email(told, validate=False).requires_dist or []
     floors = [f"{one.name}=={spec.version}\n" for one in required for spec in one.specifier]
     (tmp_path / "floors.txt").write_text("".join(floors))
-    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
-    pip = [tmp_path / "env/bin/pip", "install", "--quiet", "--constraint", tmp_path / "floors.txt"]
-    subprocess.run([*pip, f"zotd[otel] @ {archives[0].as_uri()}"], check=True, timeout=OLDEST_S)
+    uv = Path(sys.executable).with_name("uv")
+    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, tmp_path / "env"], check=True)
+    install = [uv, "pip", "install", "--quiet", "--python", tmp_path / "env/bin/python"]
+    wanted = ["--constraint", tmp_path / "floors.txt", f"zotd[otel] @ {archives[0].as_uri()}"]
+    subprocess.run([*install, *wanted], check=True, timeout=OLDEST_S)
     return tmp_path / "env/bin"
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.needs import needs
+from tests.packaging.conftest import ANSWER_S
 from zotd.wire.version import VERSION
 
 ROOT = Path(__file__).parent.parent.parent
@@ -17,7 +18,7 @@ PYTHON = "/usr/bin/python3"
 BUILD_S = 900
 """For the installation of all that zot needs, and its compilation."""
 
-pytestmark = pytest.mark.timeout(BUILD_S + 120)
+pytestmark = pytest.mark.timeout(BUILD_S + ANSWER_S + 120)
 
 
 @pytest.fixture(scope="module")

@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.packaging.conftest import ANSWER_S
+
 VERSIONS = ("3.11", "3.12", "3.13", "3.14")
 
 INSTALL_S = 900
 """For an installation with all that zot needs."""
 
-pytestmark = pytest.mark.timeout(INSTALL_S + 120)
+pytestmark = pytest.mark.timeout(INSTALL_S + ANSWER_S + 120)
 
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 
