@@ -17,7 +17,15 @@ import pytest
 from tests.conftest import SHARED
 from tests.needs import ABSENT
 
-COMMAND = Path(sys.prefix, "litellm", "bin", "litellm")
+PYTHON = Path(sys.prefix, "litellm", "bin", "python")
+
+PROGRAM = """
+from litellm.proxy import proxy_cli
+
+proxy_cli.ProxyInitializationHelpers.get_loop_type = staticmethod(lambda: "asyncio")
+proxy_cli.run_server()
+"""
+"""The command `litellm`, but with the event loop of asyncio. With uvloop it has ended with SIGSEGV when a vendor cut a reply."""
 
 KEY = "sk-of-the-proxy"
 
@@ -57,6 +65,10 @@ class Proxy:
                 return
         raise AssertionError("".join(self.log))
 
+    def check(self):
+        """Fail if it has ended by itself: a test would wait for it until its own limit."""
+        assert self._process.poll() is None, f"litellm has ended: {self._process.returncode}\n{''.join(self.log)}"
+
     def end(self):
         """Kill it."""
         self._process.kill()
@@ -88,12 +100,12 @@ def _behind(model, api_base):
 @contextmanager
 def serving(folder, upstream_port):
     """A proxy, until the end of the block."""
-    if not COMMAND.exists():
+    if not PYTHON.exists():
         pytest.skip(f"{ABSENT}litellm: make litellm")
     config = folder / "litellm.yaml"
     config.write_text(json.dumps(configuration(upstream_port)))
     process = subprocess.Popen(
-        [COMMAND, "--config", config, "--host", "127.0.0.1", "--port", "0"],
+        [PYTHON, "-c", PROGRAM, "--config", config, "--host", "127.0.0.1", "--port", "0"],
         cwd=folder,
         env={"PATH": os.environ["PATH"], "HOME": str(folder), **ENVIRONMENT},
         stdin=subprocess.DEVNULL,

@@ -86,6 +86,7 @@ def api(request):
 @pytest.fixture
 async def upstream(proxy):
     """`await upstream(answer, ...)`: the scripted model behind the proxy."""
+    proxy.check()
     async with AsyncExitStack() as stack:
 
         async def upstream(*answers):
