@@ -121,13 +121,15 @@ class Prometheus:
             stderr=asyncio.subprocess.PIPE,
         )
         assert self._process.stderr is not None
+        said: set[str] = set()
         async for line in self._process.stderr:
             told = json.loads(line)
+            said.add(told.get("msg"))
             if told.get("msg") == "Listening on":
                 self._url = f"http://{told['address']}"
-            if told.get("msg") == "Server is ready to receive web requests.":
-                break
-        return self
+            if said >= {"Listening on", "Server is ready to receive web requests."}:  # in any order
+                return self
+        raise AssertionError(f"prometheus has ended after {said}")
 
     async def __aexit__(self, *_):
         assert self._process is not None
