@@ -6,8 +6,8 @@ import signal
 import psycopg
 import pytest
 
-from tests.store.postgres_server import MISSING, Server
 from zotd.core.closings import INTERRUPTED
+from zotd.testing.postgres_server import MISSING, PostgresServer
 from zotd.testing.script import CallPart, ScriptedReply, TextPart, calls, text
 
 STORED_AGAIN = ("info", "the journal can be written again; the session continues from what is stored")
@@ -18,7 +18,7 @@ def server():
     """A server of one test, which may end it."""
     if MISSING is not None:
         pytest.skip(MISSING)
-    server = Server(fsync=True)
+    server = PostgresServer(fsync=True)
     yield server
     server.close()
 

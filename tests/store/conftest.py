@@ -5,12 +5,12 @@ import asyncio
 import msgspec
 import pytest
 
-from tests.store.postgres_server import MISSING, Server
 from zotd.core.ports import JournalEntry, SessionRow
 from zotd.core.records import Note, Settings
 from zotd.store.journal import SqliteJournal
 from zotd.store.memory import Memory
 from zotd.store.opening import open_journal
+from zotd.testing.postgres_server import MISSING, PostgresServer
 from zotd.wire import events
 from zotd.wire.base import ENCODER
 from zotd.wire.content import Text
@@ -112,7 +112,7 @@ def postgres_server():
     """A server for the tests of this process, made when the first of them wants one."""
     if MISSING is not None:
         pytest.skip(MISSING)
-    server = Server()
+    server = PostgresServer(fsync=False)
     yield server
     server.close()
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from tests.store.postgres_server import MISSING, PROGRAMS, Server
 from zotd.core.ports import StorageError
 from zotd.store.opening import open_journal
+from zotd.testing.postgres_server import MISSING, PostgresServer
 
 SCRIPT = Path(__file__).parents[3] / "packaging" / "postgresql" / "roles.sql"
 PASSWORD = "violet-elephant"
@@ -19,9 +19,8 @@ def server():
     """A server that asks everybody but its administrator for a password."""
     if MISSING is not None:
         pytest.skip(MISSING)
-    assert PROGRAMS is not None
-    server = Server()
-    command = [PROGRAMS / "psql", "-v", "ON_ERROR_STOP=1", "-q", "-f", SCRIPT, server.url("postgres")]
+    server = PostgresServer(fsync=False)
+    command = [server.programs / "psql", "-v", "ON_ERROR_STOP=1", "-q", "-f", SCRIPT, server.url("postgres")]
     subprocess.run(command, check=True, timeout=60)
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
         connection.execute(f"ALTER ROLE zot PASSWORD '{PASSWORD}'")

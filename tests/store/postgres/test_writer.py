@@ -5,9 +5,9 @@ import re
 import psycopg
 import pytest
 
-from tests.store.postgres_server import MISSING, Server
 from zotd.core.ports import StorageError
 from zotd.store.postgres.journal import PostgresJournal
+from zotd.testing.postgres_server import MISSING, PostgresServer
 
 KILLS = 5
 COMMITS = 40
@@ -18,7 +18,7 @@ def syncing_server():
     """A server of one test, which syncs, because it will be killed."""
     if MISSING is not None:
         pytest.skip(MISSING)
-    server = Server(fsync=True)
+    server = PostgresServer(fsync=True)
     yield server
     server.close()
 
