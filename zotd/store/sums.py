@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from zotd.store.connection import SqlConnection
 from zotd.store.errors import is_damage
 from zotd.store.forks import OWN, Inheritance
-from zotd.store.usage import HOUR_CHARS, added, figures_of
+from zotd.store.usage import HOUR_CHARS, RequestUsage, added, figures_of
 from zotd.wire.reports import UsageSum
 
 KINDS = frozenset({"usage", "interrupted"})
@@ -33,12 +33,18 @@ SELECT session, number, time, body FROM records
 WHERE session = ? AND number > ? AND number <= ? AND kind IN ('usage', 'interrupted')
 """
 
-_COLUMNS = "input, output, cache_read, cache_write, cost_usd, attempts, unknown, estimated_usd"
+COLUMNS = ("input", "output", "cache_read", "cache_write", "cost_usd", "attempts", "unknown", "estimated_usd")
+"""The figures of a row."""
 
-_ADD = f"""
-INSERT INTO sums (session, hour, model, {_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-ON CONFLICT (session, hour, model) DO UPDATE SET {", ".join(f"{name} = sums.{name} + excluded.{name}" for name in _COLUMNS.split(", "))}
-"""  # noqa: S608  (names of our own)
+_NAMES = ", ".join(COLUMNS)
+
+INTO = f"INTO sums (session, hour, model, {_NAMES})"
+"""Where an INSERT puts rows."""
+
+ADDING = f"ON CONFLICT (session, hour, model) DO UPDATE SET {', '.join(f'{name} = sums.{name} + excluded.{name}' for name in COLUMNS)}"
+"""The end of that INSERT: the figures are added to a row that is there."""
+
+_ADD = f"INSERT {INTO} VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) {ADDING}"  # noqa: S608  (names of our own)
 
 Request = tuple[int, int, str, bytes]
 """A record that describes a request: session key, number, time, body."""
@@ -51,7 +57,7 @@ def add(connection: SqlConnection, requests: Iterable[Request]) -> None:
 
 def save(connection: SqlConnection, sums: Sums) -> None:
     """Add the given sums to the stored ones."""
-    connection.executemany(_ADD, [(*key, *_columns(row)) for key, row in sums.items()])
+    connection.executemany(_ADD, [(*key, *columns(row)) for key, row in sums.items()])
 
 
 def move(connection: SqlConnection, inheritance: Inheritance) -> None:
@@ -75,12 +81,12 @@ def counted(connection: SqlConnection) -> tuple[Sums, bool]:
 def differing(connection: SqlConnection) -> Sequence[str]:
     """Return the ids of the sessions whose stored sums differ from their records."""
     expected, _ = counted(connection)
-    query = f"SELECT session, hour, model, {_COLUMNS} FROM sums"  # noqa: S608  (names of our own)
+    query = f"SELECT session, hour, model, {_NAMES} FROM sums"  # noqa: S608  (names of our own)
     stored = {tuple(row[:3]): tuple(row[3:]) for row in connection.execute(query)}
     wrong = {
         key[0]
         for key in stored.keys() | expected.keys()
-        if key not in stored or key not in expected or not _agree(stored[key], _columns(expected[key]))
+        if key not in stored or key not in expected or not _agree(stored[key], columns(expected[key]))
     }
     names = connection.execute("SELECT key, id FROM sessions WHERE state <> 'staged' ORDER BY key").fetchall()
     return [session for key, session in names if key in wrong]
@@ -100,17 +106,22 @@ def _all(connection: SqlConnection, damage: list[int]) -> Iterator[Request]:
             yield request
 
 
-def _added_up(connection: SqlConnection, requests: Iterable[Request]) -> dict[Key, UsageSum]:
+def _added_up(connection: SqlConnection, requests: Iterable[Request]) -> Sums:
+    found = ((session, time, figures_of(connection, session, number, body)) for session, number, time, body in requests)
+    return added_up((session, time, figures) for session, time, figures in found if figures is not None)
+
+
+def added_up(figures: Iterable[tuple[int, str, RequestUsage]]) -> Sums:
+    """Add up what requests used, each with its session's key and its time."""
     found: dict[Key, UsageSum] = {}
-    for session, number, time, body in requests:
-        figures = figures_of(connection, session, number, body)
-        if figures is not None:
-            key = session, time[:HOUR_CHARS], figures.model
-            found[key] = added(found.get(key) or UsageSum(figures.model), figures)
+    for session, time, one in figures:
+        key = session, time[:HOUR_CHARS], one.model
+        found[key] = added(found.get(key) or UsageSum(one.model), one)
     return found
 
 
-def _columns(row: UsageSum) -> tuple[float, ...]:
+def columns(row: UsageSum) -> tuple[float, ...]:
+    """Return the figures of a row, in the order of `COLUMNS`."""
     tokens = row.input, row.output, row.cache_read, row.cache_write
     return (*tokens, row.cost_usd, row.attempts, row.unknown, row.estimated_usd)
 

@@ -146,12 +146,17 @@ def figures_of(connection: SqlConnection, session: int, number: int, body: bytes
     """Return the usage of the attempt that a record describes; None if it describes none."""
     match _record(body):
         case records.UsageRow() as row:
-            return RequestUsage(f"{row.provider}/{row.model}", row.tokens, budget.counted(row))
+            return figures_of_answered(row)
         case records.Interrupted():
             cut = _cut_attempt(connection, session, number)
             return None if cut is None else _figures_of_cut(cut)
         case _:
             return RequestUsage(DAMAGED, None, budget.UNKNOWN)
+
+
+def figures_of_answered(row: records.UsageRow) -> RequestUsage:
+    """Return the usage of a request that was answered."""
+    return RequestUsage(f"{row.provider}/{row.model}", row.tokens, budget.counted(row))
 
 
 def _cut_attempt(connection: SqlConnection, session: int, number: int) -> records.Attempt | None:

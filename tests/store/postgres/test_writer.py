@@ -1,12 +1,16 @@
 """A server that is killed while commits are on their way to it."""
 
+import contextlib
+import os
 import re
+import socket
 
 import psycopg
 import pytest
 
 from zotd.core.ports import StorageError
 from zotd.store.postgres.journal import PostgresJournal
+from zotd.store.postgres.writer import FencedError
 from zotd.testing.postgres_server import MISSING, PostgresServer
 
 KILLS = 5
@@ -78,6 +82,7 @@ async def failure(end):
 def losing(connection, outcome):
     """Let the connection end as soon as the server has done `outcome` at its next COMMIT."""
     execute = connection.execute
+    connection.pipeline = contextlib.nullcontext  # each statement waits for the one before
 
     def lose_answer(query, *args):
         if query != "COMMIT":
@@ -99,3 +104,51 @@ async def test_a_commit_whose_answer_is_lost_is_stored_once(postgres_server, aut
     await author.commit((say.note("two"),))
     assert await texts_of(journal) == ["one", "two"]
     await journal.close()
+
+
+async def test_a_commit_that_the_server_still_works_on_when_the_connection_is_lost_does_not_happen_later(
+    postgres_server, author_of, say
+):
+    url = postgres_server.database()
+    journal = await PostgresJournal.open(url)
+    author = author_of(journal)
+    await author.commit((say.note("one"),))
+    with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as watch:
+        other.execute("SELECT FROM sessions FOR UPDATE")
+        end = author.commit((say.note("two"),))
+        former = waiting_for_a_lock(watch, 0)
+        with socket.socket(fileno=os.dup(journal.database._writer._connection.fileno())) as lost:
+            lost.shutdown(socket.SHUT_RDWR)
+        waiting_for_a_lock(watch, former)
+        assert watch.execute("SELECT FROM pg_stat_activity WHERE pid = %s", (former,)).fetchone() is None
+        other.rollback()
+        await end
+    assert await texts_of(journal) == ["one", "two"]
+    await journal.close()
+
+
+def waiting_for_a_lock(watch, former):
+    """The process of the server, another one than `former`, that waits for a row."""
+    query = "SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND pid <> %s"
+    while (found := watch.execute(query, (former,)).fetchone()) is None:
+        pass  # the server does not report it
+    return found[0]
+
+
+async def test_a_commit_whose_answer_is_lost_is_not_reported_as_stored_once_another_daemon_goes_on(
+    postgres_server, author_of, say
+):
+    url = postgres_server.database()
+    journal = await PostgresJournal.open(url)
+    author = author_of(journal)
+    await author.commit((say.note("one"),))
+    other = await PostgresJournal.open(url)
+    heir = author_of(other)
+    heir.row = await other.row("s_1")
+    await heir.commit((say.note("of the other"),))
+    losing(journal.database._writer._connection, "ROLLBACK")
+    with pytest.raises(FencedError):
+        await author.commit((say.note("two"),))
+    assert await texts_of(other) == ["one", "of the other"]
+    await journal.close()
+    await other.close()

@@ -10,19 +10,23 @@ import psycopg
 from msgspec import Struct
 
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
-from zotd.core.records import kind_of
+from zotd.core.records import UsageRow, kind_of
 from zotd.store import partials, sums
 from zotd.store.batch import ROW_BYTES, check_continues, repeated, row_values
 from zotd.store.postgres.dialect import SharedConnection
+from zotd.store.usage import figures_of_answered
 from zotd.wire.base import ENCODER
 
-_APPEND = """
+_SUMS = ", ".join(["%(hours)s::text[]", "%(models)s::text[]", *(f"%({name})s::float8[]" for name in sums.COLUMNS)])
+
+APPEND = f"""
 WITH before AS (SELECT key, seq, generation FROM sessions WHERE id = %(id)s),
 head AS (
     INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, parent, generation)
     SELECT %(id)s, %(name)s, %(cwd)s, %(state)s, %(updated)s, %(records)s, %(seq)s, %(row)s, %(jobs)s, %(parent)s,
         %(generation)s
-    WHERE EXISTS (SELECT FROM before) OR (%(old_records)s = 0 AND %(old_seq)s = 0)
+    WHERE (EXISTS (SELECT FROM before) OR (%(old_records)s = 0 AND %(old_seq)s = 0))
+        AND (SELECT value::bigint FROM meta WHERE key = 'generation') = %(generation)s
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
         updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row,
         jobs = excluded.jobs, generation = excluded.generation
@@ -34,6 +38,9 @@ marked AS (
     SELECT before.key, %(generation)s, before.seq + %(repeated)s FROM before JOIN head USING (key)
     WHERE before.generation < %(generation)s
 ),
+summed AS (
+    INSERT {sums.INTO} SELECT head.key, entry.* FROM head, unnest({_SUMS}) AS entry {sums.ADDING}
+),
 replaced AS (DELETE FROM partials WHERE %(ends)s AND session = (SELECT key FROM head)),
 appended AS (
     INSERT INTO records (session, number, kind, v, time, body, first_seq, last_seq, events, messages)
@@ -42,7 +49,8 @@ appended AS (
         %(messages)s::integer[]) AS entry
 )
 SELECT key FROM head
-"""
+"""  # noqa: S608  (names of our own)
+"""Its parameters are `Append.values`."""
 
 _STORED = "SELECT records, seq FROM sessions WHERE id = %s"
 
@@ -56,6 +64,8 @@ class Append(Struct, frozen=True):
     entries: Sequence[JournalEntry]
     bodies: Sequence[bytes]
     values: dict[str, object]
+    is_recognizable: bool
+    """Whether `send` needs no answer. If not, a request was cut, and what it used is found in the records before."""
 
     @classmethod
     def of(cls, row: SessionRow, entries: Sequence[JournalEntry], generation: int) -> Self:
@@ -78,8 +88,10 @@ class Append(Struct, frozen=True):
             "lasts": [entry.last_seq for entry in entries],
             "events": [entry.events for entry in entries],
             "messages": [entry.messages for entry in entries],
+            **_used(entries),
         }
-        return cls(row, entries, bodies, values)
+        is_cut = any(kind_of(entry.record) in sums.KINDS and type(entry.record) is not UsageRow for entry in entries)
+        return cls(row, entries, bodies, values, not is_cut)
 
     @property
     def size_bytes(self) -> int:
@@ -95,17 +107,20 @@ class Append(Struct, frozen=True):
 
     def send(self, connection: psycopg.Connection) -> psycopg.Cursor:
         """Send the statement; its cursor has one row if the commit was applied, and none if it was refused."""
-        applied = connection.execute(_APPEND, self.values)
-        requests = [
-            (entry.number, entry.record.time, body)
-            for entry, body in zip(self.entries, self.bodies, strict=True)
-            if kind_of(entry.record) in sums.KINDS
-        ]
-        # Waits for the statement, which commits without usage do not: that is one of the two commits of a step.
-        found = applied.fetchone() if requests else None
-        if found is not None:
-            sums.add(SharedConnection(connection), [(found[0], *request) for request in requests])
+        applied = connection.execute(APPEND, self.values)
+        if not self.is_recognizable and (found := applied.fetchone()) is not None:
+            cut = [
+                (found[0], entry.number, entry.record.time, body)
+                for entry, body in zip(self.entries, self.bodies, strict=True)
+                if kind_of(entry.record) in sums.KINDS and type(entry.record) is not UsageRow
+            ]
+            sums.add(SharedConnection(connection), cut)
         return applied
+
+    def is_stored(self, connection: psycopg.Connection) -> bool:
+        """Return whether it was applied, as long as nobody else can have continued the session."""
+        found = connection.execute(_STORED, (self.row.id,)).fetchone()
+        return found is not None and bool(found[0] >= self.row.records)
 
     def refusal(self, connection: psycopg.Connection) -> StorageError:
         """Return why the statement has changed nothing."""
@@ -115,3 +130,12 @@ class Append(Struct, frozen=True):
         except StorageError as error:
             return error
         return StorageError(f"session {self.row.id} was not saved: a commit before this one failed")
+
+
+def _used(entries: Sequence[JournalEntry]) -> dict[str, object]:
+    """Return the columns of what the requests used that were answered, added up by hour and model."""
+    answered = [entry.record for entry in entries if type(entry.record) is UsageRow]
+    added = sums.added_up((0, record.time, figures_of_answered(record)) for record in answered)
+    rows = [sums.columns(row) for row in added.values()]
+    figures = {name: [float(row[place]) for row in rows] for place, name in enumerate(sums.COLUMNS)}
+    return {"hours": [hour for _, hour, _ in added], "models": [model for _, _, model in added], **figures}

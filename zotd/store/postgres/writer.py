@@ -1,8 +1,11 @@
 """The writer thread: sends all queued commits in one transaction and reports their outcomes in order.
 
-    a group of the queue (`store.write_queue`) -> one round trip: BEGIN, all statements, the number of the transaction
-                                               -> one round trip: COMMIT -> outcomes
-                                                  connection lost meanwhile: ask the server what became of that number
+    a group of the queue (`store.write_queue`)
+        only commits of sessions -> one round trip: BEGIN, all statements, COMMIT -> outcomes
+                                    connection lost: end the server's process, look which commits are stored
+        other writes, too        -> one round trip: BEGIN, all statements, the number of the transaction
+                                 -> one round trip: COMMIT -> outcomes
+                                    connection lost: ask the server what became of that number
 
 Every commit is durable (`docs/decisions/0123-postgresql-by-a-thread.md`).
 """
@@ -11,7 +14,8 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Protocol
+from datetime import datetime
+from typing import NoReturn, Protocol
 
 import psycopg
 from msgspec import Struct
@@ -23,6 +27,18 @@ from zotd.store.postgres import schema
 from zotd.store.postgres.dialect import SharedConnection
 from zotd.store.write_queue import WriteQueue
 from zotd.store.writer import WriterCounts
+
+END_MS = 5000
+"""Longest wait for the end of a process of the server."""
+
+Backend = tuple[int, datetime]
+"""A process of the server that serves a connection: its number and its start."""
+
+_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
+
+_BACKEND = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+
+_END = "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
 
 log = logging.getLogger(__name__)
 
@@ -44,8 +60,17 @@ class LostConnectionError(StorageError):
 class DatabaseChange(Protocol):
     """What a write does. If it does not need its rows, its statements are sent without waiting for each other."""
 
+    @property
+    def is_recognizable(self) -> bool:
+        """Whether it checks the generation itself, needs no answers, and `is_stored` recognizes it afterwards."""
+        ...
+
     def check(self) -> None:
         """Raise StorageError if the change cannot be right, whatever is stored."""
+        ...
+
+    def is_stored(self, connection: psycopg.Connection) -> bool:
+        """Return whether it was applied, if it is recognizable and no later change of its kind was sent."""
         ...
 
     def send(self, connection: psycopg.Connection) -> psycopg.Cursor | None:
@@ -64,9 +89,14 @@ class SharedChange(Struct, frozen=True):
     """A change written for every kind of database: `Write.apply`."""
 
     apply: Callable[[SqlConnection], object]
+    is_recognizable: bool = False
 
     def check(self) -> None:
         """It is checked where it is applied."""
+
+    def is_stored(self, _: psycopg.Connection) -> bool:
+        """Never called: it is not recognizable."""
+        return False
 
     def send(self, connection: psycopg.Connection) -> None:
         """Apply it."""
@@ -111,6 +141,7 @@ class ChangeWriter:
         self._spare = spare
         self._spare_failure = ""
         self._connection: psycopg.Connection = connection
+        self._backend: Backend | None = None
         self._queue: WriteQueue[QueuedChange] = WriteQueue("the database", _refused)
         self.counts = WriterCounts()
         # A daemon thread: a database that hangs must not keep the process from ending.
@@ -136,6 +167,8 @@ class ChangeWriter:
     # --- in the thread ---
 
     def _run(self) -> None:
+        with suppress(psycopg.Error):  # it is lost already, which the first write finds out
+            self._backend = _backend(self._connection)
         self._queue.work(self._commit, self._idle)
         with suppress(psycopg.Error):
             self._connection.close()
@@ -157,8 +190,9 @@ class ChangeWriter:
     def _commit(self, group: Sequence[QueuedChange], *, is_repeated: bool = False) -> list[StorageError | None]:
         try:
             if self._connection.closed:
-                self._connection = self._connect()
-            return self._transact(group)
+                self._reconnect()
+            are_recognizable = all(write.change.is_recognizable for write in group)
+            return self._transact_at_once(group) if are_recognizable else self._transact(group)
         except LostConnectionError as error:
             # An idle connection may have been lost long ago, which only a write finds out.
             return [error] * len(group) if is_repeated else self._commit(group, is_repeated=True)
@@ -168,16 +202,84 @@ class ChangeWriter:
         # Perhaps one write is at fault. Separate transactions keep the other sessions going.
         return [outcome for write in group for outcome in self._commit([write])]
 
+    def _transact_at_once(self, group: Sequence[QueuedChange]) -> list[StorageError | None]:
+        connection = self._connection
+        outcomes = [_checked(write) for write in group]
+        try:
+            with connection.pipeline():
+                _begin(connection)
+                sent = [_sent(write.change, connection, outcomes, place) for place, write in enumerate(group)]
+                connection.execute("COMMIT")
+            missing = [cursor is not None and cursor.rowcount == 0 for cursor in sent]
+        except Exception as error:
+            if not connection.closed:
+                connection.execute("ROLLBACK")
+                raise
+            self._replace_connection()
+            stored = self._are_stored(group, outcomes)
+            if not any(stored):
+                raise LostConnectionError(error) from error
+            missing = [outcome is None and not found for outcome, found in zip(outcomes, stored, strict=True)]
+        for place, write in enumerate(group):
+            if missing[place]:
+                outcomes[place] = self._refusal(write.change)
+        self._count(group)
+        return outcomes
+
+    def _refusal(self, change: DatabaseChange) -> StorageError:
+        connection = self._connection
+        is_fenced = connection.execute(_GENERATION).fetchone() != (self._generation,)
+        return FencedError() if is_fenced else change.refusal(connection)
+
+    def _replace_connection(self) -> None:
+        """Connect anew, and have the server end the process that served the lost connection.
+
+        Nothing that was sent to it happens afterwards.
+
+        Raises:
+            StorageError: the database cannot be reached, or the process does not end.
+        """
+        former = self._backend
+        self._reconnect()
+        try:
+            ended = None if former is None else self._connection.execute(_END, (END_MS, *former)).fetchone()
+        except psycopg.Error as error:
+            self._give_up(error)
+        if ended == (False,):
+            self._give_up()
+
+    def _are_stored(self, group: Sequence[QueuedChange], outcomes: Sequence[StorageError | None]) -> list[bool]:
+        connection = self._connection
+        with connection.transaction():
+            _lock(connection)  # no other daemon continues a session between these statements
+            if connection.execute(_GENERATION).fetchone() != (self._generation,):
+                raise FencedError
+            return [
+                outcome is None and write.change.is_stored(connection)
+                for write, outcome in zip(group, outcomes, strict=True)
+            ]
+
+    def _reconnect(self) -> None:
+        self._connection = self._connect()
+        self._backend = _backend(self._connection)
+
+    def _give_up(self, reason: Exception | None = None) -> NoReturn:
+        self._connection.close()  # so that the group is not tried again while the server may still commit it
+        undecided = "the connection to the journal was lost, and the server has not decided about the commit"
+        raise StorageError(undecided) from reason
+
+    def _count(self, group: Sequence[QueuedChange]) -> None:
+        before = self.counts
+        self.counts = WriterCounts(before.writes + len(group), before.transactions + 1, before.synced + 1)
+
     def _transact(self, group: Sequence[QueuedChange]) -> list[StorageError | None]:
         connection = self._connection
         outcomes = [_checked(write) for write in group]
         number = None
         try:
             with connection.pipeline():
-                connection.execute("BEGIN")
-                # A daemon that opens the database waits for the end of this transaction, or this one sees its generation.
-                connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (schema.LOCK,))
-                current = connection.execute("SELECT value FROM meta WHERE key = 'generation'")
+                _begin(connection)
+                current = connection.execute(_GENERATION)
                 sent = [_sent(write.change, connection, outcomes, place) for place, write in enumerate(group)]
                 numbered = connection.execute("SELECT pg_current_xact_id()::text")
             if current.fetchone() != (self._generation,):
@@ -195,8 +297,7 @@ class ChangeWriter:
             # Only a transaction whose number is known can have been told to commit.
             if number is None or not self._has_committed(number):
                 raise LostConnectionError(error) from error
-        before = self.counts
-        self.counts = WriterCounts(before.writes + len(group), before.transactions + 1, before.synced + 1)
+        self._count(group)
         return outcomes
 
     def _has_committed(self, number: str) -> bool:
@@ -205,15 +306,27 @@ class ChangeWriter:
         Raises:
             StorageError: the database cannot be reached, or has not decided yet.
         """
-        self._connection = self._connect()
+        self._reconnect()
         query = "SELECT pg_xact_status(%s::text::xid8)"
         (status,) = self._connection.execute(query, (number,)).fetchone() or (None,)
         if status not in {"committed", "aborted"}:
-            self._connection.close()  # so that the group is not tried again while the server may still commit it
-            raise StorageError(
-                "the connection to the journal was lost, and the server has not decided about the commit"
-            )
+            self._give_up()
         return bool(status == "committed")
+
+
+def _begin(connection: psycopg.Connection) -> None:
+    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")  # each statement sees what was committed before it
+    _lock(connection)
+
+
+def _lock(connection: psycopg.Connection) -> None:
+    # A daemon that opens the database waits for the end of this transaction, or the next statement sees its generation.
+    connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (schema.LOCK,))
+
+
+def _backend(connection: psycopg.Connection) -> Backend | None:
+    # Not the driver's number, which is that of a pooler if there is one.
+    return connection.execute(_BACKEND).fetchone()
 
 
 def _sent(
