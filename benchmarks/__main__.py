@@ -28,6 +28,7 @@ from benchmarks import (
     latency,
     memory,
     misbehaviours,
+    postgres,
     reload,
     rig,
     slow_client,
@@ -72,8 +73,11 @@ MEASURES: Mapping[str, Measure] = {
     "misbehaviours": misbehaviours.measure,
 }
 
-ON_REQUEST: Mapping[str, Measure] = {"checkpoints_large": checkpoints.measure_large}
-"""What takes many minutes, and is measured only by name."""
+ON_REQUEST: Mapping[str, Measure] = {
+    "checkpoints_large": checkpoints.measure_large,
+    "postgres": postgres.measure,
+}
+"""What takes many minutes, or needs a server of PostgreSQL on this machine, and is measured only by name."""
 
 
 def main() -> None:

@@ -63,8 +63,13 @@ class Place:
 
 
 @contextmanager
-def place(*, checkpoints: bool = True) -> Iterator[Place]:
-    """A place, removed at the end. `checkpoints`: files are recorded before steps that may change them."""
+def place(*, checkpoints: bool = True, journal: str = "") -> Iterator[Place]:
+    """A place, removed at the end.
+
+    Args:
+        checkpoints: files are recorded before steps that may change them.
+        journal: the URL of a database with the sessions; empty: they are in a file.
+    """
     with tempfile.TemporaryDirectory(prefix="zot-") as folder:
         home, cwd, run = Path(folder, "home"), Path(folder, "work"), Path(folder, "run")
         cwd.mkdir()
@@ -74,6 +79,8 @@ def place(*, checkpoints: bool = True) -> Iterator[Place]:
             (home / "config.toml").write_text("[checkpoints]\nenabled = false\n")
         kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
         own = {"HOME": folder, "ZOT_HOME": str(home), "XDG_RUNTIME_DIR": str(run)}
+        if journal:
+            own["ZOT_JOURNAL_URL"] = journal
         yield Place(home, cwd, {**kept, **own, SWITCH: "off"})  # but `template`, which switches it on
 
 
@@ -184,9 +191,9 @@ class World:
 
 
 @asynccontextmanager
-async def world(*, checkpoints: bool = True) -> AsyncIterator[World]:
-    """Everything that most rows need, in a place of its own; `checkpoints` as for `place`."""
-    with place(checkpoints=checkpoints) as where:
+async def world(*, checkpoints: bool = True, journal: str = "") -> AsyncIterator[World]:
+    """Everything that most rows need, in a place of its own; arguments as for `place`."""
+    with place(checkpoints=checkpoints, journal=journal) as where:
         async with model(where) as url, daemon(where) as process, connect(where) as client:
             yield World(where, process, url, client)
 

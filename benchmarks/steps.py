@@ -69,10 +69,10 @@ async def _vendor(world: World, vendor: str) -> list[Row]:
             for at, samples in replies.items():
                 size = floors.PREAMBLE_BYTES + at * STEP_BYTES
                 samples += [http.read(size)[1] * 1000 for _ in range(2 * AROUND)]
-            plain.append(await _run(await world.session(vendor, PLAN)))
+            plain.append(await steps_ms(await world.session(vendor, PLAN)))
             commits += [disk.commit() * 1000 for _ in range(2 * AROUND)]
             syncs += [disk.sync() * 1000 for _ in range(2 * AROUND)]
-            stored.append(await _run(await world.session(vendor, PLAN, stored=True)))
+            stored.append(await steps_ms(await world.session(vendor, PLAN, stored=True)))
     early, kept = _medians(plain), _medians(stored)
     least = rig.percentile([ms for run in plain for ms in run], 10)
     commit, sync = rig.median(commits), rig.median(syncs)
@@ -121,7 +121,8 @@ def _medians(runs: list[list[float]]) -> dict[int, float]:
     return {at: rig.median([ms for run in runs for ms in run[at - AROUND : at + AROUND]]) for at in AT}
 
 
-async def _run(session: Session) -> list[float]:
+async def steps_ms(session: Session) -> list[float]:
+    """Milliseconds of each of the `STEPS` steps of a run; the session's model follows `PLAN`."""
     starts: list[float] = []
     async for batch in session.prompt_batches("go"):
         now = time.perf_counter()
