@@ -24,6 +24,7 @@ from tests.faults import (
     job_flood,
     kills,
     mutated_frames,
+    postgres,
     power,
     slow_client,
     strays,
@@ -48,6 +49,7 @@ def _alone(check: Check) -> Rows:
 CHECKS: Mapping[str, Rows] = {
     "kills": kills.run,
     "cursors": _alone(cursors.run),
+    "postgres": postgres.run,
     "power": _alone(power.run),
     "duels": _alone(duels.run),
     "floods": _alone(floods.run),

@@ -1,19 +1,14 @@
-"""What a daemon was doing when it was killed, from a copy of the database that it left: the next one gets the original."""
+"""What a daemon was doing when it was killed, from what it has stored."""
 
-import shutil
-import sqlite3
-import tempfile
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from tests.faults.stored import left
 from zotd.core import records
 from zotd.core.records import DECODER, AnyRecord
-
-FILES = ("zot.db", "zot.db-wal")
-"""The third file of a database is an index of the second, and is made anew."""
+from zotd.store.connection import SqlConnection
+from zotd.testing.live_daemon import DaemonPaths
 
 _SESSIONS = "SELECT key, state, records FROM sessions"
 
@@ -48,17 +43,13 @@ class Body:
     cut: Counter[str]
 
 
-def examine(home: Path, before: Mapping[int, int]) -> Body:
+def examine(place: DaemonPaths, before: Mapping[int, int]) -> Body:
     """Look at what the life after `before` has left."""
-    with tempfile.TemporaryDirectory(prefix="zot-autopsy-") as folder:
-        for name in FILES:
-            if (home / name).exists():
-                shutil.copy(home / name, folder)
-        with closing(sqlite3.connect(Path(folder, FILES[0]))) as connection:
-            return _read(connection, before)
+    with left(place) as connection:
+        return _read(connection, before)
 
 
-def _read(connection: sqlite3.Connection, before: Mapping[int, int]) -> Body:
+def _read(connection: SqlConnection, before: Mapping[int, int]) -> Body:
     lengths: dict[int, int] = {}
     cut: Counter[str] = Counter()
     was_running = False

@@ -4,24 +4,22 @@ The database is read as it is, by its tables and the types of its records; what 
 """
 
 import re
-import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 
 from tests.faults.client import Seen, Sender
+from tests.faults.stored import problems, stored
 from tests.faults.workload import EDITED, KEY, TOOLS, WITNESS, WRITTEN
 from zotd.client import frames
 from zotd.core import records
 from zotd.core.ports import Replay
 from zotd.core.records import AnyRecord
+from zotd.store.connection import SqlConnection
 from zotd.store.queries import records_from
-from zotd.store.schema import open_read_only
-from zotd.store.verification import verify
 from zotd.testing.dialects import OpenAI
 from zotd.testing.live_daemon import DaemonPaths
 from zotd.testing.model_server import Received
@@ -115,22 +113,21 @@ class Story:
 
 def look(place: DaemonPaths, clients: Sequence[tuple[Sender, Seen]], findings: Findings) -> None:
     """Look at the database and the effects, when all is at rest and the daemon has ended."""
-    database = place.home / "zot.db"
-    findings.complain(Promise.OTHER, *verify(database).problems)
+    findings.complain(Promise.OTHER, *problems(place))
     findings.complain(Promise.NEVER, *(f"write {key} ran more than once" for key in sweep(place.cwd)))
     effects = _effects(place.cwd)
     findings.counts["effects"] += len(effects)
-    with closing(open_read_only(database)) as connection:
+    with stored(place) as connection:
         for sender, watcher in clients:
             story = Story()
             for record in records_from(connection, sender.seen.session, 1):
                 story.tell(record)
-            stored = _stored_events(connection, sender.seen.session)
+            events = _stored_events(connection, sender.seen.session)
             _look_at_inputs(sender, story, findings)
             _look_at_calls(story, effects, findings)
             for seen, name in ((sender.seen, "sender"), (watcher, "follower")):
                 findings.complain(Promise.OTHER, *seen.problems)
-                _look_at_events(name, seen, stored, findings)
+                _look_at_events(name, seen, events, findings)
             findings.complain(
                 Promise.OTHER, *(f"{sender.seen.session}: a run failed: {error}" for error in story.errors)
             )
@@ -254,7 +251,7 @@ def _key(call: ToolCall) -> str | None:
     return found[0] if found else None
 
 
-def _stored_events(connection: sqlite3.Connection, session: str) -> list[AnyEvent]:
+def _stored_events(connection: SqlConnection, session: str) -> list[AnyEvent]:
     query = """
         SELECT events FROM records WHERE session = (SELECT key FROM sessions WHERE id = ?) AND first_seq > 0
         ORDER BY first_seq

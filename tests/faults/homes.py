@@ -9,7 +9,7 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +21,7 @@ from tests.faults.check import Findings, Promise
 from tests.faults.client import AHEAD, Pulse, Seen, Sender, Watcher
 from tests.faults.daemon import Daemon, Nursery
 from tests.faults.nursery import Order
+from tests.faults.stored import URL
 from tests.faults.workload import BUILTIN, EDITED, END, Plan, answer, mixed, same
 from zotd.client.client import Client
 from zotd.testing.live_daemon import DaemonPaths, place
@@ -201,19 +202,23 @@ class Home:
     async def _look_at_the_dead(self, how: str) -> None:
         """Between two lives: what must be done while no daemon lives."""
         await asyncio.to_thread(check.sweep, self._place.cwd)
-        body = await asyncio.to_thread(autopsy.examine, self._place.home, self._last)
+        body = await asyncio.to_thread(autopsy.examine, self._place, self._last)
         self._last = body.lengths
         self.kills.in_run[how] += body.was_running
         self.kills.cut.update(body.cut)
 
 
-async def run(task: Task, nursery: Nursery) -> Outcome:
-    """Do what is to be done in one home; it is removed unless something was wrong."""
+async def run(task: Task, nursery: Nursery, database: Callable[[], str] | None = None) -> Outcome:
+    """Do what is to be done in one home; it is removed unless something was wrong.
+
+    `database`: makes an empty one for the home and returns its URL; None: the home has a file.
+    """
+    journal = {} if database is None else {URL: await asyncio.to_thread(database)}
     folder = Path(tempfile.mkdtemp(prefix="zot-faults-"))
     keeps = False
     try:
         async with ModelServer(answer) as model:
-            where = _furnish(folder, task, model.openai_url)
+            where = _furnish(folder, task, model.openai_url, journal)
             async with Home.open(task, nursery, where) as home:
                 missed = [at for at in task.points if not await home.kill_at_a_point(*at)]
                 for _ in range(task.instants):
@@ -229,10 +234,10 @@ async def run(task: Task, nursery: Nursery) -> Outcome:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
 
-def _furnish(folder: Path, task: Task, model_url: str) -> DaemonPaths:
+def _furnish(folder: Path, task: Task, model_url: str, journal: Mapping[str, str]) -> DaemonPaths:
     """A home whose daemon knows the model and has the witness; nobody has to bring it a key when it starts again."""
     ours = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for the witness
-    where = place(folder, {"OPENAI_API_KEY": "none", "PATH": ours})
+    where = place(folder, {"OPENAI_API_KEY": "none", "PATH": ours, **journal})
     where.home.mkdir(mode=0o700)
     if task.tool not in BUILTIN:  # it takes twice as long to start as the daemon
         shutil.copytree(EXTENSION, where.home / "extensions" / "witness")

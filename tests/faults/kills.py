@@ -7,7 +7,7 @@ go on, one home is not killed: it tells how often a life reaches each point, and
 import asyncio
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 
 from tests.faults import homes
@@ -61,15 +61,17 @@ async def run(options: Options) -> list[Row]:
     async with Nursery.open() as nursery:
         rig = Rig(nursery, options)
         places = await _all_places(rig) if options.share == 1 else _some_places(options)
-        await rig.do([*_at_points(places, options), *_at_instants(options)])
-    return _rows(rig, time.monotonic() - started)
+        await rig.do([*_at_points(places, options), *at_instants(options)])
+    return rows(rig, "kills", time.monotonic() - started)
 
 
 class Rig:
     """Does tasks, some side by side, and sums up what comes of them."""
 
-    def __init__(self, nursery: Nursery, options: Options) -> None:
+    def __init__(self, nursery: Nursery, options: Options, database: Callable[[], str] | None = None) -> None:
+        """`database`: see `homes.run`."""
         self.options = options
+        self._database = database
         self.kills = Kills()
         self.findings = Findings()
         self._nursery = nursery
@@ -81,7 +83,7 @@ class Rig:
 
         async def lane() -> None:
             for task in left:
-                outcome = await homes.run(task, self._nursery)
+                outcome = await homes.run(task, self._nursery, self._database)
                 found.append((task, outcome))
                 self._add(task, outcome, f"home {len(found)} of {len(tasks)}")
 
@@ -146,7 +148,8 @@ def _at_points(places: Mapping[Kind, Sequence[Place]], options: Options) -> Iter
             yield Task(tool, resume, f"{options.seed} {tool} {index}", points=wanted[index : index + PER_HOME])
 
 
-def _at_instants(options: Options) -> Iterator[Task]:
+def at_instants(options: Options) -> Iterator[Task]:
+    """Homes that are killed at random instants."""
     count = options.of(INSTANTS) if options.kills is None else options.kills
     ways = _ways(options)
     for number, before in enumerate(range(0, count, PER_HOME)):
@@ -157,11 +160,12 @@ def _at_instants(options: Options) -> Iterator[Task]:
 # --- what is told ---------------------------------------------------------------------------------------------
 
 
-def _rows(rig: Rig, seconds: float) -> list[Row]:
+def rows(rig: Rig, name: str, seconds: float) -> list[Row]:
+    """What has come of the check with this name: a row for work, and one for clients."""
     broken = {promise: sum(one.promise is promise for one in rig.findings.problems) for promise in Promise}
     in_run = rig.kills.in_run["instants"] >= IN_RUN * rig.kills.instants
     events = rig.findings.counts["events"]
-    rows = (
+    found = (
         (_what_was_killed(rig.kills), KILLED, in_run),
         (f"two clients that reconnect across those kills, {events:,} events", (Promise.EVENTS,), True),
     )
@@ -171,25 +175,26 @@ def _rows(rig: Rig, seconds: float) -> list[Row]:
             must_give=", ".join(f"0 {promise}" for promise in promises),
             got=", ".join(f"{broken[promise]:,}" for promise in promises),
             ok=is_ok and not any(broken[promise] for promise in promises),
-            command=_command(rig.options),
+            command=_command(name, rig.options),
             seconds=seconds,
             seed=rig.options.seed,
         )
-        for check, promises, is_ok in rows
+        for check, promises, is_ok in found
     ]
 
 
 def _what_was_killed(kills: Kills) -> str:
     inside = 100 * kills.in_run["instants"] / max(1, kills.instants)
     cut = ", ".join(f"{kills.cut[replay]:,} {replay}" for replay in Replay if replay is not Replay.SAFE)
+    points = f"{len(kills.points)} points, {kills.points.total():,} times, and at " if kills.points else ""
     return (
-        f"kill -9 at {len(kills.points)} points, {kills.points.total():,} times, and at {kills.instants:,} random "
+        f"kill -9 at {points}{kills.instants:,} random "
         f"instants, {inside:.0f} % of them inside a run; calls that were cut: {cut}"
     )
 
 
-def _command(options: Options) -> str:
+def _command(name: str, options: Options) -> str:
     given = {"--share": None if options.share == 1 else f"{options.share:g}", "--kills": options.kills}
     given["--resume"] = options.resume
     more = "".join(f" {name} {value}" for name, value in given.items() if value is not None)
-    return f"python -m tests.faults kills --seed {options.seed}{more}"
+    return f"python -m tests.faults {name} --seed {options.seed}{more}"

@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from tests.faults import checkpoints, fallback, families, kills, power, weather
+from tests.faults import checkpoints, fallback, families, kills, postgres, power, weather
 from tests.faults.row import Options
 from tests.needs import ABSENT, needs
 
@@ -14,11 +14,21 @@ SHARE = 0.005
 KILLS = 20
 """At random instants."""
 
+POSTGRES_KILLS = 10
+
 
 @pytest.mark.timeout(240)  # 15 s on two cores that have nothing else to do
 async def test_accepted_input_survives_every_kill_and_dangerous_calls_run_once():
     said: list[str] = []
     rows = await kills.run(Options(secrets.randbits(32), SHARE, KILLS, say=said.append))
+    assert all(row.ok for row in rows), "\n".join([*said, *(row.line() for row in rows)])
+
+
+@pytest.mark.skipif(postgres.MISSING is not None, reason=f"{ABSENT}PostgreSQL and psycopg")
+@pytest.mark.timeout(240)  # 12 s on two cores that have nothing else to do
+async def test_the_same_is_true_of_sessions_in_postgresql():
+    said: list[str] = []
+    rows = await postgres.run(Options(secrets.randbits(32), kills=POSTGRES_KILLS, say=said.append))
     assert all(row.ok for row in rows), "\n".join([*said, *(row.line() for row in rows)])
 
 
