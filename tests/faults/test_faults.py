@@ -7,6 +7,7 @@ import pytest
 from tests.faults import checkpoints, fallback, families, kills, postgres, power, weather
 from tests.faults.row import Options
 from tests.needs import ABSENT, needs
+from zotd.testing.postgres_server import MISSING
 
 SHARE = 0.005
 """Every named point once."""
@@ -24,7 +25,7 @@ async def test_accepted_input_survives_every_kill_and_dangerous_calls_run_once()
     assert all(row.ok for row in rows), "\n".join([*said, *(row.line() for row in rows)])
 
 
-@pytest.mark.skipif(postgres.MISSING is not None, reason=f"{ABSENT}PostgreSQL and psycopg")
+@pytest.mark.skipif(MISSING is not None, reason=f"{ABSENT}PostgreSQL and psycopg")
 @pytest.mark.timeout(240)  # 12 s on two cores that have nothing else to do
 async def test_the_same_is_true_of_sessions_in_postgresql():
     said: list[str] = []

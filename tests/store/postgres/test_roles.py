@@ -20,7 +20,7 @@ def server():
     if MISSING is not None:
         pytest.skip(MISSING)
     server = PostgresServer(fsync=False)
-    command = [server.programs / "psql", "-v", "ON_ERROR_STOP=1", "-q", "-f", SCRIPT, server.url("postgres")]
+    command = [str(server.programs / "psql"), "-v", "ON_ERROR_STOP=1", "-q", "-f", str(SCRIPT), server.url("postgres")]
     subprocess.run(command, check=True, timeout=60)
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
         connection.execute(f"ALTER ROLE zot PASSWORD '{PASSWORD}'")
