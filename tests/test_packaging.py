@@ -17,6 +17,7 @@ from packaging.metadata import Metadata
 from packaging.version import Version
 
 from zotd.store.migrations import MIGRATIONS
+from zotd.template.client import SWITCH
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import CallPart, calls, text
 from zotd.wire.version import PROTOCOL, VERSION
@@ -135,6 +136,7 @@ def oldest(archives, told, tmp_path):
 def stopped(oldest, tmp_path):
     """The environment of a daemon that is stopped at the end."""
     env = {"PATH": f"{oldest}:{os.environ['PATH']}", "HOME": str(tmp_path), "ZOT_HOME": str(tmp_path / "zot")}
+    env[SWITCH] = "off"  # a template process would outlive the test by half an hour
     yield env
     subprocess.run([oldest / "zotctl", "stop"], env=env, check=True)
 

@@ -21,6 +21,7 @@ from typing import Self
 import zotd
 from zotd import paths
 from zotd.app import Daemon, prepare
+from zotd.client.lock_owner import lock_owner_of
 from zotd.template.client import SWITCH
 from zotd.testing import warm
 
@@ -138,6 +139,7 @@ class DaemonProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.end(signal.SIGKILL)
+        _end_successor(self.place.home)
 
     def start(self) -> None:
         """Start it, and wait until it serves."""
@@ -197,3 +199,16 @@ class DaemonProcess:
     def log(self) -> str:
         """The daemon's log."""
         return (self.place.home / "logs" / "zotd.log").read_text(encoding="utf-8")
+
+
+def _end_successor(home: Path) -> None:
+    """Kill the daemon that a client has started in place of the killed one, and wait for its end; often there is none."""
+    pid = lock_owner_of(str(home / "zotd.lock"))
+    if pid is None:
+        return
+    process = os.pidfd_open(pid)
+    try:
+        signal.pidfd_send_signal(process, signal.SIGKILL)
+        assert select.select([process], [], [], STOP_S)[0], f"zotd (pid {pid}) does not end"
+    finally:
+        os.close(process)

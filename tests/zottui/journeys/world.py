@@ -4,8 +4,6 @@ import asyncio
 import json
 import os
 import re
-import select
-import signal
 import subprocess
 import sys
 import threading
@@ -15,7 +13,6 @@ from pathlib import Path
 from tests.zottui.tmux import Tmux
 from zotd.client.blocking import connect
 from zotd.client.fields import child, text
-from zotd.client.lock_owner import lock_owner_of
 from zotd.testing import warm
 from zotd.testing.live_daemon import DaemonProcess, leave_mark
 from zotd.testing.model_server import ModelServer
@@ -176,25 +173,12 @@ class World:
             return connection.call(command, fields)
 
 
-def _end_successor(home):
-    """Kill the daemon that a client has started in place of the killed one, and wait for its end; often there is none."""
-    pid = lock_owner_of(str(home / "zotd.lock"))
-    if pid is None:
-        return
-    process = os.pidfd_open(pid)
-    try:
-        signal.pidfd_send_signal(process, signal.SIGKILL)
-        assert select.select([process], [], [], END_S)[0], f"zotd (pid {pid}) does not end"
-    finally:
-        os.close(process)
-
-
 @contextmanager
 def world(folder, **config):
     with ExitStack() as stack:
         model = stack.enter_context(Model().serving())
         made = World(folder, model, stack, **config)
-        stack.callback(_end_successor, made.home)
-        stack.callback(made.daemon.end)
+        stack.push(made.daemon)
+        stack.callback(made.daemon.end)  # in order, if it has not ended
         made.daemon.start()
         yield made
