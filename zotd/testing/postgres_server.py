@@ -27,18 +27,23 @@ END_S = 60
 class PostgresServer:
     """A server that runs from its construction until `close`; no child of this process."""
 
-    def __init__(self, *, fsync: bool) -> None:
-        """Make an empty cluster and start it. `fsync`: without, it is faster, and must not be killed."""
+    def __init__(self, *, fsync: bool, directory: Path | None = None) -> None:
+        """Make an empty cluster and start it.
+
+        Args:
+            fsync: without, it is faster, and must not be killed.
+            directory: where everything is, with a path of at most 90 bytes (a socket is in it); by default a new one.
+        """
         if PROGRAMS is None:
             raise RuntimeError(MISSING)
         self.programs = PROGRAMS
-        self.directory = Path(tempfile.mkdtemp(prefix="zotpg-", dir="/tmp"))
-        self.fsync = fsync
+        self.directory = directory or Path(tempfile.mkdtemp(prefix="zotpg-", dir="/tmp"))
         # PostgreSQL refuses to run as root.
         self.user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         if self.user is not None:
             os.chown(self.directory, self.user.pw_uid, self.user.pw_gid)
         self.run("initdb", "-D", self.data, "-A", "trust", "-U", "admin", "-E", "UTF8", "--no-sync", "--locale=C")
+        self.configure(listen_addresses="", fsync="on" if fsync else "off", unix_socket_directories=str(self.directory))
         self.start()
 
     @property
@@ -61,11 +66,14 @@ class PostgresServer:
                 extra_groups=None if self.user is None else [],
             )
 
+    def configure(self, **settings: str) -> None:
+        """Change parameters of the server; they hold from its next start on."""
+        with (self.data / "postgresql.conf").open("a") as file:
+            file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+
     def start(self) -> None:
         """Start it in the background; return when it accepts connections."""
-        options = f"-k {self.directory} -c listen_addresses='' -c fsync={'on' if self.fsync else 'off'}"
-        wait = ("-w", "-t", str(START_S))
-        self.run("pg_ctl", "-D", self.data, *wait, "-l", self.directory / "server.log", "-o", options, "start")
+        self.run("pg_ctl", "-D", self.data, "-w", "-t", str(START_S), "-l", self.directory / "server.log", "start")
 
     def kill(self) -> None:
         """End every process of the server at once, as a crash does."""
@@ -103,6 +111,7 @@ class PostgresServer:
         return f"postgresql://admin@/{name}?host={self.directory}"
 
     def close(self) -> None:
-        """End it at once, and remove everything."""
-        self.run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "-t", str(END_S), "stop")
+        """End it at once, if it runs, and remove everything."""
+        if (self.data / "postmaster.pid").exists():
+            self.run("pg_ctl", "-D", self.data, "-m", "immediate", "-w", "-t", str(END_S), "stop")
         shutil.rmtree(self.directory)
