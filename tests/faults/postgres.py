@@ -1,7 +1,7 @@
 """kill -9 at random instants of daemons whose sessions are in PostgreSQL: what is promised of a file is true of a database.
 
-The homes are those of `tests.faults.kills`, each with a database of its own in one server, which syncs. In what a daemon
-was doing when it died, a commit that the server was still working on may be missing; the last look misses nothing.
+The homes are those of `tests.faults.kills`, each with a database of its own in one server, which syncs. The server may
+apply a killed daemon's last commit after the look that follows the kill. The final look sees every commit.
 """
 
 import asyncio

@@ -146,7 +146,7 @@ def figures_of(connection: SqlConnection, session: int, number: int, body: bytes
     """Return the usage of the attempt that a record describes; None if it describes none."""
     match _record(body):
         case records.UsageRow() as row:
-            return figures_of_answered(row)
+            return figures_of_row(row)
         case records.Interrupted():
             cut = _cut_attempt(connection, session, number)
             return None if cut is None else _figures_of_cut(cut)
@@ -154,8 +154,8 @@ def figures_of(connection: SqlConnection, session: int, number: int, body: bytes
             return RequestUsage(DAMAGED, None, budget.UNKNOWN)
 
 
-def figures_of_answered(row: records.UsageRow) -> RequestUsage:
-    """Return the usage of a request that was answered."""
+def figures_of_row(row: records.UsageRow) -> RequestUsage:
+    """Return the usage that a record states."""
     return RequestUsage(f"{row.provider}/{row.model}", row.tokens, budget.counted(row))
 
 

@@ -152,3 +152,55 @@ async def test_a_commit_whose_answer_is_lost_is_not_reported_as_stored_once_anot
     assert await texts_of(other) == ["one", "of the other"]
     await journal.close()
     await other.close()
+
+
+async def test_a_change_of_the_row_whose_answer_is_lost_is_made_again(postgres_server, author_of, say):
+    """It has no record by which it could be found."""
+    journal = await PostgresJournal.open(postgres_server.database())
+    author = author_of(journal)
+    await author.commit((say.note("one"),))
+    losing(journal.database._writer._connection, "ROLLBACK")
+    await author.commit(name="renamed")
+    assert [row.name for row in await journal.find("s_1")] == ["renamed"]
+    await journal.close()
+
+
+async def test_a_process_that_was_left_at_work_is_ended_before_anything_else_is_sent(
+    postgres_server, author_of, say, monkeypatch
+):
+    """The database cannot be reached when the connection is lost, so the commit is reported as failed."""
+    url = postgres_server.database()
+    journal = await PostgresJournal.open(url)
+    author, writer = author_of(journal), journal.database._writer
+    await author.commit((say.note("one"),))
+    row, connect = author.row, writer._connect
+    with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as watch:
+        other.execute("SELECT FROM sessions FOR UPDATE")
+        end = author.commit((say.note("lost"),))
+        former = waiting_for_a_lock(watch, 0)
+        monkeypatch.setattr(writer, "_connect", away)
+        with socket.socket(fileno=os.dup(writer._connection.fileno())) as lost:
+            lost.shutdown(socket.SHUT_RDWR)
+        with pytest.raises(StorageError, match="away"):
+            await end
+        monkeypatch.setattr(writer, "_connect", connect)
+        author.row = row
+        end = author.commit((say.note("two"),))
+        waiting_for_a_lock(watch, former)
+        other.rollback()
+        await end
+    assert await texts_of(journal) == ["one", "two"]
+    await journal.close()
+
+
+def away():
+    raise StorageError("the database is away")
+
+
+async def test_the_format_of_dates_does_not_matter(postgres_server, author_of, say):
+    url = postgres_server.database()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {connection.info.dbname} SET datestyle = 'German'")
+    journal = await PostgresJournal.open(url)
+    await author_of(journal).commit((say.note("one"),))
+    await journal.close()

@@ -14,7 +14,7 @@ from zotd.core.records import UsageRow, kind_of
 from zotd.store import partials, sums
 from zotd.store.batch import ROW_BYTES, check_continues, repeated, row_values
 from zotd.store.postgres.dialect import SharedConnection
-from zotd.store.usage import figures_of_answered
+from zotd.store.usage import figures_of_row
 from zotd.wire.base import ENCODER
 
 _SUMS = ", ".join(["%(hours)s::text[]", "%(models)s::text[]", *(f"%({name})s::float8[]" for name in sums.COLUMNS)])
@@ -65,7 +65,8 @@ class Append(Struct, frozen=True):
     bodies: Sequence[bytes]
     values: dict[str, object]
     is_recognizable: bool
-    """Whether `send` needs no answer. If not, a request was cut, and what it used is found in the records before."""
+    """Whether it has records, by which it is found afterwards, and `send` needs no answer. It needs one if a request was cut:
+    what that used is found in the records before."""
 
     @classmethod
     def of(cls, row: SessionRow, entries: Sequence[JournalEntry], generation: int) -> Self:
@@ -91,7 +92,7 @@ class Append(Struct, frozen=True):
             **_used(entries),
         }
         is_cut = any(kind_of(entry.record) in sums.KINDS and type(entry.record) is not UsageRow for entry in entries)
-        return cls(row, entries, bodies, values, not is_cut)
+        return cls(row, entries, bodies, values, bool(entries) and not is_cut)
 
     @property
     def size_bytes(self) -> int:
@@ -133,9 +134,9 @@ class Append(Struct, frozen=True):
 
 
 def _used(entries: Sequence[JournalEntry]) -> dict[str, object]:
-    """Return the columns of what the requests used that were answered, added up by hour and model."""
-    answered = [entry.record for entry in entries if type(entry.record) is UsageRow]
-    added = sums.added_up((0, record.time, figures_of_answered(record)) for record in answered)
+    """Return the columns of the usage that the records state, added up by hour and model."""
+    stated = [entry.record for entry in entries if type(entry.record) is UsageRow]
+    added = sums.added_up((0, record.time, figures_of_row(record)) for record in stated)
     rows = [sums.columns(row) for row in added.values()]
     figures = {name: [float(row[place]) for row in rows] for place, name in enumerate(sums.COLUMNS)}
     return {"hours": [hour for _, hour, _ in added], "models": [model for _, _, model in added], **figures}

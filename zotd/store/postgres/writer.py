@@ -14,7 +14,6 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from datetime import datetime
 from typing import NoReturn, Protocol
 
 import psycopg
@@ -31,14 +30,20 @@ from zotd.store.writer import WriterCounts
 END_MS = 5000
 """Longest wait for the end of a process of the server."""
 
-Backend = tuple[int, datetime]
-"""A process of the server that serves a connection: its number and its start."""
+Backend = tuple[int, str]
+"""A process of the server that serves a connection: its number and its start, as seconds since the epoch in decimal digits."""
 
 _GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 
-_BACKEND = "SELECT pid, backend_start FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+_TOUCH = "UPDATE meta SET value = value WHERE key = 'generation'"
 
-_END = "SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity WHERE pid = %s AND backend_start = %s"
+_BACKEND = "SELECT pid, extract(epoch FROM backend_start)::text FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+
+_END = """
+SELECT pg_terminate_backend(pid, %s) FROM pg_stat_activity
+WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s AND pid <> pg_backend_pid()
+"""
+"""A pooler may give a new connection the process of the lost one, which has then ended its transaction."""
 
 log = logging.getLogger(__name__)
 
@@ -141,7 +146,7 @@ class ChangeWriter:
         self._spare = spare
         self._spare_failure = ""
         self._connection: psycopg.Connection = connection
-        self._backend: Backend | None = None
+        self._backends: list[Backend] = []  # the one of this connection, last, and those that may still be at work
         self._queue: WriteQueue[QueuedChange] = WriteQueue("the database", _refused)
         self.counts = WriterCounts()
         # A daemon thread: a database that hangs must not keep the process from ending.
@@ -167,8 +172,10 @@ class ChangeWriter:
     # --- in the thread ---
 
     def _run(self) -> None:
-        with suppress(psycopg.Error):  # it is lost already, which the first write finds out
-            self._backend = _backend(self._connection)
+        try:
+            self._backends.append(_backend(self._connection))
+        except Exception:  # noqa: BLE001  (boundary: the first write connects anew, and reports what is wrong)
+            self._connection.close()
         self._queue.work(self._commit, self._idle)
         with suppress(psycopg.Error):
             self._connection.close()
@@ -212,10 +219,9 @@ class ChangeWriter:
                 connection.execute("COMMIT")
             missing = [cursor is not None and cursor.rowcount == 0 for cursor in sent]
         except Exception as error:
-            if not connection.closed:
-                connection.execute("ROLLBACK")
+            if _is_rolled_back(connection):
                 raise
-            self._replace_connection()
+            self._reconnect()
             stored = self._are_stored(group, outcomes)
             if not any(stored):
                 raise LostConnectionError(error) from error
@@ -228,40 +234,43 @@ class ChangeWriter:
 
     def _refusal(self, change: DatabaseChange) -> StorageError:
         connection = self._connection
-        is_fenced = connection.execute(_GENERATION).fetchone() != (self._generation,)
-        return FencedError() if is_fenced else change.refusal(connection)
+        try:
+            is_fenced = connection.execute(_GENERATION).fetchone() != (self._generation,)
+            return FencedError() if is_fenced else change.refusal(connection)
+        except psycopg.Error as error:  # the others of the group are stored
+            return _translate(error)
 
-    def _replace_connection(self) -> None:
-        """Connect anew, and have the server end the process that served the lost connection.
+    def _reconnect(self) -> None:
+        """Connect anew, and have the server end the processes that served lost connections.
 
-        Nothing that was sent to it happens afterwards.
+        Nothing that was sent to them happens afterwards.
 
         Raises:
-            StorageError: the database cannot be reached, or the process does not end.
+            StorageError: the database cannot be reached, or one of them does not end.
         """
-        former = self._backend
-        self._reconnect()
+        self._connection = connection = self._connect()
         try:
-            ended = None if former is None else self._connection.execute(_END, (END_MS, *former)).fetchone()
+            while self._backends:
+                if connection.execute(_END, (END_MS, *self._backends[0])).fetchone() == (False,):
+                    self._give_up()
+                self._backends.pop(0)
+            self._backends.append(_backend(connection))
         except psycopg.Error as error:
             self._give_up(error)
-        if ended == (False,):
-            self._give_up()
 
     def _are_stored(self, group: Sequence[QueuedChange], outcomes: Sequence[StorageError | None]) -> list[bool]:
         connection = self._connection
         with connection.transaction():
             _lock(connection)  # no other daemon continues a session between these statements
+            connection.execute(
+                _TOUCH
+            )  # so that the end of this transaction waits for the standbys that a commit waits for
             if connection.execute(_GENERATION).fetchone() != (self._generation,):
                 raise FencedError
             return [
                 outcome is None and write.change.is_stored(connection)
                 for write, outcome in zip(group, outcomes, strict=True)
             ]
-
-    def _reconnect(self) -> None:
-        self._connection = self._connect()
-        self._backend = _backend(self._connection)
 
     def _give_up(self, reason: Exception | None = None) -> NoReturn:
         self._connection.close()  # so that the group is not tried again while the server may still commit it
@@ -291,8 +300,7 @@ class ChangeWriter:
             (number,) = numbered.fetchone() or (None,)
             connection.execute("COMMIT")
         except Exception as error:
-            if not connection.closed:
-                connection.execute("ROLLBACK")
+            if _is_rolled_back(connection):
                 raise
             # Only a transaction whose number is known can have been told to commit.
             if number is None or not self._has_committed(number):
@@ -324,9 +332,24 @@ def _lock(connection: psycopg.Connection) -> None:
     connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (schema.LOCK,))
 
 
-def _backend(connection: psycopg.Connection) -> Backend | None:
+def _is_rolled_back(connection: psycopg.Connection) -> bool:
+    """Roll back after an error; False if the connection is lost, and perhaps COMMIT was done."""
+    try:
+        if not connection.closed:
+            connection.execute("ROLLBACK")
+            return True
+    except psycopg.Error:
+        connection.close()
+    return False
+
+
+def _backend(connection: psycopg.Connection) -> Backend:
     # Not the driver's number, which is that of a pooler if there is one.
-    return connection.execute(_BACKEND).fetchone()
+    found: Backend | None = connection.execute(_BACKEND).fetchone()
+    if found is None or found[1] is None:
+        connection.close()
+        raise StorageError("the database does not show the process that serves the journal: connect as its role")
+    return found
 
 
 def _sent(
