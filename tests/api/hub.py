@@ -125,6 +125,8 @@ class Wire(asyncio.Transport):
         return self.is_closed
 
     def write(self, data):
+        if self.is_gone:
+            return  # as asyncio's do: what is written to a lost connection is dropped
         self.held += data
         if self.high is None:
             self.take(len(self.held))
