@@ -1,5 +1,6 @@
 """A daemon whose sessions are in PostgreSQL: what it does when it, the database, or the connection goes away."""
 
+import asyncio
 import os
 import secrets
 import shlex
@@ -15,6 +16,7 @@ import pytest
 import trustme
 
 from tests.e2e.conftest import House
+from tests.e2e.postgres_detour import detour
 from tests.needs import needs
 from tests.page.world import free_port
 from zotd.core.closings import INTERRUPTED
@@ -200,6 +202,49 @@ async def test_a_database_that_ends_during_a_run_ends_the_run_and_loses_nothing_
     assert [role for role, _ in await late.texts()] == ["user", "assistant", "tool", "assistant"]
     seqs = [frame["seq"] for frame in talk.client.seen if frame.get("seq") and frame["type"] != "replay_complete"]
     assert seqs == sorted(set(seqs))
+
+
+@pytest.fixture
+async def roundabout(server, database, tmp_path):
+    """A daemon, and the way to its database, whose answers can be withheld."""
+    async with AsyncExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zotpg-", dir="/tmp")))
+        way = await stack.enter_async_context(detour(folder, server.directory))
+        url = database.replace(str(server.directory), str(folder))
+        daemon = DaemonProcess(tmp_path, {"ZOT_JOURNAL_URL": url})
+        stack.push(daemon)
+        await asyncio.to_thread(daemon.start)  # this loop has the way
+        yield House(stack, daemon.place, daemon), way
+
+
+async def test_events_whose_commit_was_stored_and_reported_as_failed_reach_clients_when_the_session_goes_on(
+    roundabout, database, model
+):
+    house, way = roundabout
+    url = (await model(*[text("fine")] * 3)).openai_url
+    talk = await house.create("ollama", None, model="m", provider="ollama", base_url=url, secrets=None)
+    await talk.run("before")
+    way.withhold()
+    request = talk.send("prompt", message="stored")
+    await asyncio.to_thread(until_stored, database, "stored")
+    way.close()
+    assert (await talk.client.answer_to(request))["code"] == "storage_blocked"
+    await way.open()
+    while STORED_AGAIN not in notices(talk.client.seen):
+        await talk.client.event()
+    await talk.ask("run_command", name="continue")
+    await talk.until("done")
+    assert [words for role, words in await talk.texts() if role == "user"] == [["before"], ["stored"]]
+    seqs = [frame["seq"] for frame in talk.client.seen if frame.get("seq") and frame["type"] != "replay_complete"]
+    assert seqs == list(range(seqs[0], seqs[0] + len(seqs)))
+
+
+def until_stored(database, words):
+    """Wait until an input with these words is stored; the server does not report it."""
+    with psycopg.connect(database, autocommit=True) as watch:
+        query = "SELECT FROM records WHERE kind = 'input' AND position(%s in convert_from(body, 'UTF8')) > 0"
+        while watch.execute(query, (words,)).fetchone() is None:
+            pass
 
 
 async def test_connections_that_the_server_ends_while_nothing_happens_are_not_noticed(process, database, talk_of):

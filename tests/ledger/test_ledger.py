@@ -308,6 +308,25 @@ async def test_after_a_failure_nothing_more_reaches_the_journal():
     assert ledger.row.records == 1
 
 
+async def test_what_was_stored_and_reported_as_failed_is_shown_with_what_was_stored_behind_it_by_reset():
+    journals = Journals()
+    ledger = ledger_of(journals)
+    follower = followed(ledger)
+    writes = [ledger.write([note(text, said(text))], durable=True) for text in ("a", "b")]
+    journals.memory.commit(*journals.held[0][:2], durable=True, done=lambda _: None)
+    journals.fail_next()
+    journals.commit_next()
+    for write in writes:
+        with pytest.raises(StorageError, match="no space left"):
+            await write
+    assert (follower.shown, ledger.shown_seq) == ([], 0)
+    row = await journals.memory.row("s_1")
+    _, stored = await journals.memory.events_after("s_1", 0, EVERYTHING)
+    ledger.reset(row, events.DECODER.decode_lines(stored), stored)
+    assert [event.content for event in follower.shown] == [[Text("a")], [Text("b")]]
+    assert (follower.data, ledger.shown_seq) == (stored, 2)
+
+
 async def test_a_failure_without_waiters_is_kept():
     journals = Journals()
     ledger = ledger_of(journals)

@@ -81,3 +81,9 @@ def has_failed(stored: Iterable[AnyRecord], *, before: bool) -> bool:
             case _:
                 pass
     return before
+
+
+def begins_reply(stored: Iterable[AnyRecord]) -> bool:
+    """Whether the first of the records is the beginning of a reply."""
+    first = next(iter(stored), None)
+    return isinstance(first, records.Attempt) and first.answered

@@ -21,7 +21,7 @@ from zotd.core.lineage import RewindPoint, records_left
 from zotd.core.ports import Journal, JournalEntry, SessionRow, StorageError
 from zotd.core.records import AnyRecord, UsageRow
 from zotd.core.transcript import Transcript
-from zotd.ledger.entries import PendingCommit, addressed, entry_of, has_failed, plain
+from zotd.ledger.entries import PendingCommit, addressed, begins_reply, entry_of, has_failed, plain
 from zotd.ledger.subscriber import Subscriber
 from zotd.ledger.titles import title_of
 from zotd.wire import events
@@ -55,7 +55,7 @@ class _Staged(Struct, frozen=True):
 
     items: Sequence[Shown]
     entries: list[JournalEntry]
-    shown: list[events.Event]
+    shown: Sequence[events.Event]
     data: bytes
     """The events as NDJSON."""
     last_seq: int
@@ -126,14 +126,18 @@ class Ledger:
         self._state.replay(numbered, records_left(rewinds))
         self.loaded = True
 
-    def reset(self, row: SessionRow) -> None:
-        """Begin anew from what the journal holds, after it could not write; subscribers stay. `load` may follow."""
+    def reset(self, row: SessionRow, missed: Sequence[events.Event] = (), data: bytes = b"") -> None:
+        """Begin anew from what the journal holds, after it could not write; subscribers stay. `load` may follow.
+
+        `missed`: the stored events behind `shown_seq`, whose commits were reported as failed, and the same as NDJSON.
+        """
         self.row = row
         self.transcript = Transcript()
         self._state = Fold(self.transcript, row.base)
         self.failure = None
         self.shown_seq = row.seq
         self.loaded = row.records == 0
+        self._show(_Staged([], [], missed, data, row.seq), None)
         if self._early is not None and self._early.seq <= row.seq:
             self._early = None
 
@@ -261,7 +265,7 @@ class Ledger:
         self, items: Sequence[Shown], usage: Tokens | None, context: int | None, changes: Mapping[str, object]
     ) -> _Staged:
         """Number and fold the items; the row is then the one after them."""
-        if self._early is not None and self._owes_early and not begins_reply(items):
+        if self._early is not None and self._owes_early and not begins_reply(map(_RECORD, items)):
             items = self._early.put_before(items)  # clients have the event, so no other one may get its number
         entries, shown = self._record(items)
         self.row = msgspec.structs.replace(
@@ -319,6 +323,8 @@ class Ledger:
 
     def _committed(self, pending: PendingCommit, done: asyncio.Future[None] | None, error: StorageError | None) -> None:
         self._under_way -= 1
+        if error is None and self.failure is not None:
+            error = self.failure  # stored, as one before it that was reported as failed: `reset` shows both
         if error is not None:
             self._fail(error)
         else:
@@ -372,7 +378,7 @@ class Ledger:
     def _show(self, staged: _Staged, accepted: Callable[[], None] | None) -> None:
         if accepted is not None:
             accepted()
-        if self.watchers or self.observers:
+        if staged.items and (self.watchers or self.observers):
             self._tell(staged.items)
         self.shown_seq = staged.last_seq
         if not staged.shown:
@@ -391,8 +397,3 @@ class Ledger:
             return ()
         self._early = None
         return early.takers
-
-
-def begins_reply(items: Sequence[Shown]) -> bool:
-    """Whether the first of the records is the beginning of a reply."""
-    return bool(items) and isinstance(items[0].record, records.Attempt) and items[0].record.answered

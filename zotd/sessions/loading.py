@@ -9,7 +9,11 @@ from zotd.permissions.approvals import SessionApprovals
 from zotd.runs import recovery
 from zotd.runs.queue import Job, Queue
 from zotd.sessions.jobs import SessionJobs
+from zotd.wire import events
 from zotd.wire.api import Started
+
+PAGE_BYTES = 256 * 1024
+"""Events that are read at a time."""
 
 
 class Loading:
@@ -41,11 +45,23 @@ class Loading:
 
     async def reload(self, row: SessionRow) -> None:
         """Begin anew from what the journal holds, if it could not write; the ledger keeps its followers."""
+        missed = await self._missed(row)
         if self._ledger.failure is not None:
-            self._ledger.reset(row)
+            self._ledger.reset(row, events.DECODER.decode_lines(missed), missed)
             self._queue.clear()  # what waits is in the journal; an earlier attempt to load may have queued it
             if row.state != "idle" or self._jobs.has_lost:
                 await self.load()
+
+    async def _missed(self, row: SessionRow) -> bytes:
+        """Return what is stored and was not shown, as NDJSON; mostly nothing.
+
+        A database that was lost in the middle of a commit may have stored it, and could not say so.
+        """
+        seq, found = self._ledger.shown_seq, []
+        while seq < row.seq:
+            seq, lines = await self._ledger.journal.events_after(row.id, seq, PAGE_BYTES)
+            found.append(lines)
+        return b"".join(found)
 
     async def _repair(self) -> None:
         transcript = self._ledger.transcript
