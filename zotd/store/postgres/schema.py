@@ -127,9 +127,12 @@ def connect(url: str) -> psycopg.Connection:
         options = " ".join([str(given.get("options") or ""), *(f"-c {setting}" for setting in ours)])
         wanted: dict[str, str | int] = {"connect_timeout": CONNECT_S, "application_name": "zotd", **LOST}
         missing = {name: value for name, value in wanted.items() if name not in given}
-        return psycopg.connect(make_conninfo(url, options=options, **missing), autocommit=True)
+        connection = psycopg.connect(make_conninfo(url, options=options, **missing), autocommit=True)
     except psycopg.Error as error:
         raise StorageError(f"the journal {shown(url)} cannot be opened: {one_line(error)}") from error
+    # Whatever the default of the database is: each statement sees what was committed before it, also while it waited.
+    connection.isolation_level = psycopg.IsolationLevel.READ_COMMITTED
+    return connection
 
 
 def shown(url: str) -> str:

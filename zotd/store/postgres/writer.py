@@ -2,7 +2,7 @@
 
     a group of the queue (`store.write_queue`)
         only commits of sessions -> one round trip: BEGIN, all statements, COMMIT -> outcomes
-                                    connection lost: end the server's process, look which commits are stored
+                                    connection lost: end the server's process, look which are stored
         other writes, too        -> one round trip: BEGIN, all statements, the number of the transaction
                                  -> one round trip: COMMIT -> outcomes
                                     connection lost: ask the server what became of that number
@@ -14,7 +14,7 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import NoReturn, Protocol
+from typing import ClassVar, NoReturn, Protocol
 
 import psycopg
 from msgspec import Struct
@@ -93,8 +93,8 @@ class DatabaseChange(Protocol):
 class SharedChange(Struct, frozen=True):
     """A change written for every kind of database: `Write.apply`."""
 
+    is_recognizable: ClassVar[bool] = False
     apply: Callable[[SqlConnection], object]
-    is_recognizable: bool = False
 
     def check(self) -> None:
         """It is checked where it is applied."""
@@ -262,9 +262,8 @@ class ChangeWriter:
         connection = self._connection
         with connection.transaction():
             _lock(connection)  # no other daemon continues a session between these statements
-            connection.execute(
-                _TOUCH
-            )  # so that the end of this transaction waits for the standbys that a commit waits for
+            # A transaction that writes ends when the standbys have it, and with it the commits that it has seen.
+            connection.execute(_TOUCH)
             if connection.execute(_GENERATION).fetchone() != (self._generation,):
                 raise FencedError
             return [
@@ -323,7 +322,7 @@ class ChangeWriter:
 
 
 def _begin(connection: psycopg.Connection) -> None:
-    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")  # each statement sees what was committed before it
+    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")  # as `schema.connect` has it for other transactions
     _lock(connection)
 
 
