@@ -145,7 +145,7 @@ def look_at_requests(requests: Iterable[Received], findings: Findings) -> None:
 
 
 def sweep(cwd: Path) -> list[str]:
-    """Move away what `write` has written, while no daemon lives; what has come again stays, and its names are given."""
+    """Move the files that `write` has written to `SEEN`, between two daemons; return the names of those that are there already."""
     seen = cwd / SEEN
     seen.mkdir(exist_ok=True)
     twice = []

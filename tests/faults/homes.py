@@ -197,7 +197,7 @@ class Home:
             async with asyncio.TaskGroup() as tasks:
                 for sender in self._senders:
                     tasks.create_task(sender.live(self._place.socket, self._place.env), name="sender")
-        self._pulse.stop()  # nobody is to wait for what will not come
+        self._pulse.stop()  # no beat will come: end what waits for one
 
     async def _look_at_the_dead(self, how: str) -> None:
         """Between two lives: what must be done while no daemon lives."""
@@ -235,7 +235,7 @@ async def run(task: Task, nursery: Nursery, database: Callable[[], str] | None =
 
 
 def _furnish(folder: Path, task: Task, model_url: str, journal: Mapping[str, str]) -> DaemonPaths:
-    """A home whose daemon knows the model and has the witness; nobody has to bring it a key when it starts again."""
+    """A home whose daemon knows the model, its key and the witness, also after a restart."""
     ours = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])  # for the witness
     where = place(folder, {"OPENAI_API_KEY": "none", "PATH": ours, **journal})
     where.home.mkdir(mode=0o700)

@@ -93,7 +93,7 @@ async def test_a_phone_is_told_of_a_waiting_call_while_nobody_looks(world, token
         (message,) = await service.arrived(1)
         assert message.content["text"] == "Greenhouse: bash waits for your decision"
         assert await deliver(page, world.url, message.content) == [["zot needs you", message.content["text"], session]]
-        # Whoever looks at the session is not told.
+        # A client that has the session in focus gets no push message.
         await page.get_by_role("link", name="Greenhouse").click()
         await page.get_by_role("button", name="Allow once").click()
         await expect(page.get_by_role("log").get_by_text("done")).to_be_visible()

@@ -186,7 +186,7 @@ class AgentProcess:
         except ModelError:  # it is ready, and cannot do what was wanted
             raise
         except BaseException:
-            connection.kill(f"nobody waits for the start of {self.title} any more; it was ended")
+            connection.kill(f"the start of {self.title} was cancelled; it was ended")
             raise
 
     async def _introduce(self, connection: AdapterConnection) -> None:

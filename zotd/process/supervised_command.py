@@ -5,7 +5,7 @@
                           │ stop():   SIGTERM to the supervisor, which ends the command
                           └ leave():  follow returns, and the command goes on
 
-Nothing is polled while the command runs: the state and the output are read when somebody asks.
+Nothing is polled while the command runs: the state and the output are read on demand.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """What a job supervisor is given, and the file in which it says what has become of its command.
 
     order ──stdin──> supervisor ──create──> STATE: starting ──replace──> running ──replace──> ended
-                                   └── refused: whoever looked for it first has created it as `abandoned`
+                                   └── refused: a daemon has created it before, as `abandoned`
 
 The file is created once, so a daemon that finds none can make sure that the command never starts. Later versions replace it whole.
 """

@@ -197,7 +197,7 @@ async function attach() {
   await jump();
 }
 
-/** Tells the daemon whether somebody looks at the open session: then it sends no push message about it. */
+/** Tells the daemon whether the open session has the focus: then it sends no push message about it. */
 function tellFocus() {
   if (follower === null || link !== "live" || !notifying.isOn) return;
   const focused = !document.hidden && document.hasFocus();
