@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tests.faults.stored import left
+from tests.faults.stored import stored
 from zotd.core import records
 from zotd.core.records import DECODER, AnyRecord
 from zotd.store.connection import SqlConnection
@@ -45,7 +45,7 @@ class Body:
 
 def examine(place: DaemonPaths, before: Mapping[int, int]) -> Body:
     """Look at what the life after `before` has left."""
-    with left(place) as connection:
+    with stored(place) as connection:
         return _read(connection, before)
 
 

@@ -7,10 +7,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from zotd.store import sums
 from zotd.store.connection import SqlConnection
 from zotd.store.schema import open_read_only
-from zotd.store.verification import verify
+from zotd.store.verification import verify, verify_contents
 from zotd.testing.live_daemon import DaemonPaths
 
 URL = "ZOT_JOURNAL_URL"
@@ -21,18 +20,7 @@ FILES = ("zot.db", "zot.db-wal")
 
 @contextmanager
 def stored(place: DaemonPaths) -> Iterator[SqlConnection]:
-    """What is stored now; no daemon lives."""
-    if URL in place.env:
-        with _postgres(place.env[URL]) as connection:
-            yield connection
-        return
-    with closing(open_read_only(place.home / FILES[0])) as connection:
-        yield connection
-
-
-@contextmanager
-def left(place: DaemonPaths) -> Iterator[SqlConnection]:
-    """What a killed daemon has left, read from a copy of its file: the next daemon gets the original."""
+    """What the last daemon has stored, read from a copy of its file: the next daemon gets the original."""
     if URL in place.env:
         with _postgres(place.env[URL]) as connection:
             yield connection
@@ -50,7 +38,7 @@ def problems(place: DaemonPaths) -> Sequence[str]:
     if URL not in place.env:
         return verify(place.home / FILES[0]).problems
     with _postgres(place.env[URL]) as connection:
-        return [f"the sums of {session} differ from its records" for session in sums.differing(connection)]
+        return verify_contents(connection).problems
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from zotd.core.records import VERSION
 from zotd.store import search
 from zotd.store.journal import SqliteJournal
 from zotd.store.schema import read_at_rest
-from zotd.store.verification import MAX_PROBLEMS, verify
+from zotd.store.verification import MAX_PROBLEMS, verify, verify_contents
 from zotd.wire.version import VERSION as PROGRAM
 
 
@@ -176,3 +176,14 @@ def test_a_missing_or_foreign_file_is_refused_and_not_created(tmp_path, content)
 async def test_a_value_of_another_type_is_a_problem_and_never_a_traceback(path, change):
     edit(path, change)
     assert verify(path).problems
+
+
+async def test_the_contents_of_each_database_can_be_checked(stored_journal, author_of, say):
+    author = author_of(stored_journal)
+    await author.commit((say.note("one"), [say.step()]))
+    await author.commit((say.note("two"), [say.step()]))
+    database = stored_journal.database
+    assert (await database.read(verify_contents)).problems == []
+    await database.perform(lambda connection: connection.execute("DELETE FROM records WHERE number = 2"))
+    (problem,) = (await database.read(verify_contents)).problems
+    assert problem == "session s_1 ends with record 1 and event 1, and its row differs"

@@ -11,6 +11,7 @@ import msgspec
 
 from zotd.store import lost_log, search, sums
 from zotd.store.batch import row_of
+from zotd.store.connection import SqlConnection
 from zotd.store.errors import UnreadableRecordError, UnreadableSessionError
 from zotd.store.migrations import MIGRATIONS
 from zotd.store.queries import record_of
@@ -75,6 +76,14 @@ def verify(path: Path) -> VerificationReport:
     return report
 
 
+def verify_contents(connection: SqlConnection) -> VerificationReport:
+    """Check the records, rows and sums of all sessions, in any database of the newest schema."""
+    report = VerificationReport(schema=len(MIGRATIONS))
+    _look_at_sessions(connection, report)
+    _look_at_sums(connection, report)
+    return report
+
+
 def _lost_commits(path: Path) -> str | None:
     """Return what is missing in the log of a killed daemon, as a sentence."""
     index = lost_log.known(path)
@@ -106,7 +115,7 @@ def _look_at_pages(connection: sqlite3.Connection, report: VerificationReport) -
             report.complain(line)
 
 
-def _look_at_sessions(connection: sqlite3.Connection, report: VerificationReport) -> None:
+def _look_at_sessions(connection: SqlConnection, report: VerificationReport) -> None:
     for key, session, stored in connection.execute(_SESSIONS).fetchall():
         report.sessions += 1
         try:
@@ -127,9 +136,7 @@ def _look_at_sessions(connection: sqlite3.Connection, report: VerificationReport
         report.complain(f"{orphans} records belong to no session")
 
 
-def _look_at_records(
-    connection: sqlite3.Connection, report: VerificationReport, key: int, session: str
-) -> tuple[int, int]:
+def _look_at_records(connection: SqlConnection, report: VerificationReport, key: int, session: str) -> tuple[int, int]:
     """Return the last record's number and the last event's `seq`; raise UnreadableSessionError at the first fault."""
     due = seq = 0
     with closing(connection.execute(_RECORDS, (key,))) as found:
@@ -159,7 +166,7 @@ def _last_seq(session: str, number: int, seq: int, lines: bytes) -> int:
     return seq
 
 
-def _look_at_sums(connection: sqlite3.Connection, report: VerificationReport) -> None:
+def _look_at_sums(connection: SqlConnection, report: VerificationReport) -> None:
     if report.schema < len(MIGRATIONS) or report.problems:
         return  # the sums still include the usage of damaged records, so they would differ
     for session in sums.differing(connection):
