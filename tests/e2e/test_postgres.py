@@ -18,9 +18,8 @@ import trustme
 from tests.e2e.conftest import House
 from tests.e2e.postgres_detour import detour
 from tests.needs import needs
-from tests.page.world import free_port
 from zotd.core.closings import INTERRUPTED
-from zotd.testing.live_daemon import ROOT, DaemonProcess
+from zotd.testing.live_daemon import ROOT, DaemonProcess, free_port
 from zotd.testing.postgres_server import MISSING, PostgresServer
 from zotd.testing.script import CallPart, ScriptedReply, TextPart, calls, text
 

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import os
-import socket
 import subprocess
 import sys
 from contextlib import ExitStack
@@ -16,19 +15,13 @@ from tests.zottui.tmux import Tmux
 from zotd.client.client import Client
 from zotd.client.errors import CallError, ConnectionLostError
 from zotd.testing import warm
-from zotd.testing.live_daemon import ROOT, DaemonProcess
+from zotd.testing.live_daemon import ROOT, DaemonProcess, free_port
 from zotd.testing.script import text
 
 WAIT_S = 40
 
 pytestmark = pytest.mark.timeout(240)
 """Each of the programs that a test starts may take its time on a slow machine."""
-
-
-def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
 
 
 class There:

@@ -2,13 +2,12 @@
 
 import json
 import signal
-import socket
 import sys
 from collections import deque
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
-from zotd.testing.live_daemon import DaemonProcess
+from zotd.testing.live_daemon import DaemonProcess, free_port
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import Answer, Refusal
 from zotd.testing.wire_client import WireClient
@@ -103,13 +102,6 @@ def entry(page, words):
 
 
 PHONE = {"viewport": {"width": 390, "height": 844}, "has_touch": True, "is_mobile": True}
-
-
-def free_port():
-    """A port for a door that has to be at the same place after a restart."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return taken.getsockname()[1]
 
 
 @asynccontextmanager

@@ -8,6 +8,7 @@ import asyncio
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -76,6 +77,13 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
     # The keyring would be that of the person who runs the tests.
     env = {**passed, **ours, **bounds, **modes, "ZOT_KEYRING": "false", **(extra or {})}
     return DaemonPaths(folder, env)
+
+
+def free_port() -> int:
+    """A port of loopback for a server that has to be at the same place after a restart."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return int(taken.getsockname()[1])
 
 
 def leave_mark(home: Path) -> None:
@@ -206,7 +214,10 @@ def _end_successor(home: Path) -> None:
     pid = lock_owner_of(str(home / "zotd.lock"))
     if pid is None:
         return
-    process = os.pidfd_open(pid)
+    try:
+        process = os.pidfd_open(pid)
+    except ProcessLookupError:  # it has just ended
+        return
     try:
         signal.pidfd_send_signal(process, signal.SIGKILL)
         assert select.select([process], [], [], STOP_S)[0], f"zotd (pid {pid}) does not end"

@@ -19,8 +19,8 @@ from playwright.async_api import async_playwright, expect
 from tests.e2e.conftest import House
 from tests.e2e.odd import decide
 from tests.needs import ABSENT, needs
-from tests.page.world import WAIT_MS, World, entry, free_port
-from zotd.testing.live_daemon import DaemonProcess
+from tests.page.world import WAIT_MS, World, entry
+from zotd.testing.live_daemon import DaemonProcess, free_port
 from zotd.testing.model_server import ModelServer
 from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, text
 
