@@ -83,7 +83,7 @@ async def _many(server: PostgresServer) -> list[Row]:
         file = await SqliteJournal.open(Path(folder, "zot.db"))
         in_file, _ = await _commits(file)
         await file.close()
-        database = await PostgresJournal.open(url)
+        database = await PostgresJournal.open(url, Path(folder))
         await _commits(database)  # connections, plans and indexes
         before = _log_position(watch)
         in_database, stored_bytes = await _commits(database)

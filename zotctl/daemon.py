@@ -1,4 +1,4 @@
-"""`zotctl start` and `zotctl stop`."""
+"""`zotctl start`, `zotctl stop` and `zotctl drain`."""
 
 import argparse
 import os
@@ -11,7 +11,7 @@ from zotctl.force_stop import end
 from zotd import paths
 from zotd.client import place
 from zotd.client.errors import ConnectionLostError, NoAnswerError, NotRunningError
-from zotd.client.fields import number, text
+from zotd.client.fields import amount, number, strings, text
 from zotd.client.lock_owner import lives
 from zotd.client.respawn_limit import RespawnLimit
 from zotd.sanitize import one_line
@@ -24,7 +24,7 @@ EXIT_POLL_S = 0.05
 
 
 def add(commands: Subparsers) -> None:
-    """Register `start` and `stop`."""
+    """Register `start`, `stop` and `drain`."""
     start = commands.add_parser("start", help="start the daemon", epilog="example: zotctl start")
     start.add_argument("--json", action="store_true", help="print the result as JSON")
     start.set_defaults(run=_start)
@@ -36,6 +36,13 @@ def add(commands: Subparsers) -> None:
     )
     stop.add_argument("--json", action="store_true", help="print the result as JSON")
     stop.set_defaults(run=_stop)
+    drain = commands.add_parser(
+        "drain",
+        help="stop the daemon, and have other daemons of its database go on with what runs",
+        epilog="example: zotctl drain",
+    )
+    drain.add_argument("--json", action="store_true", help="print the result as JSON")
+    drain.set_defaults(run=_drain)
 
 
 def _start(args: argparse.Namespace) -> int:
@@ -67,6 +74,21 @@ def _stop(args: argparse.Namespace) -> int:
         print(one_line(f"zotd did not answer and was stopped with {ended}"))
     else:
         print("zotd has stopped" if state == "stopped" else "zotd will stop when no run is active")
+    return 0
+
+
+def _drain(args: argparse.Namespace) -> int:
+    stopping = link.connect("zotctl", start=False, role="admin")
+    with stopping as connection, output.progress("waiting for the ends of steps"):
+        pid = number(connection.call("daemon.status"), "pid")
+        draining = connection.call("daemon.drain")
+        connection.wait_for_end(amount(draining, "within_s") + STOP_S)
+        if not place.of(os.environ).is_remote:
+            wait_for_exit(pid)
+    if args.json:
+        output.print_json({"v": 1, "state": "stopped", "daemons": strings(draining, "daemons")})
+    else:
+        print(one_line(f"zotd has stopped; what ran goes on in {', '.join(strings(draining, 'daemons'))}"))
     return 0
 
 

@@ -44,11 +44,13 @@ from zotd.push import subscriptions
 from zotd.push.service import PushService
 from zotd.push.subscriptions import SubscriptionStore
 from zotd.sessions.boot_recovery import recover
+from zotd.sessions.lease_watch import LeaseWatch
 from zotd.sessions.manager import Manager
 from zotd.store.archive import Archive
 from zotd.store.home import held
 from zotd.store.journal import StoredJournal
 from zotd.store.opening import open_journal
+from zotd.store.timers import sessions_with_timers
 from zotd.store.tokens import FILE, TokenStore
 from zotd.tasks import contain, contained
 from zotd.wire.api import ConfigReloaded
@@ -194,7 +196,10 @@ class Daemon:
 
     async def _recover(self, parts: EmbeddedParts) -> None:
         """Repair sessions that were cut off, and then fire timers: a run that goes on comes before the next prompt."""
-        await contain("recovery", recover(parts.manager, resumes=self._setup.loaded.config.resume == "auto"))
+        resumes, manager = self._setup.loaded.config.resume == "auto", parts.manager
+        assert manager.journal is not None
+        manager.journal.ownership.follow(LeaseWatch(manager, parts.timers, spawn=self._spawn, resumes=resumes).events)
+        await contain("recovery", recover(manager, resumes=resumes))
         if parts.timers is not None:
             await parts.timers.run()
 
@@ -325,6 +330,7 @@ class Daemon:
             channels=channels,
             timers=parts.timers,
             stop=self.stop,
+            drain=self._leaving.drain,
             changed=self._leaving.look,
             warnings=warnings,
             service=None if self._setup.autostarted else keeper(self._setup.env, os.getpid()),
@@ -333,7 +339,7 @@ class Daemon:
         self._leaving.watch(context)
         self._spawn("descendants", heritage.watch())
         used = journal.database.used_bytes
-        kept = frozenset if parts.timers is None else parts.timers.prompted
+        kept = partial(sessions_with_timers, journal.database)
         self._spawn("retention", RetentionTask(manager, lambda: self._config.retention, used, kept).run())
         return context
 

@@ -51,6 +51,7 @@ async def shell(stack, tmp_path, open_chat, model):
         epoch="e",
         doors=DoorStatus(str(tmp_path / "zotd.sock")),
         stop=lambda _: None,
+        drain=lambda: None,
         changed=lambda: None,
         channels=chat.house.channels,
     )

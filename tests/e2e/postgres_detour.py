@@ -1,4 +1,4 @@
-"""A way to a server of PostgreSQL on which answers can be withheld, and which can be closed."""
+"""A way to a server on a Unix socket on which answers can be withheld, and which can be closed or lead to another server."""
 
 import asyncio
 from contextlib import asynccontextmanager, suppress
@@ -8,14 +8,15 @@ CHUNK_BYTES = 65536
 
 
 class Detour:
-    """Passes on what connections to a socket say; made by `detour`."""
+    """Passes on what connections to a socket say; made by `detour` for a server of PostgreSQL."""
 
-    def __init__(self, folder, target):
-        """`folder` is the `host` of URLs that lead here; `target` is that of the server."""
-        self._socket, self._target = folder / NAME, target / NAME
+    def __init__(self, socket, target):
+        """`socket`: the path at which it listens; `target`: that of the server."""
+        self._socket, self.target = socket, target
         self._passes_answers = asyncio.Event()
         self._server: asyncio.Server | None = None
         self._writers: set[asyncio.StreamWriter] = set()
+        self._connections: set[asyncio.Task[None]] = set()
 
     async def open(self):
         """Take connections, and pass on all that is said."""
@@ -33,14 +34,37 @@ class Detour:
         self._socket.unlink(missing_ok=True)
         for writer in self._writers:
             writer.transport.abort()
+        for connection in self._connections:
+            connection.cancel()
+
+    async def end(self):
+        """Close it for good, and wait until nothing of it is left."""
+        assert self._server is not None
+        self._server.close()
+        await asyncio.sleep(0)  # connections that were accepted begin to be passed on, so that they are closed, too
+        self.close()
+        self._passes_answers.set()
+        if self._connections:
+            await asyncio.wait(self._connections)
 
     async def _connected(self, reader, writer):
-        with suppress(OSError, asyncio.CancelledError):
-            there, back = await asyncio.open_unix_connection(self._target)
-            self._writers |= {writer, back}
-            async with asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._pass_on(reader, back, None))
-                tasks.create_task(self._pass_on(there, writer, self._passes_answers))
+        connection = asyncio.current_task()
+        assert connection is not None
+        self._connections.add(connection)
+        connection.add_done_callback(self._connections.discard)
+        self._writers.add(writer)
+        try:
+            with suppress(OSError, asyncio.CancelledError):
+                there, back = await asyncio.open_unix_connection(self.target)
+                self._writers.add(back)
+                try:
+                    async with asyncio.TaskGroup() as tasks:
+                        tasks.create_task(self._pass_on(reader, back, None))
+                        tasks.create_task(self._pass_on(there, writer, self._passes_answers))
+                finally:
+                    back.close()
+        finally:
+            writer.close()
 
     async def _pass_on(self, reader, writer, gate):
         with suppress(OSError):
@@ -53,11 +77,10 @@ class Detour:
 
 @asynccontextmanager
 async def detour(folder, target):
-    """An open one, until the end of the block."""
-    way = Detour(folder, target)
+    """An open one to a server of PostgreSQL, until the end of the block; both are what `host` is in URLs."""
+    way = Detour(folder / NAME, target / NAME)
     await way.open()
     try:
         yield way
     finally:
-        way.close()
-        way.withhold()
+        await way.end()

@@ -162,7 +162,9 @@ async def test_over_tls_the_daemon_speaks_to_the_server_that_the_authority_vouch
 
     file.write_bytes(vouching)
     stopped.start()
-    query = "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name = 'zotd'"
+    query = (
+        "SELECT bool_and(ssl) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) WHERE application_name LIKE 'zotd %'"
+    )
     assert rows(over_tls(database, port, file), query) == [(True,)]
 
 
@@ -253,7 +255,7 @@ async def test_connections_that_the_server_ends_while_nothing_happens_are_not_no
     ended = rows(
         database,
         "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity"
-        " WHERE application_name = 'zotd' AND datname = current_database()",
+        " WHERE application_name LIKE 'zotd %' AND datname = current_database()",
     )
     assert len(ended) >= 2
     assert [words for role, words in await talk.texts() if role == "user"] == [["before"]]

@@ -236,7 +236,9 @@ async def test_lines_read_before_an_invalid_one_are_dropped_after_a_pause(desk):
 
     swept: list[bool] = []
     while not swept or swept[-1]:
-        await desk.journal.database.perform(lambda c: swept.append(staged.sweep(c, desk.journal.database.maker)))
+        await desk.journal.database.perform(
+            lambda c: swept.append(staged.sweep(c, lambda _: {desk.journal.database.maker}))
+        )
     assert await desk.journal.database.read(left) == 0
 
 

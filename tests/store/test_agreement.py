@@ -61,7 +61,8 @@ class Journals(RuleBasedStateMachine):
     def reopen(self):
         self.runner.run(self.stored.close())
         self.stored = self.runner.run(self.open_stored())
-        for _, author in self.authors.values():
+        for session, (_, author) in self.authors.items():
+            self.runner.run(self.stored.ownership.take(session))
             author.journal = self.stored
 
     @rule(

@@ -35,7 +35,7 @@ def journal(stored_journal):
 
 @pytest.fixture(params=["memory", "sqlite"])
 def store(request, journal):
-    return TimersInMemory() if request.param == "memory" else StoredTimers(journal.database)
+    return TimersInMemory() if request.param == "memory" else StoredTimers(journal.database, journal.ownership)
 
 
 async def test_timers_are_returned_as_they_were_put_oldest_first(store):
@@ -59,7 +59,7 @@ async def test_a_timer_that_was_removed_is_gone_and_removing_it_again_does_nothi
 
 
 async def test_the_timers_of_a_session_are_deleted_with_it(journal, author_of):
-    store = StoredTimers(journal.database)
+    store = StoredTimers(journal.database, journal.ownership)
     await author_of(journal).commit(durable=True)
     for timer in (TIMER, OTHER, ONCE):
         await store.put(timer)
@@ -70,14 +70,14 @@ async def test_the_timers_of_a_session_are_deleted_with_it(journal, author_of):
 async def test_timers_are_there_when_the_database_is_opened_again(tmp_path):
     for expected in ([], [TIMER]):
         journal = await SqliteJournal.open(tmp_path / "again.db")
-        store = StoredTimers(journal.database)
+        store = StoredTimers(journal.database, journal.ownership)
         assert await store.all() == expected
         await store.put(TIMER)
         await journal.close()
 
 
 async def test_a_timer_that_cannot_be_read_is_left_where_it_is_and_the_others_are_returned(journal, caplog):
-    store = StoredTimers(journal.database)
+    store = StoredTimers(journal.database, journal.ownership)
     await store.put(TIMER)
     await journal.database.perform(
         lambda connection: connection.execute(

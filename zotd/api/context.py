@@ -107,6 +107,8 @@ class DaemonContext:
     doors: DoorStatus
     stop: Callable[[bool], None]
     """Stops the daemon: at once, or (True) as soon as nothing runs."""
+    drain: Callable[[], None]
+    """Stops it when every run can be resumed."""
     changed: Callable[[], None]
     """Called when a connection was opened or closed."""
     warnings: list[str] = field(default_factory=list)
@@ -171,8 +173,10 @@ class DaemonContext:
         return ends.close
 
     def begin_stop(self) -> None:
-        """Report the state `stopping` from now on."""
+        """Report the state `stopping` from now on, and take nothing over from other daemons."""
         self.stopping = True
+        if self.manager.journal is not None:
+            self.manager.journal.ownership.prepare_to_end()
 
     def status(self) -> Status:
         """Return the response to `daemon.status`."""

@@ -40,8 +40,11 @@ def stored(connection: Connection, cwd: str | None = None) -> Iterator[Json]:
 def state(session: Json) -> str:
     """Return the state of a session for a list, or something more informative.
 
-    `failed` if it is idle after a failed run; the reason and the end of the pause if a run waits for its model.
+    `failed` if it is idle after a failed run; the reason and the end of the pause if a run waits for its model; the
+    machine and the home of another daemon that has it.
     """
+    if daemon := text(session, "daemon"):
+        return f"{text(session, 'state')} at {daemon}"
     waiting = child(session, "waiting")
     if waiting:
         next_s, brief = amount(waiting, "next_s"), text(waiting, "brief")

@@ -204,7 +204,7 @@ def _timers(manager: Manager, instruments: Instruments, spawn: Spawn) -> Timers 
         return None
     timers = Timers(
         manager,
-        StoredTimers(journal.database),
+        StoredTimers(journal.database, journal.ownership),
         TimerFirings(manager, journal),
         spawn=spawn,
         clock=instruments.clock,

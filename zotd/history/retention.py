@@ -38,9 +38,9 @@ class RetentionTask:
         manager: Manager,
         rules: Callable[[], RetentionSection],
         used_bytes: Callable[[], Awaitable[int]],
-        kept: Callable[[], Collection[str]] = frozenset,
+        kept: Callable[[], Awaitable[Collection[str]]],
     ) -> None:
-        """`used_bytes`: of the database, without pages that are free. `kept` returns sessions that stay."""
+        """`used_bytes`: of the database, without pages that are free. `kept` finds sessions that stay."""
         self._manager = manager
         self._rules = rules
         self._used_bytes = used_bytes
@@ -71,7 +71,8 @@ class RetentionTask:
             is_old = one.updated < limit
             if not is_old and (rules.max_size_mb is None or await self._used_bytes() <= rules.max_size_mb * 1_000_000):
                 break
-            if one.state not in IN_USE and one.id not in self._kept() and await self._delete(one):
+            is_free = one.state not in IN_USE and not one.daemon
+            if is_free and one.id not in await self._kept() and await self._delete(one):
                 deleted += 1
                 await asyncio.sleep(PAUSE_S)
         if deleted:

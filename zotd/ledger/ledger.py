@@ -91,7 +91,8 @@ class Ledger:
         """Told of committed events, as they are before a carrier's changes; they return at once and never raise."""
         self.watchers: list[Callable[[Sequence[Shown]], None]] = []
         """Told of committed records with their events, for figures, traces and warnings; they return at once and never raise."""
-        self._failed: Callable[[], None] | None = None
+        self.failure_watchers: list[Callable[[], None]] = []
+        """Told when the journal cannot write for the first time since `reset`; they return at once and never raise."""
         self.shown_seq = row.seq
         """`seq` of the last event that subscribers have got."""
         self._state = Fold(transcript, row.base)
@@ -145,10 +146,6 @@ class Ledger:
         """Refuse to write from now on."""
         self._hand_over_deferred()
         self.is_let_go = True
-
-    def watch_failure(self, failed: Callable[[], None]) -> None:
-        """Call `failed` when the journal cannot write for the first time since `reset`; it returns at once."""
-        self._failed = failed
 
     @property
     def followers(self) -> int:
@@ -326,7 +323,7 @@ class Ledger:
         if error is None and self.failure is not None:
             error = self.failure  # stored, as one before it that was reported as failed: `reset` shows both
         if error is not None:
-            self._fail(error)
+            self.fail(error)
         else:
             for show in pending.shows:
                 show()
@@ -350,11 +347,12 @@ class Ledger:
         for observer in list(self.observers):
             observer(told)
 
-    def _fail(self, error: StorageError) -> None:
+    def fail(self, error: StorageError) -> None:
+        """Refuse to write because of this, until `reset`."""
         if self.failure is None:  # the commits behind a failed one fail because of it: theirs is not the reason
             self.failure = error
-            if self._failed is not None:
-                self._failed()
+            for watcher in self.failure_watchers:
+                watcher()
 
     def _record(self, items: Sequence[Shown]) -> tuple[list[JournalEntry], list[events.Event]]:
         """Number the items and fold them; their entries, and their events in order."""

@@ -4,29 +4,42 @@ They are repaired, and then wait for a person; with `resume = "auto"` they go on
 """
 
 import logging
+from collections.abc import Sequence
 
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
-from zotd.store.families import sessions_with_jobs
 from zotd.wire.api import Started
 from zotd.wire.errors import CommandError
 
 CUT = ("running", "waiting")
 """States of sessions that a daemon did not get to end."""
 
-PAGE = 100
-
 log = logging.getLogger(__name__)
+
+
+def cut_states(*, resumes: bool) -> Sequence[str]:
+    """Return the states of sessions that are looked into after their daemon has ended."""
+    return (*CUT, "held") if resumes else CUT
 
 
 async def recover(manager: Manager, *, resumes: bool) -> None:
     """Repair every session that was cut off; `resumes`: and go on with each, also with those cut off earlier."""
-    for state in (*CUT, "held") if resumes else CUT:
-        for key in await _sessions(manager, state):
+    assert manager.journal is not None
+    ownership = manager.journal.ownership
+    for state in cut_states(resumes=resumes):
+        for key in await ownership.adopt(state):
             await _recover(manager, key, resumes=resumes)
-    for key in [] if manager.journal is None else await sessions_with_jobs(manager.journal):
+    for key in await ownership.adopt_with_jobs():
         await _recover(manager, key, resumes=False)
+        if resumes:
+            await _resume_tasks(manager, key)
+
+
+async def recover_these(manager: Manager, sessions: Sequence[str], *, resumes: bool) -> None:
+    """Repair sessions that were cut off when their daemon ended; `resumes`: and go on with each."""
+    for key in sessions:
+        await _recover(manager, key, resumes=resumes)
         if resumes:
             await _resume_tasks(manager, key)
 
@@ -46,16 +59,6 @@ async def _resume_tasks(manager: Manager, key: str) -> None:
         await manager.planner.offers.resume_tasks(await manager.get(key))
     except (CommandError, StorageError) as error:
         log.warning("the subagents of session %s were not resumed: %s", key, error)
-
-
-async def _sessions(manager: Manager, state: str) -> list[str]:
-    found: list[str] = []
-    cursor: str | None = None
-    while True:
-        page, cursor = await manager.page(cwd=None, state=state, before=cursor, limit=PAGE, subagents=True)
-        found += [info.id for info in page]
-        if cursor is None:
-            return found
 
 
 async def _go_on(session: Session) -> None:

@@ -4,7 +4,7 @@ A session is in memory while a client follows it or something of it runs, and fo
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +15,7 @@ from zotd.clock import rfc3339
 from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import check_named
 from zotd.core import records
-from zotd.core.ports import Journal, SessionRow, StorageError
+from zotd.core.ports import Journal, SessionRow
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.announcements import added, removed, updated
@@ -27,21 +27,19 @@ from zotd.sessions.info import describe
 from zotd.sessions.job_wake import may_wake, wake
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.nested_calls import NestedCalls
-from zotd.sessions.opening import SessionOpening
+from zotd.sessions.opening import SessionOpening, taken
 from zotd.sessions.planner import Planner
 from zotd.sessions.recent_models import RecentModels
 from zotd.sessions.session import Session
 from zotd.sessions.shared_directory import SharedDirectoryWarning
 from zotd.sessions.slash_commands import Commands
-from zotd.sessions.storage_recovery import StorageRecovery
+from zotd.sessions.storage_recovery import StorageRecovery, repair
 from zotd.sessions.usable_skills import usable_skills
-from zotd.store.errors import UnreadableSessionError
 from zotd.store.families import sessions_below
 from zotd.store.journal import StoredJournal
 from zotd.store.memory import Memory
 from zotd.wire import events
 from zotd.wire.api import SessionCreate, SessionInfo
-from zotd.wire.errors import Code, CommandError
 from zotd.workspace.environment import Environment, split
 
 STOPPED = "ended because zot has stopped"
@@ -127,8 +125,11 @@ class Manager:
 
     # --- finding ------------------------------------------------------------------------------------------------
 
-    async def get(self, session_id: str) -> Session:
-        """A session by id, read from the journal when it is not in memory; raises CommandError if there is none."""
+    async def get(self, session_id: str, *, is_new: bool = False) -> Session:
+        """A session by id, read from the journal when it is not in memory; raises CommandError if there is none.
+
+        `is_new`: it was put into the journal whole, so everybody hears of it.
+        """
         await self._closing.over(session_id)
         found = self._sessions.get(session_id)
         if found is not None and found.ledger.failure is not None and self._blocked is not None:
@@ -138,8 +139,10 @@ class Manager:
             async with self._opening.turn(session_id):
                 found = self._sessions.get(session_id) or await self._opened(session_id)
         if found.is_cut:
-            await _repair(found)  # a crash cut something off, or inputs wait: say so before anybody looks
+            await repair(found)  # a crash cut something off, or inputs wait: say so before anybody looks
         await found.approvals.expire()
+        if is_new:
+            self._tell(added(found))
         self._stay(found)
         return found
 
@@ -150,7 +153,7 @@ class Manager:
         if self.journal is None:
             return [self.info(session) for session in self.loaded], None
         rows, cursor = await self.journal.list(cwd=cwd, state=state, before=before, limit=limit, subagents=subagents)
-        infos = [self._row_info(row) for row in rows]
+        infos = await self._row_infos(rows)
         if before is None:
             infos = [self.info(s) for s in self.loaded if s.ephemeral and cwd in {None, s.ledger.row.cwd}] + infos
         return infos, cursor
@@ -173,8 +176,7 @@ class Manager:
         """Sessions with this id or name, or with an id that begins so."""
         if text in self._sessions:
             return [self.info(self._sessions[text])]
-        rows = await self.journal.find(text) if self.journal else []
-        return [self._row_info(row) for row in rows]
+        return await self._row_infos(await self.journal.find(text) if self.journal else [])
 
     # --- coming and going -----------------------------------------------------------------------------------------
 
@@ -215,12 +217,6 @@ class Manager:
         self._stay(session)
         return session
 
-    async def welcome(self, session_id: str) -> Session:
-        """A session that was put into the journal whole: everybody hears of it."""
-        session = await self.get(session_id)
-        self._tell(added(session))
-        return session
-
     def environment(self, env: Mapping[str, str] | None, api_key: str | None) -> Environment:
         """A client's environment, with its keys held apart; this process's own when it sent none."""
         found = split(self._environment if env is None else env, self.models.catalog.key_variables(), api_key)
@@ -249,8 +245,14 @@ class Manager:
         """Abort what runs, and unload the session if no client follows it; an ephemeral one is deleted."""
         async with self._closing.alone(session):
             if session.ephemeral or not session.ledger.followers:  # else the followers would hear of nothing any more
-                self._forget(session)
+                self.give_up(session)
         self._tell(removed(session) if session.ephemeral else updated(session))
+
+    def give_up(self, session: Session) -> None:
+        """Let it go; another daemon may have it then."""
+        self._forget(session)
+        if self.journal is not None and not session.ephemeral:
+            self.journal.ownership.release(session.id)
 
     async def delete(self, session: Session) -> None:
         """Remove the session and everything that it recorded, with its subagents."""
@@ -289,9 +291,9 @@ class Manager:
     # --- inside -----------------------------------------------------------------------------------------------------
 
     async def _opened(self, session_id: str) -> Session:
-        """Return a session of the journal, which is in memory then; raises CommandError if there is none."""
-        if self.journal is None or (row := await self.journal.row(session_id)) is None:
-            raise CommandError(Code.NOT_FOUND, f'no session "{session_id}"; `zotctl sessions` lists them')
+        """Return a session of the journal, which is in memory then; raises CommandError like `taken`."""
+        row = await taken(self.journal, session_id)
+        assert self.journal is not None
         environment = split(self._environment, self.models.catalog.key_variables(), None)
         found = self._open(row, self.journal, environment, ephemeral=False)
         self._watch(found)
@@ -318,7 +320,7 @@ class Manager:
     def _watch(self, session: Session) -> None:
         """Have it brought back when the journal could not write; one that is not stored never fails so."""
         if self._blocked is not None and not session.ephemeral:
-            session.ledger.watch_failure(partial(self._blocked.add, session))
+            session.ledger.failure_watchers.append(partial(self._blocked.add, session))
 
     def _changed(self, session: Session) -> None:
         if self._listeners:
@@ -349,10 +351,10 @@ class Manager:
     def _unload(self, session: Session) -> None:
         if self._is_needed(session):
             return
-        if self._is_unused(session):
+        if self._is_unused(session) and session.ledger.failure is None:
             self._spawn(f"deletion of the unused {session.id}", self.delete(session))
         else:
-            self._forget(session)
+            self.give_up(session)
 
     def _is_unused(self, session: Session) -> bool:
         row = session.ledger.row
@@ -375,25 +377,21 @@ class Manager:
         session.checkpoints.close()
         session.ledger.let_go()
 
-    def _row_info(self, row: SessionRow) -> SessionInfo:
+    async def _row_infos(self, rows: Sequence[SessionRow]) -> list[SessionInfo]:
+        assert self.journal is not None or not rows
+        others = [row.id for row in rows if row.id not in self._sessions]
+        daemons = await self.journal.ownership.elsewhere(others) if self.journal and others else {}
+        return [self._row_info(row, daemons.get(row.id, "")) for row in rows]
+
+    def _row_info(self, row: SessionRow, daemon: str) -> SessionInfo:
         session = self._sessions.get(row.id)
         if session:
             return self.info(session)
         is_damaged = self.journal is not None and self.journal.damage(row.id) is not None
-        state = "held" if row.state == "running" else row.state  # interrupted by a crash, and not loaded since
-        return describe(row, "blocked" if is_damaged else state, 0)
+        # Without a daemon that has it, it was interrupted by a crash, and not loaded since.
+        state = "held" if row.state == "running" and not daemon else row.state
+        return structs.replace(describe(row, "blocked" if is_damaged else state, 0), daemon=daemon)
 
     def _tell(self, event: events.Event) -> None:
         for listener in list(self._listeners):
             listener(event)
-
-
-async def _repair(session: Session) -> None:
-    """Load it, and record what became of what a crash cut off; one that cannot be repaired now is `blocked`."""
-    try:
-        await session.load()
-    except UnreadableSessionError:
-        pass  # it is read-only, and says so itself
-    except StorageError:
-        if session.ledger.failure is None:  # it could not even be read
-            raise

@@ -1,9 +1,39 @@
-"""Opening a session that is not in memory, while several commands want it: they get it in the order in which they came."""
+"""Opening a session that is not in memory: commands that want it get it in the order in which they came, and only one daemon."""
 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+
+from zotd.core.ports import SessionRow
+from zotd.store.journal import StoredJournal
+from zotd.store.ownership import OwnedElsewhereError
+from zotd.wire.errors import Code, CommandError
+
+
+class SessionElsewhereError(CommandError):
+    """Another daemon has the session."""
+
+
+async def taken(journal: StoredJournal | None, session: str) -> SessionRow:
+    """Return the row of a stored session, which no other daemon can have from then on.
+
+    Raises CommandError if there is no such session, and SessionElsewhereError. The caller releases it.
+    """
+    try:
+        if journal is not None:
+            await journal.ownership.take(session)
+    except OwnedElsewhereError as error:
+        raise SessionElsewhereError(Code.CONFLICT, str(error)) from error
+    try:
+        row = None if journal is None else await journal.row(session)
+    except BaseException:
+        if journal is not None:
+            journal.ownership.release(session)
+        raise
+    if row is None:
+        raise CommandError(Code.NOT_FOUND, f'no session "{session}"; `zotctl sessions` lists them')
+    return row
 
 
 class SessionOpening:

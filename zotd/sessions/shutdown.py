@@ -17,6 +17,9 @@ from zotd.runs.worker import Intake
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
 
+HANDED_OVER = "ended because another daemon goes on with the session"
+"""Why jobs ended, as the model reads it."""
+
 
 def is_busy(manager: Manager) -> bool:
     """A stop now would cut something."""
@@ -30,6 +33,16 @@ def drain(manager: Manager) -> None:
         if session.ephemeral and session.approvals.pending():
             session.abort()  # no client can decide any more, and an ephemeral session is not asked about again
         session.work.drain()
+
+
+async def hand_over(manager: Manager, session: Session) -> None:
+    """Have another daemon go on with a session of which a run was active, as soon as it has stopped."""
+    await session.stopped()
+    await session.ledger.settled.wait()
+    await session.jobs.end_all(HANDED_OVER, tasks=False)
+    assert manager.journal is not None
+    manager.journal.ownership.give(session.id)
+    manager.give_up(session)
 
 
 def is_awaited(session: Session) -> bool:

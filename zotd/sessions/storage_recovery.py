@@ -14,6 +14,7 @@ from zotd.core.ports import StorageError
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import StoredJournal
+from zotd.store.ownership import OwnedElsewhereError
 from zotd.wire import events
 
 STORED_AGAIN = "the journal can be written again; the session continues from what is stored"
@@ -72,14 +73,33 @@ class StorageRecovery:
             return
         await session.stopped()  # the run that could not be stored is ending: its tools' processes are
         try:
+            if self._current(session.id) is not session:
+                return  # it has left memory
+            await self._journal.ownership.take(session.id)
             row = await self._journal.row(session.id)
+            if self._current(session.id) is None:
+                self._journal.ownership.release(session.id)
             if row is None or session.ledger.failure is not failure or self._current(session.id) is not session:
                 return  # it was never stored, was recovered by another task, or has left memory
             await session.reload(row)
         except UnreadableSessionError:
             raise
+        except OwnedElsewhereError as error:  # the next command for it tries again
+            session.ledger.live([events.Notice("error", str(error), session=session.ledger.label)])
+            return
         except StorageError:
             self.add(session)
             return
         session.ledger.live([events.Notice("info", STORED_AGAIN, session=session.ledger.label)])
         self._changed(session)
+
+
+async def repair(session: Session) -> None:
+    """Load it, and record what became of what a crash cut off; one that cannot be repaired now is `blocked`."""
+    try:
+        await session.load()
+    except UnreadableSessionError:
+        pass  # it is read-only, and says so itself
+    except StorageError:
+        if session.ledger.failure is None:  # it could not even be read
+            raise

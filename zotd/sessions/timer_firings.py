@@ -13,6 +13,7 @@ from zotd.core.timers import Claim, ClaimOutcome, Firing, NewTimerSession, Timer
 from zotd.runs.queue import SubmitRequest
 from zotd.sessions.defaults import check_directory, new_settings
 from zotd.sessions.manager import Manager
+from zotd.sessions.opening import SessionElsewhereError
 from zotd.sessions.session import Session
 from zotd.sessions.timer_prompts import send
 from zotd.store.families import sessions_below
@@ -53,7 +54,7 @@ class TimerFirings:
     async def carry_out(self, timer: Timer, now: int) -> ClaimOutcome:
         """Send the prompt of the timer's claim, unless that was done before a crash.
 
-        Raises CommandError if the daemon is stopping: the claim is to be carried out by the next one.
+        Raises CommandError if the daemon is stopping, or another one has the session: the claim is to be carried out later.
         """
         claim = timer.claim
         assert claim is not None
@@ -61,6 +62,8 @@ class TimerFirings:
         try:
             session = await self._session(timer, claim, before)
             return await self._prompt(session, timer, before, now)
+        except SessionElsewhereError:
+            raise
         except CommandError as error:
             if error.code is Code.SHUTTING_DOWN:
                 raise

@@ -72,6 +72,8 @@ class Timers:
         """Timers whose claims are being carried out."""
         self._deferred: dict[str, float] = {}
         """When the loop looks again at timers for which the journal could not be used, by its own clock."""
+        self._changes = 0
+        """How often a change has been begun or ended."""
         self._woken = asyncio.Event()
         self._listeners: dict[Callable[[], None], None] = {}
         self.pause_listeners: list[Callable[[Timer, str], None]] = []
@@ -177,8 +179,15 @@ class Timers:
     # --- the loop ---------------------------------------------------------------------------------------------
 
     async def load(self) -> None:
-        """Load what is stored, before anything else is called; raises StorageError if it cannot be read."""
-        self._timers = {timer.id: timer for timer in await self._store.all()}
+        """Load the timers of this daemon, which may be others than before; raises StorageError if they cannot be read.
+
+        Call it before anything else.
+        """
+        before, found = self._changes, await self._store.all()
+        while before != self._changes:  # what was changed meanwhile may be missing
+            before, found = self._changes, await self._store.all()
+        self._timers = {timer.id: timer for timer in found}
+        self._changed()
 
     async def run(self) -> None:
         """Fire what is due, until cancelled."""
@@ -271,6 +280,7 @@ class Timers:
         """Have the timer be like this, in memory at once; what could not be stored is not kept."""
         before = self._timers.get(timer.id)
         self._timers[timer.id] = timer
+        self._changes += 1
         try:
             await self._store.put(timer)
         except StorageError:
@@ -280,11 +290,13 @@ class Timers:
                 self._timers[timer.id] = before
             raise
         finally:
+            self._changes += 1
             self._changed()
         return timer
 
     async def _drop(self, key: str) -> None:
         before = self._timers.pop(key, None)
+        self._changes += 1
         try:
             await self._store.remove(key)
         except StorageError:
@@ -292,6 +304,7 @@ class Timers:
                 self._timers[key] = before
             raise
         finally:
+            self._changes += 1
             self._changed()
 
     async def _try(self, key: str, work: Awaitable[object]) -> None:

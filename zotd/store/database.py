@@ -178,4 +178,4 @@ def in_sqlite(work: Callable[[sqlite3.Connection], T]) -> Callable[[SqlConnectio
 def _use_pause(connection: sqlite3.Connection, maker: str, index: SearchIndex, room: Space) -> bool:
     """Do a slice of background work while the writer is idle; return True if there may be more."""
     # Removal first, so that records which are about to go are not indexed; the pages that become free come last.
-    return staged.sweep(connection, maker) or index.keep_up(connection) or room.keep_up(connection)
+    return staged.sweep(connection, lambda _: {maker}) or index.keep_up(connection) or room.keep_up(connection)

@@ -15,6 +15,7 @@ from zotd.store.database import Database
 from zotd.store.errors import UnreadableSessionError, is_damage
 from zotd.store.generations import Generation
 from zotd.store.history import StoredHistory
+from zotd.store.ownership import Ownership, SoleOwnership
 from zotd.store.partials import Partials
 from zotd.store.ports import JournalDatabase
 from zotd.store.queries import Page
@@ -31,11 +32,13 @@ class StoredJournal:
     is_immediate = False
     """Each commit goes through the writer's thread."""
 
-    def __init__(self, database: JournalDatabase, generation: Generation) -> None:
+    def __init__(self, database: JournalDatabase, generation: Generation, ownership: Ownership) -> None:
         self.database = database
         """The database that contains the journal, for other queries."""
         self.recovery = database.recovery
         """Reports when writing works again after a failure."""
+        self.ownership = ownership
+        """Which sessions this daemon may write."""
         self.settings = StoredSettings(database)
         """Persistent settings of the daemon."""
         self._generation = generation
@@ -106,8 +109,8 @@ class StoredJournal:
         return await self.database.read(partial(salvage.find, text=text))
 
     async def delete(self, session: str) -> None:
-        """Delete the session with all its records; does nothing if there is none."""
-        await self.database.erase(partial(_delete, session=session))
+        """Delete the session with all its records; does nothing if there is none. Raises OwnedElsewhereError."""
+        await self.database.erase(partial(_delete, ownership=self.ownership, session=session))
         # A later session with the same id has other records.
         self._damaged.pop(session, None)
 
@@ -170,7 +173,7 @@ class SqliteJournal(StoredJournal):
         """
         database = await Database.open(path, probe)
         try:
-            return cls(database, await _begin_generation(database))
+            return cls(database, await _begin_generation(database), SoleOwnership(database))
         except BaseException:
             await database.close()
             raise
@@ -185,7 +188,8 @@ async def _begin_generation(database: Database) -> Generation:
     return await database.read(generations.begun)
 
 
-def _delete(connection: SqlConnection, session: str) -> None:
+def _delete(connection: SqlConnection, ownership: Ownership, session: str) -> None:
+    ownership.check_session(connection, session)
     for (key,) in connection.execute("SELECT key FROM sessions WHERE id = ?", (session,)).fetchall():
         partials.remove(connection, key)
         # Forks inherit first: they need the rows of the deleted session to find out what becomes their own.

@@ -24,7 +24,7 @@ async def open_journal(home: Path, url: str | None, probe: Probe | None = None) 
     """
     if url is None:
         return await SqliteJournal.open(home / FILE, probe)
-    journal: StoredJournal = await _load("journal").PostgresJournal.open(url)
+    journal: StoredJournal = await _load("journal").PostgresJournal.open(url, home)
     return journal
 
 

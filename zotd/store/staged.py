@@ -6,6 +6,7 @@
 writer is idle. A process that dies leaves an incomplete session; the next process has another `maker` and removes it.
 """
 
+from collections.abc import Callable, Collection
 from contextlib import closing
 
 import msgspec
@@ -108,13 +109,16 @@ def discard(connection: SqlConnection, session: str) -> None:
     )
 
 
-def sweep(connection: SqlConnection, maker: str) -> bool:
-    """Remove a slice of a session that was discarded or left incomplete by another process; True: call it again."""
-    # Sessions of this process are excluded, because they are being built right now.
-    found = connection.execute("SELECT session FROM staged WHERE maker <> ? LIMIT 1", (maker,)).fetchone()
-    if found is None:
+def sweep(connection: SqlConnection, makers: Callable[[SqlConnection], Collection[str]]) -> bool:
+    """Remove a slice of a session that was discarded or left incomplete by a process that has ended; True: call it again.
+
+    `makers` returns who may be building sessions right now.
+    """
+    begun = connection.execute("SELECT session, maker FROM staged").fetchall()
+    living = makers(connection) if begun else ()  # asked afterwards: of what was begun meanwhile, nothing has been read
+    key = next((session for session, maker in begun if maker not in living), None)
+    if key is None:
         return False
-    (key,) = found
     query = "SELECT number FROM records WHERE session = ? ORDER BY number DESC LIMIT 1 OFFSET ?"
     # From the end, so that the numbers of the remaining records stay without gaps.
     (above,) = connection.execute(query, (key, SWEPT_RECORDS)).fetchone() or (0,)

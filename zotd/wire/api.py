@@ -509,6 +509,8 @@ class SessionInfo(Frozen, frozen=True):
     """What budgets count for its subagents, and theirs, beside its own requests."""
     jobs: int = 0
     """Number of its jobs that run."""
+    daemon: str = ""
+    """Machine and home of the other daemon that has it; empty: none. Several daemons may use one database."""
 
 
 class Cursor(Frozen, frozen=True):
@@ -1181,6 +1183,19 @@ class Shutdown(Frozen, frozen=True):
     request_id: str | None = None
 
 
+class DaemonDrain(Frozen, frozen=True):
+    """Stop the daemon at the ends of its steps, and have other daemons of its database go on."""
+
+    request_id: str | None = None
+
+
+class Draining(Frozen, frozen=True):
+    """The daemons that go on, by machine and home, and how long runs may take to stop, in seconds."""
+
+    daemons: list[str]
+    within_s: float
+
+
 class ConfigReloaded(Frozen, frozen=True):
     """Names of the settings that differ after the configuration was reloaded."""
 
@@ -1396,6 +1411,12 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ),
         ("daemon.reload", Nothing, ConfigReloaded, "reloads the configuration; an invalid one changes nothing"),
         ("daemon.shutdown", Shutdown, None, "stops the daemon"),
+        (
+            "daemon.drain",
+            DaemonDrain,
+            Draining,
+            "hands what runs over to other daemons of the database, and stops the daemon",
+        ),
     ),
 )
 """Every command of protocol 1. Commands without a handler answer `unsupported`."""

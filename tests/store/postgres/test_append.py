@@ -6,30 +6,36 @@ import pytest
 from zotd.core.ports import PartialText, StorageError
 from zotd.store.postgres import schema
 from zotd.store.postgres.journal import PostgresJournal
-from zotd.store.postgres.writer import FencedError
-
-
-async def opened(url):
-    return await PostgresJournal.open(url)
+from zotd.store.postgres.lease import FencedError
 
 
 @pytest.fixture
-async def two(postgres_server):
-    """Two daemons of one database, the older one first, and a session that the older one has begun."""
+def opened(tmp_path):
+    """Opens the journal in a database as the daemon of one home."""
+
+    async def opened(url):
+        return await PostgresJournal.open(url, tmp_path)
+
+    return opened
+
+
+@pytest.fixture
+async def two(postgres_server, opened):
+    """An open journal, and the address of the database, for another daemon of the same home."""
     url = postgres_server.database()
     old = await opened(url)
     yield old, url
     await old.close()
 
 
-async def test_a_daemon_cannot_append_once_another_one_has_taken_the_sessions(two, author_of, say):
+async def test_a_daemon_cannot_append_once_another_one_has_taken_the_sessions(two, opened, author_of, say):
     old, url = two
     author = author_of(old)
     await author.commit((say.note("one"), [say.step()]))
     stored = author.row
     new = await opened(url)
     try:
-        with pytest.raises(FencedError, match="the journal was not written: another daemon has taken it over"):
+        with pytest.raises(FencedError, match="the journal was not written: this daemon has lost its lease"):
             await author.commit((say.note("two"), [say.step()]))
         with pytest.raises(FencedError):
             await old.delete("s_1")
@@ -46,13 +52,13 @@ async def test_a_daemon_cannot_append_once_another_one_has_taken_the_sessions(tw
 
 
 async def test_a_daemon_that_is_stopped_in_the_middle_of_a_commit_does_not_keep_another_from_taking_over(
-    two, author_of, say, monkeypatch
+    two, author_of, say, monkeypatch, opened
 ):
     old, url = two
     monkeypatch.setattr(schema, "IDLE_S", 1)
     with schema.connect(url) as stopped:
         stopped.execute("BEGIN")
-        stopped.execute("SELECT pg_advisory_xact_lock_shared(%s)", (schema.LOCK,))
+        stopped.execute("SELECT FROM daemons FOR KEY SHARE")
         stopped.execute("INSERT INTO settings VALUES ('late', '')")
         new = await opened(url)
         with pytest.raises(psycopg.Error, match="idle-in-transaction"):
@@ -65,7 +71,7 @@ async def test_a_daemon_that_is_stopped_in_the_middle_of_a_commit_does_not_keep_
     await new.close()
 
 
-async def test_a_refused_commit_does_not_affect_the_others_of_its_transaction(two, author_of, say):
+async def test_a_refused_commit_does_not_affect_the_others_of_its_transaction(two, opened, author_of, say):
     journal, _ = two
     author, other = author_of(journal), author_of(journal, "s_2")
     author.seal(say.note("lost"))
@@ -77,7 +83,7 @@ async def test_a_refused_commit_does_not_affect_the_others_of_its_transaction(tw
     assert [record.text for record in await journal.records("s_2", 1)] == ["b"]
 
 
-async def test_what_the_database_cannot_store_fails_alone(two, author_of, say):
+async def test_what_the_database_cannot_store_fails_alone(two, opened, author_of, say):
     journal, _ = two
     ends = [author_of(journal, f"s_{n}").commit((say.note("x"),), name="\0" if n == 1 else "name") for n in range(3)]
     with pytest.raises(StorageError, match=r"could not be written: .*NUL"):
@@ -86,22 +92,23 @@ async def test_what_the_database_cannot_store_fails_alone(two, author_of, say):
     await ends[2]
 
 
-async def test_cursors_of_an_earlier_generation_hold_to_the_end_of_what_it_stored(two, author_of, say):
+async def test_cursors_are_valid_in_each_daemon_of_the_database(two, opened, author_of, say):
     old, url = two
     author = author_of(old)
     await author.commit((say.note("one"), [say.step(), say.step()]))
     new = await opened(url)
     try:
+        await new.ownership.take("s_1")
         author.journal = new
         await author.commit((say.note("two"), [say.step()]))
-        assert await new.history.holds_to("s_1", old.epoch) == 2
-        assert await new.history.holds_to("s_1", new.epoch) > 3
+        assert new.epoch == old.epoch
+        assert await new.history.holds_to("s_1", old.epoch) > 3
         assert await new.history.holds_to("s_1", "another.1") is None
     finally:
         await new.close()
 
 
-async def test_a_schema_of_a_newer_program_is_refused_and_not_changed(two):
+async def test_a_schema_of_a_newer_program_is_refused_and_not_changed(two, opened):
     _, url = two
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE meta SET value = '99' WHERE key = 'schema'")
@@ -111,13 +118,13 @@ async def test_a_schema_of_a_newer_program_is_refused_and_not_changed(two):
         assert connection.execute("SELECT value FROM meta WHERE key = 'generation'").fetchone() == ("1",)
 
 
-async def test_a_database_that_cannot_be_reached_is_named_without_its_password():
+async def test_a_database_that_cannot_be_reached_is_named_without_its_password(opened):
     with pytest.raises(StorageError, match="the journal postgresql:///none cannot be opened") as failure:
         await opened("postgresql://zot:secret@/none?host=/nowhere")
     assert "secret" not in str(failure.value)
 
 
-async def test_a_read_only_database_refuses_what_cannot_be_stored(two, author_of, say):
+async def test_a_read_only_database_refuses_what_cannot_be_stored(two, opened, author_of, say):
     journal, url = two
     await author_of(journal).commit((say.note("one"),))
     with psycopg.connect(url, autocommit=True) as connection:

@@ -13,7 +13,7 @@ import pytest
 from zotd.core.ports import StorageError
 from zotd.store.postgres import schema
 from zotd.store.postgres.journal import PostgresJournal
-from zotd.store.postgres.writer import FencedError
+from zotd.store.postgres.lease import FencedError
 from zotd.testing.postgres_server import MISSING, PostgresServer
 
 KILLS = 5
@@ -31,10 +31,10 @@ def syncing_server():
 
 
 async def test_a_commit_is_stored_exactly_if_it_was_acknowledged_whenever_the_server_is_killed(
-    syncing_server, author_of, say
+    syncing_server, tmp_path, author_of, say
 ):
     url = syncing_server.database()
-    journal = await PostgresJournal.open(url)
+    journal = await PostgresJournal.open(url, tmp_path)
     author = author_of(journal)
     texts: list[str] = []
     for kill in range(KILLS):
@@ -103,8 +103,8 @@ def url(postgres_server):
 
 
 @pytest.fixture
-async def journal(url):
-    opened = await PostgresJournal.open(url)
+async def journal(url, tmp_path):
+    opened = await PostgresJournal.open(url, tmp_path)
     yield opened
     await opened.close()
 
@@ -133,9 +133,10 @@ async def test_a_change_of_the_row_whose_answer_is_lost_is_made_again(journal, a
 
 
 async def test_a_commit_whose_answer_is_lost_is_not_reported_as_stored_once_another_daemon_goes_on(
-    url, journal, author, author_of, say
+    url, journal, tmp_path, author, author_of, say
 ):
-    other = await PostgresJournal.open(url)
+    other = await PostgresJournal.open(url, tmp_path)
+    await other.ownership.take("s_1")
     heir = author_of(other)
     heir.row = await other.row("s_1")
     await heir.commit((say.note("of the other"),))
@@ -235,10 +236,10 @@ async def test_nothing_is_sent_while_a_process_that_was_left_at_work_does_not_en
 
 
 async def test_a_commit_is_not_acknowledged_before_the_standby_has_it_when_its_answer_was_lost(
-    syncing_server, author_of, say
+    syncing_server, tmp_path, author_of, say
 ):
     url = syncing_server.database()
-    journal = await PostgresJournal.open(url)
+    journal = await PostgresJournal.open(url, tmp_path)
     author = author_of(journal)
     await author.commit((say.note("one"),))
     with psycopg.connect(url, autocommit=True) as watch:
@@ -265,12 +266,12 @@ def standby(server, name, url):
                 return
 
 
-async def test_a_daemon_that_waits_for_another_one_to_start_sees_what_that_has_changed(url, journal):
+async def test_a_daemon_that_waits_for_another_one_to_start_sees_what_that_has_changed(url, journal, tmp_path):
     with psycopg.connect(url, autocommit=True) as first, psycopg.connect(url, autocommit=True) as watch:
         first.execute(f"ALTER DATABASE {first.info.dbname} SET default_transaction_isolation = 'serializable'")
         first.execute("SELECT pg_advisory_lock(%s)", (schema.LOCK,))
         async with asyncio.TaskGroup() as tasks:
-            starting = tasks.create_task(PostgresJournal.open(url))
+            starting = tasks.create_task(PostgresJournal.open(url, tmp_path))
             await asyncio.to_thread(waiting, watch, "advisory")
             first.execute("UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'generation'")
             first.execute("SELECT pg_advisory_unlock(%s)", (schema.LOCK,))
@@ -280,15 +281,15 @@ async def test_a_daemon_that_waits_for_another_one_to_start_sees_what_that_has_c
 @pytest.mark.parametrize(
     "setting", ["datestyle = 'German'", "timezone = 'Asia/Kolkata'", "default_transaction_isolation = 'serializable'"]
 )
-async def test_settings_of_the_database_do_not_matter(url, author_of, say, setting):
+async def test_settings_of_the_database_do_not_matter(url, tmp_path, author_of, say, setting):
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute(f"ALTER DATABASE {connection.info.dbname} SET {setting}")
-    journal = await PostgresJournal.open(url)
+    journal = await PostgresJournal.open(url, tmp_path)
     author = author_of(journal)
     for text in ("one", "two"):
         losing(journal.database._writer._connection, "COMMIT")
         await author.commit((say.note(text),))
-    other = await PostgresJournal.open(url)
+    other = await PostgresJournal.open(url, tmp_path)
     with pytest.raises(FencedError):
         await author.commit((say.note("three"),))
     assert await texts_of(other) == ["one", "two"]

@@ -130,6 +130,7 @@ OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
     "daemon.compact": lambda context: partial(daemon.compact, context.archive),
     "daemon.reload": lambda context: partial(daemon.reload, context.reload),
     "daemon.shutdown": lambda context: partial(daemon.shutdown, context.stop),
+    "daemon.drain": lambda context: partial(daemon.drain, context),
     "complete": lambda context: partial(completion.complete, context.completer),
     "prompt.history": lambda context: partial(completion.prompts, context.archive),
     "workspace.info": lambda context: partial(completion.workspace, context.looks),

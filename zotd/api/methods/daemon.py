@@ -12,6 +12,7 @@ from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, role_named
 from zotd.core.ports import NAME_CHARS
 from zotd.runs.queue import MAX_WAITING
+from zotd.sessions.shutdown import hand_over
 from zotd.store.archive import Archive
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
@@ -107,6 +108,26 @@ async def shutdown(stop: Callable[[bool], None], call: Invocation, params: api.S
     log.info("connection %s (%s) asked the daemon to stop", connection.id, connection.sender)
     call.respond()
     stop(params.when_idle)
+
+
+async def drain(context: DaemonContext, call: Invocation, params: api.DaemonDrain) -> api.Draining:  # noqa: ARG001  (says nothing more)
+    """Stop the daemon at the ends of its steps, and have others go on; the response is sent before."""
+    ownership = None if call.manager.journal is None else call.manager.journal.ownership
+    others = [] if ownership is None else list(await ownership.others())
+    if ownership is None or not others:
+        raise CommandError(
+            Code.CONFLICT, "no other daemon has the same journal, so none could go on; `zotctl stop` ends this one"
+        )
+    connection = connection_of(call)
+    log.info("connection %s (%s) asked the daemon to hand over its sessions", connection.id, connection.sender)
+    running = [session for session in call.manager.loaded if session.work.is_active and not session.ephemeral]
+    ownership.prepare_to_end([session.id for session in running])  # what has not stopped in time
+    answer = api.Draining(others, call.manager.config.value.limits.drain_s)
+    call.respond(answer)
+    context.drain()
+    for session in running:
+        context.spawn(f"hand-over of {session.id}", hand_over(call.manager, session))
+    return answer
 
 
 def _protocol(params: api.Hello) -> int:

@@ -93,7 +93,7 @@ async def fork(call: Invocation, params: api.Fork) -> api.Created:
     if origin.ledger.row.settings.agent:
         session = await _fork_with_agent(call, origin, journal, seq=params.seq, name=name)
     else:
-        session = await call.manager.welcome(await fork_at(journal, origin.ledger.row, params.seq, name))
+        session = await call.manager.get(await fork_at(journal, origin.ledger.row, params.seq, name), is_new=True)
         session.use_environment(origin.environment)
     return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
 
@@ -106,7 +106,9 @@ async def _fork_with_agent(
     await origin.load()
     is_earlier = seq is not None and seq < (await past_at(journal, origin.ledger.row, None, whole=False)).seq
     async with agents.forking(origin, is_earlier=is_earlier) as source:
-        session = await call.manager.welcome(await fork_at(journal, origin.ledger.row, seq, name, copied_from=source))
+        session = await call.manager.get(
+            await fork_at(journal, origin.ledger.row, seq, name, copied_from=source), is_new=True
+        )
         session.use_environment(origin.environment)
         if source is None:
             return session
@@ -140,5 +142,5 @@ async def import_file(call: Invocation, params: api.Import) -> api.Imported:
 
     source = importing.ImportSource(params.path, params.cwd, call.manager.config.value.approval.mode)
     session_id, known = await importing.import_file(journal, source)
-    session = await (call.manager.get(session_id) if known else call.manager.welcome(session_id))
+    session = await (call.manager.get(session_id) if known else call.manager.get(session_id, is_new=True))
     return api.Imported(call.manager.info(session), session.ledger.shown_seq, journal.epoch, known)

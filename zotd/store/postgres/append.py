@@ -12,31 +12,24 @@ from msgspec import Struct
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.core.records import UsageRow, kind_of
 from zotd.store import partials, sums
-from zotd.store.batch import ROW_BYTES, check_continues, repeated, row_values
+from zotd.store.batch import ROW_BYTES, check_continues, row_values
 from zotd.store.postgres.dialect import SharedConnection
+from zotd.store.postgres.lease import FencedError
 from zotd.store.usage import figures_of_row
 from zotd.wire.base import ENCODER
 
 _SUMS = ", ".join(["%(hours)s::text[]", "%(models)s::text[]", *(f"%({name})s::float8[]" for name in sums.COLUMNS)])
 
 APPEND = f"""
-WITH before AS (SELECT key, seq, generation FROM sessions WHERE id = %(id)s),
-head AS (
-    INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, parent, generation)
-    SELECT %(id)s, %(name)s, %(cwd)s, %(state)s, %(updated)s, %(records)s, %(seq)s, %(row)s, %(jobs)s, %(parent)s,
-        %(generation)s
-    WHERE (EXISTS (SELECT FROM before) OR (%(old_records)s = 0 AND %(old_seq)s = 0))
-        AND (SELECT value::bigint FROM meta WHERE key = 'generation') = %(generation)s
+WITH head AS (
+    INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, parent, owner)
+    SELECT %(id)s, %(name)s, %(cwd)s, %(state)s, %(updated)s, %(records)s, %(seq)s, %(row)s, %(jobs)s, %(parent)s, %(owner)s
+    WHERE EXISTS (SELECT FROM daemons WHERE number = %(owner)s)
+        AND ((%(old_records)s = 0 AND %(old_seq)s = 0) OR EXISTS (SELECT FROM sessions WHERE id = %(id)s))
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
-        updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row,
-        jobs = excluded.jobs, generation = excluded.generation
-    WHERE sessions.records = %(old_records)s AND sessions.seq = %(old_seq)s
+        updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row, jobs = excluded.jobs
+    WHERE sessions.owner = %(owner)s AND sessions.records = %(old_records)s AND sessions.seq = %(old_seq)s
     RETURNING key
-),
-marked AS (
-    INSERT INTO generations
-    SELECT before.key, %(generation)s, before.seq + %(repeated)s FROM before JOIN head USING (key)
-    WHERE before.generation < %(generation)s
 ),
 summed AS (
     INSERT {sums.INTO} SELECT head.key, entry.* FROM head, unnest({_SUMS}) AS entry {sums.ADDING}
@@ -54,6 +47,8 @@ SELECT key FROM head
 
 _STORED = "SELECT records, seq FROM sessions WHERE id = %s"
 
+_OTHERS = "SELECT FROM sessions WHERE id = %s AND owner IS DISTINCT FROM %s"
+
 _COLUMNS = ("id", "name", "cwd", "state", "updated", "records", "seq", "row", "jobs")
 
 
@@ -69,16 +64,18 @@ class Append(Struct, frozen=True):
     what that used is found in the records before."""
 
     @classmethod
-    def of(cls, row: SessionRow, entries: Sequence[JournalEntry], generation: int) -> Self:
-        """Encode the records on the event loop, because the caller may change them later."""
+    def of(cls, row: SessionRow, entries: Sequence[JournalEntry], owner: int) -> Self:
+        """Encode the records on the event loop, because the caller may change them later.
+
+        `owner`: the number of this daemon, which nothing but the session's owner in the database has to be.
+        """
         entries = tuple(entries)
         bodies = [ENCODER.encode(entry.record) for entry in entries]
         values = dict(zip(_COLUMNS, row_values(row), strict=True)) | {
             "parent": None if row.parent is None else row.parent.session,
-            "generation": generation,
+            "owner": owner,
             "old_records": row.records - len(entries),
             "old_seq": row.seq - sum(entry.events.count(b"\n") for entry in entries),
-            "repeated": repeated(entries),
             "ends": any(map(partials.is_replaced_by, entries)),
             "numbers": [entry.number for entry in entries],
             "kinds": [kind_of(entry.record) for entry in entries],
@@ -124,7 +121,9 @@ class Append(Struct, frozen=True):
         return found is not None and bool(found[0] >= self.row.records)
 
     def refusal(self, connection: psycopg.Connection) -> StorageError:
-        """Return why the statement has changed nothing."""
+        """Return why the statement has changed nothing, if this daemon has a lease."""
+        if connection.execute(_OTHERS, (self.row.id, self.values["owner"])).rowcount == 1:
+            return FencedError(f"session {self.row.id} does not belong to this daemon any more")
         records, seq = connection.execute(_STORED, (self.row.id,)).fetchone() or (0, 0)
         try:
             check_continues(self.row, self.entries, records=records, seq=seq)

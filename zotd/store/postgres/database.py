@@ -2,25 +2,27 @@
 
 import asyncio
 import logging
-import secrets
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Self, TypeVar
 
 import psycopg
+from msgspec import Struct
 from psycopg.pq import TransactionStatus
 
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.store import staged
 from zotd.store.connection import SqlConnection, Write
-from zotd.store.database import MAKER_BYTES, READ_S
-from zotd.store.generations import Generation
+from zotd.store.database import READ_S
 from zotd.store.postgres import schema
 from zotd.store.postgres.append import Append
 from zotd.store.postgres.dialect import SharedConnection
+from zotd.store.postgres.identity import DaemonIdentity, identity_of
+from zotd.store.postgres.lease import Lease, now, register
 from zotd.store.postgres.search import WordVectors
 from zotd.store.postgres.writer import ChangeWriter, QueuedChange, SharedChange
 from zotd.store.recovery import Recovery
@@ -45,25 +47,38 @@ SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
 WHERE relkind IN ('r', 'S') AND relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'meta'::regclass)
 """
 
+UPKEEP_LOCK = 0x7A6F75
+"""Number of the advisory lock of background work, which one daemon at a time does."""
+
 T = TypeVar("T")
 
 log = logging.getLogger(__name__)
 
 
+class _Begun(Struct, frozen=True):
+    """A connection, and what the daemon was registered as."""
+
+    connection: psycopg.Connection
+    epoch: str
+    identity: DaemonIdentity
+    number: int
+    sent: float
+
+
 class PostgresDatabase:
     """`zotd.store.ports.JournalDatabase` on PostgreSQL; see `open`."""
 
-    def __init__(self, url: str, connection: psycopg.Connection, generation: Generation) -> None:
+    def __init__(self, url: str, begun: _Begun) -> None:
         self._url = url
-        self.generation = generation
-        """The one that this object writes; it cannot write any more once the database has been opened again."""
-        self.maker = secrets.token_hex(MAKER_BYTES)
-        """Distinguishes sessions that this process is importing from incomplete ones of an earlier process."""
+        connect = partial(schema.connect, url, begun.identity.application)
+        self.epoch = begun.epoch
+        """Identifies the content of the database: a restored copy has another one."""
+        self.lease = Lease(connect, begun.identity, begun.number, begun.sent)
         self.index = SearchIndex(WordVectors())
         self.warnings: list[str] = []
         """Always empty: what is found at the start prevents it."""
-        spare = partial(_use_pause, maker=self.maker, index=self.index)
-        self._writer = ChangeWriter(partial(schema.connect, url), connection, generation.number, spare)
+        spare = partial(_use_pause, index=self.index)
+        self._writer = ChangeWriter(connect, begun.connection, lambda: self.lease.number, spare)
         self._readers = ThreadPoolExecutor(READERS, "journal-reader")
         self._mine = threading.local()
         self._open: list[psycopg.Connection] = []  # each reader's; list.append is atomic
@@ -72,15 +87,19 @@ class PostgresDatabase:
         """Reports when writing works again after a failure."""
 
     @classmethod
-    async def open(cls, url: str) -> Self:
-        """Connect, upgrade the schema and begin a generation. The caller closes it.
+    async def open(cls, url: str, home: Path) -> Self:
+        """Connect, upgrade the schema and register this daemon, in place of an earlier one of `home`. The caller closes it.
 
         Raises:
             NewerSchemaError: a newer program made the schema.
             StorageError: the database cannot be reached, or refuses a change of the schema.
         """
-        connection, generation = await asyncio.to_thread(_begin, url)
-        return cls(url, connection, generation)
+        return cls(url, await asyncio.to_thread(_begin, url, home))
+
+    @property
+    def maker(self) -> str:
+        """The number of this daemon, of which a session is that is being imported."""
+        return str(self.lease.number)
 
     @property
     def counts(self) -> WriterCounts:
@@ -95,13 +114,13 @@ class PostgresDatabase:
         self,
         row: SessionRow,
         entries: Sequence[JournalEntry],
-        generation: int,
+        generation: int,  # noqa: ARG002  (a session belongs to the daemon with a lease)
         *,
         durable: bool,  # noqa: ARG002  (every commit is)
         done: Callable[[StorageError | None], None],
     ) -> None:
         """Queue a commit of a session; every commit is durable. See `core.ports.Journal.commit`."""
-        commit = Append.of(row, entries, generation)
+        commit = Append.of(row, entries, self.lease.number)
         self._writer.submit(QueuedChange(commit, done, commit.size_bytes))
 
     def submit(self, write: Write) -> None:
@@ -129,8 +148,11 @@ class PostgresDatabase:
     async def close(self) -> None:
         """Finish queued writes, then close the connections. Idempotent."""
         self.recovery.close()
-        self._closed = True
+        was_closed, self._closed = self._closed, True
         await asyncio.to_thread(self._close_readers)
+        await self.lease.close()
+        if not was_closed:
+            self.submit(Write(self.lease.leave, _note_leaving))
         await self._writer.close()
 
     async def _number(self, query: str) -> int:
@@ -199,18 +221,42 @@ def _vacuum(connection: psycopg.Connection) -> None:
         connection.execute(f"SET statement_timeout = '{schema.STATEMENT_S}s'")
 
 
-def _use_pause(connection: SqlConnection, maker: str, index: SearchIndex) -> bool:
+def _use_pause(connection: SqlConnection, index: SearchIndex) -> bool:
     """Do a slice of background work while the writer is idle; return True if there may be more."""
-    return staged.sweep(connection, maker) or index.keep_up(connection)
+    (is_alone,) = connection.execute("SELECT pg_try_advisory_xact_lock(?)", (UPKEEP_LOCK,)).fetchone() or (False,)
+    return bool(is_alone) and (staged.sweep(connection, _makers) or index.keep_up(connection))
 
 
-def _begin(url: str) -> tuple[psycopg.Connection, Generation]:
-    connection = schema.connect(url)
+def _note_leaving(error: StorageError | None) -> None:
+    if error is not None:
+        log.warning("the sessions of this daemon are free when its lease expires: %s", error)
+
+
+def _makers(connection: SqlConnection) -> Collection[str]:
+    return {str(number) for (number,) in connection.execute("SELECT number FROM daemons").fetchall()}
+
+
+def _begin(url: str, home: Path) -> _Begun:
+    identity = identity_of(home)
+    connection = schema.connect(url, identity.application)
     try:
-        return connection, schema.prepare(connection)
+        begun = _registered(connection, identity, upgrades=False) or _registered(connection, identity, upgrades=True)
     except psycopg.Error as error:
         connection.close()
         raise StorageError(f"the journal {schema.shown(url)} cannot be opened: {schema.one_line(error)}") from error
     except BaseException:
         connection.close()
         raise
+    assert begun is not None
+    return begun
+
+
+def _registered(connection: psycopg.Connection, identity: DaemonIdentity, *, upgrades: bool) -> _Begun | None:
+    """Register; None if the schema has to be upgraded first, for which all other daemons have to wait."""
+    with connection.transaction():
+        if upgrades:
+            schema.upgrade(connection)
+        elif not schema.is_current(connection):
+            return None
+        sent = now()
+        return _Begun(connection, schema.epoch_of(connection), identity, register(connection, identity), sent)

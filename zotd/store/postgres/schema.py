@@ -14,7 +14,6 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from zotd.core.ports import StorageError
 from zotd.store.epoch import EPOCH_BYTES
 from zotd.store.errors import NewerSchemaError
-from zotd.store.generations import Generation
 from zotd.wire.version import VERSION
 
 PARTITIONS = 8
@@ -34,8 +33,10 @@ LOST = {"tcp_user_timeout": 10_000, "keepalives_idle": 10, "keepalives_interval"
 """When a connection counts as lost whose other end does not answer: after 10 s with data on its way, in milliseconds, and
 after 25 s without, in seconds. What the address says takes precedence."""
 
+APPLICATION = "zotd"
+
 LOCK = 0x7A6F74
-"""Number of the advisory lock of the schema and the generation: daemons that write hold it together, one that starts alone."""
+"""Number of the advisory lock of the schema: daemons that write hold it together, one that starts alone."""
 
 _TABLES = """
 CREATE TABLE settings (key text PRIMARY KEY, value text NOT NULL);
@@ -110,12 +111,31 @@ def _first(connection: psycopg.Connection) -> None:
     connection.execute("INSERT INTO meta VALUES ('epoch', %s), ('generation', '0'), ('searchable', '0')", (epoch,))
 
 
-MIGRATIONS = (_first,)
+def _leases(connection: psycopg.Connection) -> None:
+    connection.execute("""
+    CREATE TABLE daemons (
+        number bigint PRIMARY KEY,
+        home text NOT NULL UNIQUE,
+        name text NOT NULL,
+        expires timestamptz NOT NULL,
+        stopping boolean NOT NULL DEFAULT false,
+        application text NOT NULL
+    );
+    CREATE TABLE handovers (session text PRIMARY KEY, heir bigint NOT NULL);
+    ALTER TABLE sessions ADD COLUMN owner bigint;
+    CREATE INDEX sessions_owner ON sessions (owner) WHERE owner IS NOT NULL;
+    ALTER TABLE timers ADD COLUMN owner bigint;
+    """)
+
+
+MIGRATIONS = (_first, _leases)
 """Each makes the schema whose number is its place, counted from 1, out of the one before."""
 
 
-def connect(url: str) -> psycopg.Connection:
+def connect(url: str, application: str = APPLICATION) -> psycopg.Connection:
     """Connect without a transaction. The server bounds statements by `STATEMENT_S`, and pauses in transactions by `IDLE_S`.
+
+    `application`: how the server names the connection.
 
     Raises:
         StorageError: the database cannot be reached, or the address is none; the message has no password.
@@ -125,7 +145,7 @@ def connect(url: str) -> psycopg.Connection:
         bounds = (f"statement_timeout={STATEMENT_S}s", f"idle_in_transaction_session_timeout={IDLE_S}s")
         ours = (*bounds, "synchronous_commit=on")
         options = " ".join([str(given.get("options") or ""), *(f"-c {setting}" for setting in ours)])
-        wanted: dict[str, str | int] = {"connect_timeout": CONNECT_S, "application_name": "zotd", **LOST}
+        wanted: dict[str, str | int] = {"connect_timeout": CONNECT_S, "application_name": application, **LOST}
         missing = {name: value for name, value in wanted.items() if name not in given}
         connection = psycopg.connect(make_conninfo(url, options=options, **missing), autocommit=True)
     except psycopg.Error as error:
@@ -146,8 +166,10 @@ def one_line(error: Exception) -> str:
     return " ".join(str(error).split())
 
 
-def prepare(connection: psycopg.Connection) -> Generation:
-    """Bring the schema up to date, and begin a generation: from then on no daemon of an earlier one can write.
+def upgrade(connection: psycopg.Connection) -> None:
+    """Bring the schema up to date, in the caller's transaction.
+
+    From a change of the schema on, no daemon can write that was registered before.
 
     Raises:
         NewerSchemaError: a newer program made the schema; nothing was changed.
@@ -156,17 +178,10 @@ def prepare(connection: psycopg.Connection) -> Generation:
     encoding = connection.info.parameter_status("server_encoding")
     if encoding != "UTF8":
         raise StorageError(f"the database {connection.info.dbname} has the encoding {encoding}, and has to have UTF8")
-    with connection.transaction():
-        # Until the end of the transaction. Two daemons that start at once upgrade one after the other, and transactions of
-        # daemons that write end before.
-        connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
-        _migrate(connection)
-        (number,) = _one(
-            connection,
-            "UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'generation' RETURNING value::bigint",
-        )
-        (epoch,) = _one(connection, "SELECT value FROM meta WHERE key = 'epoch'")
-    return Generation(str(epoch), int(str(number)), str(number))
+    # Until the end of the transaction. Two daemons that start at once upgrade one after the other, and transactions of
+    # daemons that write end before.
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (LOCK,))
+    _migrate(connection)
 
 
 def look(url: str) -> None:
@@ -175,7 +190,7 @@ def look(url: str) -> None:
     try:
         (has_tables,) = _one(connection, "SELECT to_regclass('meta') IS NOT NULL")
         if has_tables:
-            _schema_of(connection)
+            check(connection)
     except psycopg.Error as error:
         raise StorageError(f"the journal {shown(url)} cannot be read: {one_line(error)}") from error
     finally:
@@ -184,16 +199,37 @@ def look(url: str) -> None:
 
 def _migrate(connection: psycopg.Connection) -> None:
     connection.execute("CREATE TABLE IF NOT EXISTS meta (key text PRIMARY KEY, value text NOT NULL)")
-    schema = _schema_of(connection)
+    schema = check(connection)
     for migrate in MIGRATIONS[schema:]:
         migrate(connection)
+    if schema < len(MIGRATIONS):
+        connection.execute("DELETE FROM daemons")
     connection.cursor().executemany(
         "INSERT INTO meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
         [("schema", str(len(MIGRATIONS))), ("version", VERSION)],
     )
 
 
-def _schema_of(connection: psycopg.Connection) -> int:
+def is_current(connection: psycopg.Connection) -> bool:
+    """Return whether the schema is up to date, and keep it so until the end of the caller's transaction; raises as `upgrade`."""
+    lock(connection)
+    (has_tables,) = _one(connection, "SELECT to_regclass('meta') IS NOT NULL")
+    return bool(has_tables) and check(connection) == len(MIGRATIONS)
+
+
+def epoch_of(connection: psycopg.Connection) -> str:
+    """Return the epoch of the database."""
+    (epoch,) = _one(connection, "SELECT value FROM meta WHERE key = 'epoch'")
+    return str(epoch)
+
+
+def lock(connection: psycopg.Connection) -> None:
+    """Keep the schema as it is until the end of the caller's transaction."""
+    connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (LOCK,))
+
+
+def check(connection: psycopg.Connection) -> int:
+    """Return the number of the schema, 0 without tables; raises NewerSchemaError if this program does not know it."""
     found = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     schema = int(found[0]) if found else 0
     if schema > len(MIGRATIONS):

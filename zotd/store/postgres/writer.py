@@ -24,6 +24,7 @@ from zotd.core.ports import StorageError
 from zotd.store.connection import SqlConnection
 from zotd.store.postgres import schema
 from zotd.store.postgres.dialect import SharedConnection
+from zotd.store.postgres.lease import FencedError
 from zotd.store.write_queue import WriteQueue
 from zotd.store.writer import WriterCounts
 
@@ -33,7 +34,8 @@ END_MS = 5000
 Backend = tuple[int, str]
 """A process of the server that serves a connection: its number and its start, as seconds since the epoch in decimal digits."""
 
-_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
+_REGISTERED = "SELECT FROM daemons WHERE number = %s FOR KEY SHARE"
+"""Has a row if this daemon may write. Nobody can delete that before the end of the transaction, and it can be renewed."""
 
 _TOUCH = "UPDATE meta SET value = value WHERE key = 'generation'"
 
@@ -48,13 +50,6 @@ WHERE pid = %s AND extract(epoch FROM backend_start)::text = %s AND pid <> pg_ba
 log = logging.getLogger(__name__)
 
 
-class FencedError(StorageError):
-    """Another daemon has opened the database since, and this one must not write to it any more."""
-
-    def __init__(self) -> None:
-        super().__init__("the journal was not written: another daemon has taken it over")
-
-
 class LostConnectionError(StorageError):
     """The connection was lost, and nothing of the transaction was stored."""
 
@@ -67,7 +62,7 @@ class DatabaseChange(Protocol):
 
     @property
     def is_recognizable(self) -> bool:
-        """Whether it checks the generation itself, needs no answers, and `is_stored` recognizes it afterwards."""
+        """Whether it checks itself that the daemon may write, needs no answers, and `is_stored` recognizes it afterwards."""
         ...
 
     def check(self) -> None:
@@ -130,7 +125,7 @@ class ChangeWriter:
         self,
         connect: Callable[[], psycopg.Connection],
         connection: psycopg.Connection,
-        generation: int,
+        number: Callable[[], int],
         spare: Callable[[SqlConnection], bool],
     ) -> None:
         """Start the thread with an open connection, which it closes.
@@ -138,11 +133,11 @@ class ChangeWriter:
         Args:
             connect: makes another connection if that one is lost; called in the thread.
             connection: the connection to begin with.
-            generation: the one that writes; nothing is written once the database has a later one.
+            number: returns that of this daemon; nothing is written without a row of it in `daemons`.
             spare: a short slice of background work, which is repeated while it returns True and the queue stays empty.
         """
         self._connect = connect
-        self._generation = str(generation)
+        self._number = number
         self._spare = spare
         self._spare_failure = ""
         self._connection: psycopg.Connection = connection
@@ -235,8 +230,7 @@ class ChangeWriter:
     def _refusal(self, change: DatabaseChange) -> StorageError:
         connection = self._connection
         try:
-            is_fenced = connection.execute(_GENERATION).fetchone() != (self._generation,)
-            return FencedError() if is_fenced else change.refusal(connection)
+            return change.refusal(connection) if self._may_write(connection) else FencedError()
         except psycopg.Error as error:  # the others of the group are stored
             return _translate(error)
 
@@ -261,15 +255,18 @@ class ChangeWriter:
     def _are_stored(self, group: Sequence[QueuedChange], outcomes: Sequence[StorageError | None]) -> list[bool]:
         connection = self._connection
         with connection.transaction():
-            _lock(connection)  # no other daemon continues a session between these statements
+            schema.lock(connection)
             # A transaction that writes ends when the standbys have it, and with it the commits that it has seen.
             connection.execute(_TOUCH)
-            if connection.execute(_GENERATION).fetchone() != (self._generation,):
+            if not self._may_write(connection):
                 raise FencedError
             return [
                 outcome is None and write.change.is_stored(connection)
                 for write, outcome in zip(group, outcomes, strict=True)
             ]
+
+    def _may_write(self, connection: psycopg.Connection) -> bool:
+        return connection.execute(_REGISTERED, (self._number(),)).rowcount == 1
 
     def _give_up(self, reason: Exception | None = None) -> NoReturn:
         self._connection.close()  # so that the group is not tried again while the server may still commit it
@@ -287,10 +284,10 @@ class ChangeWriter:
         try:
             with connection.pipeline():
                 _begin(connection)
-                current = connection.execute(_GENERATION)
+                registered = connection.execute(_REGISTERED, (self._number(),))
                 sent = [_sent(write.change, connection, outcomes, place) for place, write in enumerate(group)]
                 numbered = connection.execute("SELECT pg_current_xact_id()::text")
-            if current.fetchone() != (self._generation,):
+            if registered.rowcount == 0:
                 connection.execute("ROLLBACK")
                 return [FencedError() for _ in group]
             for place, cursor in enumerate(sent):
@@ -323,12 +320,8 @@ class ChangeWriter:
 
 def _begin(connection: psycopg.Connection) -> None:
     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")  # as `schema.connect` has it for other transactions
-    _lock(connection)
-
-
-def _lock(connection: psycopg.Connection) -> None:
-    # A daemon that opens the database waits for the end of this transaction, or the next statement sees its generation.
-    connection.execute("SELECT pg_advisory_xact_lock_shared(%s)", (schema.LOCK,))
+    # A daemon that changes the schema waits for the end of this transaction, or the next statement sees what it has changed.
+    schema.lock(connection)
 
 
 def _is_rolled_back(connection: psycopg.Connection) -> bool:

@@ -1,0 +1,65 @@
+"""What happens to sessions when this daemon loses its lease on them, or gets those of another one (`docs/postgresql.md`)."""
+
+import logging
+from collections.abc import Sequence
+
+from zotd.core.ports import StorageError
+from zotd.sessions.boot_recovery import cut_states, recover_these
+from zotd.sessions.manager import Manager, Spawn
+from zotd.sessions.timers import Timers
+from zotd.store.ownership import LeaseEvents
+
+LOST = "ended because this daemon has lost its sessions"
+"""Why jobs ended, as the model reads it."""
+
+log = logging.getLogger(__name__)
+
+
+class LeaseWatch:
+    """Does to sessions and timers what follows from the lease of this daemon."""
+
+    def __init__(self, manager: Manager, timers: Timers | None, *, spawn: Spawn, resumes: bool) -> None:
+        """`resumes`: runs that were cut go on, as after a start."""
+        self._manager = manager
+        self._timers = timers
+        self._spawn = spawn
+        self._resumes = resumes
+
+    @property
+    def events(self) -> LeaseEvents:
+        """What to call."""
+        return LeaseEvents(self.lost, self.changed, self.given, cut_states(resumes=self._resumes))
+
+    def lost(self, error: StorageError) -> None:
+        """Abort what runs in stored sessions. Each begins anew from what is stored when it can be taken again."""
+        for session in self._manager.loaded:
+            if session.ephemeral or session.ledger.failure is not None:
+                continue
+            if session.work.is_active:
+                log.warning("session %s is aborted: %s", session.id, error)
+            session.ledger.fail(error)
+            session.abort()
+            self._spawn(f"end of the jobs of {session.id}", session.jobs.end_all(LOST))
+
+    def changed(self, sessions: Sequence[str]) -> None:
+        """Repair these sessions, which were another daemon's, and fire its timers."""
+        self._spawn("recovery of the sessions of another daemon", self._recover(sessions, resumes=self._resumes))
+
+    def given(self, sessions: Sequence[str]) -> None:
+        """Go on with these sessions where another daemon has stopped in order, and fire its timers."""
+        self._spawn("sessions that another daemon has handed over", self._receive(sessions))
+
+    async def _receive(self, sessions: Sequence[str]) -> None:
+        if self._manager.is_stopping:
+            return  # the lease passes them on
+        await self._recover(sessions, resumes=True)
+        assert self._manager.journal is not None
+        await self._manager.journal.ownership.receive(sessions)
+
+    async def _recover(self, sessions: Sequence[str], *, resumes: bool) -> None:
+        try:
+            if self._timers is not None:
+                await self._timers.load()
+        except StorageError as error:
+            log.warning("timers of another daemon do not fire: %s", error)
+        await recover_these(self._manager, sessions, resumes=resumes)

@@ -1,0 +1,153 @@
+"""Which sessions and timers of a journal this daemon may write: all of them in a file, some in a database that others use, too."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Protocol
+
+from msgspec import Struct
+
+from zotd.core.ports import StorageError
+from zotd.store.connection import SqlConnection
+from zotd.store.ports import JournalDatabase
+
+_CUT = "SELECT id FROM sessions WHERE state = ? ORDER BY updated DESC, id DESC"
+
+_WITH_JOBS = "SELECT id FROM sessions WHERE jobs > 0 AND state <> 'staged' ORDER BY id"
+
+
+class OwnedElsewhereError(StorageError):
+    """Another daemon has the session."""
+
+    def __init__(self, session: str, daemon: str) -> None:
+        """`daemon`: its machine and its home, for people."""
+        super().__init__(f"session {session} is open in the daemon {daemon}; use that one, or close the session there")
+
+
+class LeaseEvents(Struct, frozen=True):
+    """What the owner of sessions is told, on the event loop."""
+
+    lost: Callable[[StorageError], None]
+    """No session may be written: abort what runs. May be called several times."""
+    changed: Callable[[Sequence[str]], None]
+    """These sessions of a daemon that has ended belong to this one now; its timers are others."""
+    given: Callable[[Sequence[str]], None]
+    """Another daemon, which has ended, has handed these over: they are to go on."""
+    states: Sequence[str] = ()
+    """States of the sessions that this daemon takes over when another one has ended."""
+
+
+class Ownership(Protocol):
+    """Sessions and timers of this daemon. Methods raise StorageError if the database cannot be used."""
+
+    def follow(self, events: LeaseEvents) -> None:
+        """Tell these of what happens from now on."""
+        ...
+
+    async def take(self, session: str) -> None:
+        """Make the session one that this daemon may write; raises OwnedElsewhereError if it belongs to another one."""
+        ...
+
+    def release(self, session: str) -> None:
+        """Let other daemons have the session, after everything that was submitted before. Returns at once."""
+        ...
+
+    async def adopt(self, state: str) -> Sequence[str]:
+        """Take all sessions in this state that belong to no other daemon; return their ids, newest first."""
+        ...
+
+    async def adopt_with_jobs(self) -> Sequence[str]:
+        """Take all sessions that have running jobs, by what is stored, and belong to no other daemon; return their ids."""
+        ...
+
+    async def elsewhere(self, sessions: Sequence[str]) -> Mapping[str, str]:
+        """Return which of these sessions other daemons have, with the names of the daemons."""
+        ...
+
+    async def others(self) -> Sequence[str]:
+        """Return the names of the other daemons that live."""
+        ...
+
+    def prepare_to_end(self, gifts: Sequence[str] = ()) -> None:
+        """Take nothing over from other daemons any more. When the journal is closed, another one goes on with the `gifts`."""
+        ...
+
+    def give(self, session: str) -> None:
+        """Have another daemon go on with this session, after everything that was submitted before. Returns at once."""
+        ...
+
+    async def receive(self, sessions: Sequence[str]) -> None:
+        """Note that this daemon goes on with these sessions, which it was given."""
+        ...
+
+    def check_session(self, connection: SqlConnection, session: str) -> None:
+        """Raise OwnedElsewhereError if the session does not belong to this daemon; inside the caller's transaction."""
+        ...
+
+    async def timers(self) -> Collection[str] | None:
+        """Take the timers that belong to no other daemon; return the ids of all of this daemon. None: all."""
+        ...
+
+    def check_timer(self, connection: SqlConnection, timer: str) -> None:
+        """Raise StorageError if the timer belongs to another daemon; inside the caller's transaction."""
+        ...
+
+    def own_timer(self, connection: SqlConnection, timer: str) -> None:
+        """Make a timer that has just been stored one of this daemon."""
+        ...
+
+
+class SoleOwnership:
+    """`Ownership` of a file, which no other daemon uses."""
+
+    def __init__(self, database: JournalDatabase) -> None:
+        self._database = database
+
+    def follow(self, events: LeaseEvents) -> None:
+        """Nothing happens."""
+
+    async def take(self, session: str) -> None:
+        """It is this daemon's."""
+
+    def release(self, session: str) -> None:
+        """Nobody else wants it."""
+
+    async def adopt(self, state: str) -> Sequence[str]:
+        """Return the sessions in this state."""
+        return await self._database.read(partial(_ids, query=_CUT, values=(state,)))
+
+    async def adopt_with_jobs(self) -> Sequence[str]:
+        """Return the sessions with running jobs."""
+        return await self._database.read(partial(_ids, query=_WITH_JOBS, values=()))
+
+    async def elsewhere(self, sessions: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002  (none is)
+        """Return nothing."""
+        return {}
+
+    async def others(self) -> Sequence[str]:
+        """Return nothing."""
+        return ()
+
+    def prepare_to_end(self, gifts: Sequence[str] = ()) -> None:
+        """There is no other daemon."""
+
+    def give(self, session: str) -> None:
+        """There is no other daemon."""
+
+    async def receive(self, sessions: Sequence[str]) -> None:
+        """Nothing is given."""
+
+    def check_session(self, connection: SqlConnection, session: str) -> None:
+        """It is this daemon's."""
+
+    async def timers(self) -> None:
+        """All are this daemon's."""
+
+    def check_timer(self, connection: SqlConnection, timer: str) -> None:
+        """It is this daemon's."""
+
+    def own_timer(self, connection: SqlConnection, timer: str) -> None:
+        """It is already."""
+
+
+def _ids(connection: SqlConnection, query: str, values: Sequence[str]) -> Sequence[str]:
+    return [key for (key,) in connection.execute(query, values).fetchall()]

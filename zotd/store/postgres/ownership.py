@@ -1,0 +1,157 @@
+"""Sessions and timers in a database that several daemons use: each belongs to one of them, or to none."""
+
+import logging
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
+
+from zotd.core.ports import StorageError
+from zotd.store.connection import Parameters, Row, SqlConnection, Write
+from zotd.store.ownership import LeaseEvents, OwnedElsewhereError
+from zotd.store.postgres.database import PostgresDatabase
+
+_FREE = "(owner IS NULL OR NOT EXISTS (SELECT FROM daemons WHERE number = owner))"
+
+_TAKE = f"UPDATE sessions SET owner = ? WHERE id = ? AND {_FREE}"  # noqa: S608  (a condition of our own)
+
+_LOCK = "SELECT FROM sessions WHERE id = ? FOR UPDATE"
+
+_HOLDER = "SELECT daemons.number, daemons.name FROM sessions JOIN daemons ON number = owner WHERE id = ?"
+
+_OWNER = "SELECT owner FROM sessions WHERE id = ? FOR UPDATE"
+
+_RELEASE = "UPDATE sessions SET owner = NULL WHERE id = ? AND owner = ?"
+
+_ADOPT = f"""
+WITH adopted AS (
+    UPDATE sessions SET owner = :me WHERE state = :state AND (owner = :me OR {_FREE}) RETURNING id, updated
+)
+SELECT id FROM adopted ORDER BY updated DESC, id DESC
+"""  # noqa: S608
+"""With those that clients have opened meanwhile."""
+
+_ADOPT_WITH_JOBS = f"""
+WITH adopted AS (
+    UPDATE sessions SET owner = :me WHERE jobs > 0 AND state <> 'staged' AND (owner = :me OR {_FREE}) RETURNING id
+)
+SELECT id FROM adopted ORDER BY id
+"""  # noqa: S608
+
+_ELSEWHERE = """
+SELECT id, daemons.name FROM sessions JOIN daemons ON number = owner WHERE number <> ? AND id IN ({})
+"""
+
+_OTHERS = "SELECT name FROM daemons WHERE number <> ? AND NOT stopping AND expires > clock_timestamp() ORDER BY name"
+
+_TAKE_TIMERS = f"UPDATE timers SET owner = ? WHERE {_FREE}"  # noqa: S608
+
+_OWN_TIMERS = "SELECT id FROM timers WHERE owner = ?"
+
+_TIMER_HOLDER = "SELECT daemons.name FROM timers JOIN daemons ON number = owner WHERE id = ? AND number <> ?"
+
+log = logging.getLogger(__name__)
+
+
+class LeasedOwnership:
+    """`zotd.store.ownership.Ownership` in the columns `owner`, by the lease of this daemon."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+        self._lease = database.lease
+
+    def follow(self, events: LeaseEvents) -> None:
+        """Tell these of what becomes of the lease from now on."""
+        self._lease.follow(events)
+
+    async def take(self, session: str) -> None:
+        """Make the session this daemon's; raises OwnedElsewhereError."""
+        number, holders = self._lease.number, list[Row]()
+
+        def take(connection: SqlConnection) -> None:
+            # First: the condition of the update sees the daemons that were registered before the row was locked.
+            connection.execute(_LOCK, (session,)).fetchone()
+            connection.execute(_TAKE, (number, session))
+            holders.append(connection.execute(_HOLDER, (session,)).fetchone())
+
+        await self._database.perform(take)
+        holder = holders[-1]
+        if holder is not None and holder[0] != number:
+            raise OwnedElsewhereError(session, holder[1])
+
+    def release(self, session: str) -> None:
+        """Let other daemons have the session after the commits that were submitted before."""
+
+        def release(connection: SqlConnection) -> None:
+            connection.execute(_RELEASE, (session, self._lease.number))
+
+        self._database.submit(Write(release, partial(_note_release, session)))
+
+    def give(self, session: str) -> None:
+        """Have another daemon go on with the session after the commits that were submitted before."""
+
+        def give(connection: SqlConnection) -> None:
+            self._lease.give(connection, [session])
+
+        self._database.submit(Write(give, partial(_note_release, session)))
+
+    async def adopt(self, state: str) -> Sequence[str]:
+        """Take all sessions in this state that no other daemon has."""
+        return await self._adopt(_ADOPT, {"me": self._lease.number, "state": state})
+
+    async def adopt_with_jobs(self) -> Sequence[str]:
+        """Take all sessions with running jobs that no other daemon has."""
+        return await self._adopt(_ADOPT_WITH_JOBS, {"me": self._lease.number})
+
+    async def elsewhere(self, sessions: Sequence[str]) -> Mapping[str, str]:
+        """Return which of these sessions other daemons have, with their names."""
+        if not sessions:
+            return {}
+        query, values = _ELSEWHERE.format(", ".join("?" * len(sessions))), (self._lease.number, *sessions)
+        return await self._database.read(lambda connection: dict(connection.execute(query, values).fetchall()))
+
+    async def others(self) -> Sequence[str]:
+        """Return the names of the other daemons whose leases have not expired."""
+        return await self._database.read(partial(_first_of_each, query=_OTHERS, values=(self._lease.number,)))
+
+    def prepare_to_end(self, gifts: Sequence[str] = ()) -> None:
+        """Take nothing over from other daemons any more. When the journal is closed, another one goes on with the `gifts`."""
+        self._lease.prepare_to_end(gifts)
+
+    async def receive(self, sessions: Sequence[str]) -> None:
+        """Note that this daemon goes on with these sessions, which it was given."""
+        await self._database.perform(partial(self._lease.receive, sessions=sessions))
+
+    def check_session(self, connection: SqlConnection, session: str) -> None:
+        """Raise OwnedElsewhereError if the session does not belong to this daemon."""
+        found = connection.execute(_OWNER, (session,)).fetchone()
+        if found is not None and found[0] != self._lease.number:
+            holder = connection.execute(_HOLDER, (session,)).fetchone()
+            raise OwnedElsewhereError(session, holder[1] if holder else "that ended last")
+
+    async def timers(self) -> Collection[str]:
+        """Take the timers that no other daemon has; return the ids of this daemon's."""
+        number = self._lease.number
+        await self._database.perform(lambda connection: connection.execute(_TAKE_TIMERS, (number,)))
+        return await self._database.read(partial(_first_of_each, query=_OWN_TIMERS, values=(number,)))
+
+    def check_timer(self, connection: SqlConnection, timer: str) -> None:
+        """Raise StorageError if the timer is another daemon's."""
+        if (found := connection.execute(_TIMER_HOLDER, (timer, self._lease.number)).fetchone()) is not None:
+            raise StorageError(f"the timer {timer} belongs to the daemon {found[0]}")
+
+    def own_timer(self, connection: SqlConnection, timer: str) -> None:
+        """Make it this daemon's."""
+        connection.execute("UPDATE timers SET owner = ? WHERE id = ?", (self._lease.number, timer))
+
+    async def _adopt(self, query: str, values: Mapping[str, object]) -> Sequence[str]:
+        found: list[Sequence[str]] = []
+        await self._database.perform(lambda connection: found.append(_first_of_each(connection, query, values)))
+        return found[-1]
+
+
+def _first_of_each(connection: SqlConnection, query: str, values: Parameters) -> Sequence[str]:
+    return [first for (first, *_) in connection.execute(query, values).fetchall()]
+
+
+def _note_release(session: str, error: StorageError | None) -> None:
+    if error is not None:  # it is free when the lease of this daemon ends
+        log.warning("session %s was not given up: %s", session, error)
