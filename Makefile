@@ -1,7 +1,8 @@
 # make demo     an agent session in a real daemon, on a small model inside this machine; no key needed
 # make test     all tests
 # make check    what CI runs: format, lint, types, layers, dead code, dependencies, spelling, tests
-# make faults   is what was promised kept when the daemon is killed, flooded and lied to; an hour
+# make faults   is what was promised kept when the daemon is killed, flooded and lied to; an hour and a half
+# make fleet    is it kept when daemons that share a database are killed, paused and cut off; half an hour
 # make attacks  does one of a hundred known attacks work; a minute
 # make bench    how fast it is here, beside what nothing can be faster than; eight minutes
 # make docs     writes the generated pages again
@@ -19,7 +20,7 @@ WORKERS := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
 # Without its cache of bytecode pytest rewrites 500 modules in each of these processes, 10 s of computing each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test check format lint types layers dead dependencies spelling faults attacks bench docs litellm mcp-servers acp-agents harbor site
+.PHONY: demo test check format lint types layers dead dependencies spelling faults fleet attacks bench docs litellm mcp-servers acp-agents harbor site
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
@@ -54,6 +55,9 @@ spelling:
 
 faults: .venv/.dev
 	$(BIN)/python -m tests.faults
+
+fleet: .venv/.dev
+	$(BIN)/python -m tests.faults fleet
 
 attacks: .venv/.dev
 	$(BIN)/python -m tests.attacks

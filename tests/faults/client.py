@@ -14,6 +14,7 @@ from zotd.client.connection import AsyncFeed
 from zotd.client.errors import CallError, ClientError
 from zotd.client.follow import Follower, Item
 from zotd.wire import api, events
+from zotd.wire.errors import Code
 from zotd.wire.events import AnyEvent
 
 AHEAD = 2
@@ -21,6 +22,10 @@ AHEAD = 2
 
 REFUSALS = ("busy", "conflict")
 """Answers to `continue` that are none of the rig's business: a prompt that was sent again has made it go on already."""
+
+OVER = (Code.SHUTTING_DOWN, Code.STORAGE_BLOCKED, Code.CONFLICT)
+"""Answers of a daemon that is drained, has lost its database, or has handed the session over. One that gives them for ever does
+not come to rest."""
 
 STEER_EVERY = 4
 """Every so many inputs are to join the run that they meet."""
@@ -119,6 +124,8 @@ class Sender:
                     await self._attach(client)
                     await self._work(client, feed)
         except CallError as error:
+            if error.code in OVER:
+                return
             self.seen.problems.append(f"{self.seen.session}: {error.code}: {error.sentence}")
         except ClientError:
             return  # it is dead

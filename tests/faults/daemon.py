@@ -107,6 +107,14 @@ class Daemon:
         """kill -9; harmless when it is dead."""
         self._send(signal.SIGKILL)
 
+    def pause(self) -> None:
+        """Stop it where it is, as the kernel does; `go_on` ends that."""
+        self._send(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """Let it go on after `pause`."""
+        self._send(signal.SIGCONT)
+
     async def stop(self) -> Mapping[str, int]:
         """End it in order; how often each point was reached in its life. Empty when it had to be killed, or was."""
         self._send(signal.SIGTERM)

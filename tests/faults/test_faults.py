@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from tests.faults import checkpoints, fallback, families, kills, postgres, power, weather
+from tests.faults import checkpoints, fallback, families, fleet, kills, postgres, power, weather
 from tests.faults.row import Options
 from tests.needs import ABSENT, needs
 from zotd.testing.postgres_server import MISSING
@@ -31,6 +31,14 @@ async def test_the_same_is_true_of_sessions_in_postgresql():
     said: list[str] = []
     rows = await postgres.run(Options(secrets.randbits(32), kills=POSTGRES_KILLS, say=said.append))
     assert all(row.ok for row in rows), "\n".join([*said, *(row.line() for row in rows)])
+
+
+@pytest.mark.skipif(MISSING is not None, reason=f"{ABSENT}PostgreSQL and psycopg")
+@pytest.mark.timeout(400)  # 60 s, most of which are waits for the ends of leases
+async def test_daemons_of_one_database_lose_nothing_and_do_nothing_twice_when_one_goes_away():
+    said: list[str] = []
+    stored, *_ = await fleet.run(Options(secrets.randbits(32), 0.001, say=said.append))  # the others are about time
+    assert stored.ok, "\n".join([*said, stored.line()])
 
 
 LACKING = power.missing()

@@ -1,0 +1,134 @@
+"""Daemons that share a database: nothing is lost and nothing runs twice when one of them, or the server, goes away.
+
+Each story has a server and two daemons of its own (`tests.faults.fleet_home`). Most of the time nothing happens: a lease
+expires after 10 s, so many stories go on side by side.
+"""
+
+import asyncio
+import random
+import statistics
+import time
+from collections.abc import Sequence
+
+from tests.faults import fleet_home
+from tests.faults.check import Findings, Promise
+from tests.faults.daemon import Nursery
+from tests.faults.fleet_home import CUT, DRAIN, KILL, PAUSE, SERVER, Blows, Story
+from tests.faults.homes import RESUME
+from tests.faults.kills import SHOWN
+from tests.faults.row import Options, Row
+from zotd.testing.postgres_server import MISSING
+
+COUNTS = {KILL: 1000, PAUSE: 200, CUT: 200, SERVER: 50, DRAIN: 100}
+
+PER_STORY = 10
+
+LANES = 8
+"""Stories side by side: each of them computes for a second of 12."""
+
+FAILOVER_S = 14.0
+"""Longest time that 99 of 100 failovers after a crash may take, …"""
+
+HANDOVER_S = 0.5
+"""… and that a run may stand still when its daemon is drained. Most of it is the start of an extension."""
+
+
+async def run(options: Options) -> list[Row]:
+    """A row for what was stored and done, and one for the time that failovers took."""
+    if MISSING is not None:
+        return [_skipped()]
+    started = time.monotonic()
+    blows, findings = Blows(), Findings()
+    left = iter(enumerate(_stories(options)))
+    async with Nursery.open() as nursery, asyncio.TaskGroup() as lanes:
+
+        async def lane() -> None:
+            for number, story in left:
+                done, found, folder = await fleet_home.run(story, nursery)
+                blows.count.update(done.count)
+                blows.in_run += done.in_run
+                blows.failovers_s += done.failovers_s
+                blows.handovers_s += done.handovers_s
+                findings.add(found)
+                options.say(f"story {number} ({story.resume}): {blows.count.total()} blows")
+                for problem in found.problems[:SHOWN]:
+                    options.say(f"    {problem.promise}: {problem.sentence}")
+                if folder is not None:
+                    options.say(f"    kept in {folder}")
+
+        for number in range(LANES):
+            lanes.create_task(lane(), name=f"lane {number}")
+    return _rows(blows, findings, options, time.monotonic() - started)
+
+
+def _stories(options: Options) -> Sequence[Story]:
+    chance = random.Random(f"{options.seed} fleet")
+    blows = [blow for blow, count in COUNTS.items() for _ in range(options.of(count))]
+    chance.shuffle(blows)
+    firsts = range(0, len(blows), PER_STORY)
+    return [
+        _story(f"{options.seed} {first}", index, blows[first : first + PER_STORY]) for index, first in enumerate(firsts)
+    ]
+
+
+def _story(seed: str, number: int, blows: Sequence[str]) -> Story:
+    # After a failure of the journal nothing goes on by itself.
+    ways = [way for way in RESUME if way != "auto" or SERVER not in blows]
+    return Story(seed, ways[number % len(ways)], blows)
+
+
+def _rows(blows: Blows, findings: Findings, options: Options, seconds: float) -> list[Row]:
+    broken = {promise: sum(one.promise is promise for one in findings.problems) for promise in Promise}
+    done = ", ".join(f"{count:,} times {blow}" for blow, count in blows.count.items())
+    events = findings.counts["events"]
+    found = [
+        Row(
+            check=f"two daemons of one database: {done}; {blows.in_run:,} met a run; {events:,} events of two clients",
+            must_give=", ".join(f"0 {promise}" for promise in Promise),
+            got=", ".join(f"{broken[promise]:,}" for promise in Promise),
+            ok=not any(broken.values()),
+            command=_command(options),
+            seconds=seconds,
+            seed=options.seed,
+        )
+    ]
+    timed = (
+        ("from the kill of a daemon until its sessions are another one's", blows.failovers_s, FAILOVER_S),
+        (
+            "from the end of a step in a daemon that is drained to the next step in another one",
+            blows.handovers_s,
+            HANDOVER_S,
+        ),
+    )
+    return found + [
+        _timed(check, times_s, most_s, options, seconds) for check, times_s, most_s in timed if len(times_s) > 1
+    ]
+
+
+def _timed(check: str, times_s: Sequence[float], most_s: float, options: Options, seconds: float) -> Row:
+    *_, late = statistics.quantiles(times_s, n=100, method="inclusive")
+    return Row(
+        check=f"{check}, {len(times_s):,} times",
+        must_give=f"99 % within {most_s:g} s",
+        got=f"half within {statistics.median(times_s):.2f} s, 99 % within {late:.2f} s",
+        ok=late <= most_s,
+        command=_command(options),
+        seconds=seconds,
+        seed=options.seed,
+    )
+
+
+def _command(options: Options) -> str:
+    share = "" if options.share == 1 else f" --share {options.share:g}"
+    return f"python -m tests.faults fleet --seed {options.seed}{share}"
+
+
+def _skipped() -> Row:
+    return Row(
+        check="two daemons of one database",
+        must_give="nothing lost, nothing twice",
+        got=f"skipped: {MISSING}",
+        ok=True,
+        command="python -m tests.faults fleet",
+        seconds=0,
+    )

@@ -1,0 +1,356 @@
+"""Daemons of one database with clients in front of them: the one that works is killed, paused, cut off or loses its server.
+
+begin -> (clients work -> a blow to the daemon that works -> the other one takes over, and the first comes back)* -> rest -> look
+"""
+
+import asyncio
+import random
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Self
+
+import psycopg
+
+from tests.e2e.postgres_detour import Detour, detour
+from tests.faults import check
+from tests.faults.check import Findings
+from tests.faults.client import Pulse, Seen, Sender, Watcher
+from tests.faults.daemon import Daemon, Nursery, order
+from tests.faults.homes import BEATS, EXTENSION, LIFE_S, SESSIONS, SPAN_S
+from tests.faults.stored import URL
+from tests.faults.workload import EDITED, END, answer, mixed
+from zotd.client.client import Client
+from zotd.clock import rfc3339
+from zotd.testing.live_daemon import DaemonPaths, place
+from zotd.testing.model_server import ModelServer
+from zotd.testing.postgres_server import PostgresServer
+from zotd.wire import api
+from zotd.wire.api import Cursor
+
+KILL, PAUSE, CUT, SERVER, DRAIN = (
+    "kill -9 of a daemon",
+    "pause of a daemon",
+    "partition",
+    "kill -9 of the server",
+    "drain",
+)
+"""What happens to the daemon that works: it is killed; stopped until its lease is over; cut off from the database until its
+lease is over; its database is killed, and starts again; it hands over its sessions and ends."""
+
+HANDOVERS = """
+SELECT DISTINCT ON (stopped.session) extract(epoch FROM next.time::timestamptz - stopped.time::timestamptz)::float8
+FROM records AS stopped JOIN records AS next ON next.session = stopped.session AND next.number > stopped.number
+WHERE stopped.kind = 'interrupted' AND next.kind = 'attempt'
+    AND stopped.time > %(at)s AND stopped.time::timestamptz < %(at)s::timestamptz + interval '10 s'
+ORDER BY stopped.session, stopped.number, next.number
+"""
+"""The first stop of each session after that time, and how much later its run went on."""
+
+LOST = "SELECT state FROM sessions WHERE owner = %s AND state IN ('running', 'waiting')"
+
+UNTIL_REAPED = """
+DO $$ BEGIN
+    WHILE EXISTS (SELECT FROM daemons WHERE number = {}) LOOP PERFORM pg_sleep(0.02); END LOOP;
+END $$
+"""
+
+UNTIL_OPENED = """
+DO $$ BEGIN
+    WHILE EXISTS (SELECT FROM sessions WHERE owner IS DISTINCT FROM {}) LOOP PERFORM pg_sleep(0.02); END LOOP;
+END $$
+"""
+
+UNTIL_BOTH = """
+DO $$ BEGIN
+    WHILE (SELECT count(*) FROM daemons WHERE expires > clock_timestamp() AND NOT stopping) <> {} LOOP
+        PERFORM pg_sleep(0.02);
+    END LOOP;
+END $$
+"""
+
+REAP_S = 40
+"""Longest wait until the other daemon has noticed that a lease has expired; it takes 10 to 13 s."""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """What is done to one database."""
+
+    seed: str
+    resume: str
+    """How sessions go on, one of `homes.RESUME`."""
+    blows: Sequence[str]
+
+
+@dataclass
+class Blows:
+    """What was done, and how long it took the other daemon to take over."""
+
+    count: Counter[str] = field(default_factory=Counter)
+    in_run: int = 0
+    """Of all, how many met a run."""
+    failovers_s: list[float] = field(default_factory=list)
+    """After kills: until the sessions were the other daemon's."""
+    handovers_s: list[float] = field(default_factory=list)
+    """From the end of a step in a daemon that was drained to the next step in the other one, for each session."""
+
+
+class Node:
+    """A daemon with a home and a way to the database of its own."""
+
+    def __init__(self, where: DaemonPaths, way: Detour, nursery: Nursery) -> None:
+        self.where = where
+        self.way = way
+        self._nursery = nursery
+        self.daemon: Daemon | None = None
+
+    async def start(self) -> None:
+        """Start it, and wait until it serves."""
+        self.daemon = await self._nursery.bear(order(self.where))
+        if not await self.daemon.serves():
+            raise RuntimeError(f"a daemon does not start: {self.where.folder / 'stderr'} says why")
+
+    @property
+    def alive(self) -> Daemon:
+        """The process."""
+        assert self.daemon is not None
+        return self.daemon
+
+
+class Fleet:
+    """Two nodes; made by `open`."""
+
+    def __init__(self, story: Story, where: DaemonPaths, server: PostgresServer, nodes: Sequence[Node], door: Detour):
+        """`where`: the directory in which the sessions work, and the database; `door`: the socket for clients."""
+        self.blows = Blows()
+        self._story = story
+        self._place = where
+        self._server = server
+        self._nodes = list(nodes)
+        self._door = door
+        self._chance = random.Random(story.seed)
+        self._pulse = Pulse()
+        self._away: tuple[str, Node] | None = None
+        self._drained_at: list[str] = []
+        self._senders: list[Sender] = []
+        self._watchers: list[Watcher] = []
+
+    @classmethod
+    @asynccontextmanager
+    async def open(cls, story: Story, nursery: Nursery, folder: Path, model_url: str) -> AsyncIterator[Self]:
+        """The fleet in this folder, with its sessions; at the end no daemon of it lives."""
+        async with AsyncExitStack() as stack:
+            server = stack.enter_context(closing(await asyncio.to_thread(partial(PostgresServer, fsync=True))))
+            database = await asyncio.to_thread(server.database)
+            where = place(folder, {URL: database})
+            nodes = []
+            for name in ("one", "two"):
+                short = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zotpg-", dir="/tmp")))
+                way = await stack.enter_async_context(detour(short, server.directory))
+                url = database.replace(str(server.directory), str(short))
+                nodes.append(Node(_furnish(folder / name, story, model_url, url), way, nursery))
+            door = Detour(folder / "door.sock", Path(nodes[0].where.socket))
+            await door.open()
+            stack.push_async_callback(door.end)
+            fleet = cls(story, where, server, nodes, door)
+            tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            stack.callback(fleet._kill_all)
+            await fleet._begin()
+            following = [tasks.create_task(one.follow(), name="watcher") for one in fleet._watchers]
+            yield fleet
+            for one in following:
+                one.cancel()
+
+    async def strike(self, blow: str) -> None:
+        """Let the clients work, and the daemon that serves them have this happen to it at a random instant."""
+        node, other = self._nodes
+        self._pulse.begin(self._chance.randint(1, BEATS))
+        delay_s = self._chance.uniform(0, SPAN_S)
+        number = await asyncio.to_thread(self._number_of, node)
+        async with asyncio.TaskGroup() as tasks:
+            working = tasks.create_task(self._live(), name="life")
+            await self._welcome_back(number)
+            try:
+                async with asyncio.timeout(LIFE_S):
+                    await self._pulse.wait()
+            except TimeoutError:
+                for sender in self._senders:
+                    sender.complain_of_unrest()
+            await asyncio.sleep(delay_s)  # the instant itself: nothing is waited for
+            began = time.monotonic()
+            struck_at = rfc3339()
+            await self._hit(node, blow)
+            self._door.close()  # clients of a daemon that does not answer give up
+            working.cancel()
+        self.blows.count[blow] += 1
+        if blow == SERVER:
+            await asyncio.to_thread(self._server.start)
+            await self._until_written(node)
+        else:
+            self.blows.in_run += await asyncio.to_thread(self._was_running, number)
+            await asyncio.to_thread(self._wait_for, UNTIL_REAPED, number)
+            if blow == KILL:
+                self.blows.failovers_s.append(time.monotonic() - began)
+            self._nodes = [other, node]
+            self._door.target = Path(other.where.socket)
+        await self._door.open()
+        self._away = blow, node
+        if blow == DRAIN:
+            self._drained_at.append(struck_at)
+
+    async def _until_written(self, node: Node) -> None:
+        """Wait until no session is blocked: a client that comes back before gets a snapshot for some cursors."""
+        async with Client.connect(path=node.where.socket, env=node.where.env, autostart=False, name="probe") as client:
+            states = {"blocked"}
+            while "blocked" in states:
+                found = await client.ask(api.SessionList(), api.Sessions)
+                states = {session.state for session in found.sessions}
+
+    async def _hit(self, node: Node, blow: str) -> None:
+        match blow:
+            case "kill -9 of a daemon":
+                node.alive.kill()
+            case "pause of a daemon":
+                node.alive.pause()
+            case "partition":
+                node.way.close()
+            case "drain":
+                async with Client.connect(
+                    path=node.where.socket, env=node.where.env, autostart=False, name="admin", role="admin"
+                ) as admin:
+                    await admin.ask(api.DaemonDrain(), api.Draining)
+                    await node.alive.dead.wait()
+            case _:
+                await asyncio.to_thread(self._server.kill)
+
+    async def rest(self) -> None:
+        """Let the clients finish all that was accepted, and stop the daemons in order."""
+        number = await asyncio.to_thread(self._number_of, self._nodes[0])
+        for sender in self._senders:
+            sender.quota = 0
+        try:
+            async with asyncio.timeout(LIFE_S), asyncio.TaskGroup() as tasks:
+                tasks.create_task(self._live(), name="life")
+                await self._welcome_back(number)
+        except TimeoutError:
+            for sender in self._senders:
+                sender.complain_of_unrest()
+        for sender, watcher in zip(self._senders, self._watchers, strict=True):
+            await watcher.until(sender.seen.cursor.seq)
+        for node in self._nodes:
+            await node.alive.stop()
+
+    def look(self) -> Findings:
+        """What is wrong, now that it rests."""
+        findings = Findings()
+        with psycopg.connect(self._place.env[URL]) as connection:
+            for drained_at in self._drained_at:
+                self.blows.handovers_s += [
+                    gap_s for (gap_s,) in connection.execute(HANDOVERS, {"at": drained_at}).fetchall()
+                ]
+        clients = [(sender, watcher.seen) for sender, watcher in zip(self._senders, self._watchers, strict=True)]
+        check.look(self._place, clients, findings)
+        return findings
+
+    # --- inside -----------------------------------------------------------------------------------------------
+
+    async def _begin(self) -> None:
+        for node in self._nodes:
+            await node.start()
+        path, env = str(self._place.folder / "door.sock"), self._place.env
+        async with Client.connect(path=path, env=env, autostart=False, name="maker") as client:
+            for number in range(SESSIONS):
+                session = await client.create(str(self._place.cwd), provider="openai", model="gpt-4o")
+                start = Cursor(str(client.hello.epoch), 0)
+                plans = mixed(number, random.Random(f"{self._story.seed}.{number}"))
+                self._senders.append(Sender(Seen(session.id, start), plans, self._story.resume, self._pulse))
+                self._watchers.append(Watcher(Seen(session.id, start), path, env))
+                (self._place.cwd / f"{EDITED}-k{number}").write_text(END, encoding="utf-8")
+
+    async def _live(self) -> None:
+        """Let the clients work until the daemon does not answer, or they rest."""
+        async with asyncio.TaskGroup() as tasks:
+            for sender in self._senders:
+                tasks.create_task(sender.live(str(self._place.folder / "door.sock"), self._place.env), name="sender")
+        self._pulse.stop()
+
+    async def _welcome_back(self, number: int) -> None:
+        """Have the daemon of the last blow come back, when all sessions are those of the other one, with this number.
+
+        A daemon that was away, or that starts, takes sessions that nobody has opened yet.
+        """
+        if self._away is None:
+            return
+        blow, node = self._away
+        self._away = None
+        await asyncio.to_thread(self._wait_for, UNTIL_OPENED, number)
+        match blow:
+            case "kill -9 of a daemon" | "drain":
+                await node.alive.dead.wait()
+                await node.start()
+            case "pause of a daemon":
+                node.alive.go_on()
+            case "partition":
+                await node.way.open()
+            case _:
+                pass
+        await asyncio.to_thread(self._wait_for, UNTIL_BOTH, 2)
+
+    def _number_of(self, node: Node) -> int:
+        with psycopg.connect(self._place.env[URL]) as connection:
+            query = "SELECT number FROM daemons WHERE name LIKE %s"
+            (number,) = connection.execute(query, (f"%:{node.where.home}",)).fetchone() or (0,)
+            return int(number)
+
+    def _was_running(self, number: int) -> bool:
+        with psycopg.connect(self._place.env[URL]) as connection:
+            return connection.execute(LOST, (number,)).fetchone() is not None
+
+    def _wait_for(self, statement: str, number: int) -> None:
+        with psycopg.connect(self._place.env[URL], options=f"-c statement_timeout={REAP_S}s") as connection:
+            connection.autocommit = True
+            connection.execute(statement.format(number).encode())
+
+    def _kill_all(self) -> None:
+        for node in self._nodes:
+            if node.daemon is not None:
+                node.daemon.kill()
+
+
+def _furnish(folder: Path, story: Story, model_url: str, database: str) -> DaemonPaths:
+    """A home whose daemon knows the model, its key, the witness and the database."""
+    folder.mkdir()
+    where = place(folder, {"OPENAI_API_KEY": "none", URL: database})
+    where.home.mkdir(mode=0o700)
+    shutil.copytree(EXTENSION, where.home / "extensions" / "witness")
+    settings = 'resume = "auto"\n' if story.resume == "auto" else ""
+    settings += f'[providers.openai]\nbase_url = "{model_url}"\n'
+    (where.home / "config.toml").write_text(settings, encoding="utf-8")
+    return where
+
+
+async def run(story: Story, nursery: Nursery) -> tuple[Blows, Findings, Path | None]:
+    """Do what is to be done to one database; what was done and found, and the folder if something was wrong."""
+    folder = Path(tempfile.mkdtemp(prefix="zot-fleet-"))
+    keeps = True
+    try:
+        async with ModelServer(answer) as model:
+            async with Fleet.open(story, nursery, folder, model.openai_url) as fleet:
+                (folder / "work" / "notes.txt").write_text("Nothing of note.\n", encoding="utf-8")
+                for blow in story.blows:
+                    await fleet.strike(blow)
+                await fleet.rest()
+                findings = await asyncio.to_thread(fleet.look)
+            check.look_at_requests(model.requests, findings)
+        keeps = bool(findings.problems)
+        return fleet.blows, findings, folder if keeps else None
+    finally:
+        if not keeps:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
