@@ -8,7 +8,7 @@ import asyncio
 import random
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tests.faults import fleet_home
 from tests.faults.check import Findings, Promise
@@ -19,7 +19,9 @@ from tests.faults.kills import SHOWN
 from tests.faults.row import Options, Row
 from zotd.testing.postgres_server import MISSING
 
-COUNTS = {KILL: 1000, PAUSE: 200, CUT: 200, SERVER: 50, DRAIN: 100}
+COUNTS = {KILL: 1000, PAUSE: 200, CUT: 200, SERVER: 50}
+
+DRAINS = {DRAIN: 100}
 
 PER_STORY = 10
 
@@ -29,8 +31,8 @@ LANES = 8
 FAILOVER_S = 14.0
 """Longest time that 99 of 100 failovers after a crash may take, …"""
 
-HANDOVER_S = 0.5
-"""… and that a run may stand still when its daemon is drained. Most of it is the start of an extension."""
+HANDOVER_S = 0.3
+"""… and that a run may stand still when its daemon is drained."""
 
 
 async def run(options: Options) -> list[Row]:
@@ -39,31 +41,31 @@ async def run(options: Options) -> list[Row]:
         return [_skipped()]
     started = time.monotonic()
     blows, findings = Blows(), Findings()
-    left = iter(enumerate(_stories(options)))
-    async with Nursery.open() as nursery, asyncio.TaskGroup() as lanes:
+    async with Nursery.open() as nursery:
+        # The time of a hand-over is measured while nothing else happens.
+        for counts, lanes in ((COUNTS, LANES), (DRAINS, 1)):
+            left = iter(enumerate(_stories(options, counts)))
 
-        async def lane() -> None:
-            for number, story in left:
-                done, found, folder = await fleet_home.run(story, nursery)
-                blows.count.update(done.count)
-                blows.in_run += done.in_run
-                blows.failovers_s += done.failovers_s
-                blows.handovers_s += done.handovers_s
-                findings.add(found)
-                options.say(f"story {number} ({story.resume}): {blows.count.total()} blows")
-                for problem in found.problems[:SHOWN]:
-                    options.say(f"    {problem.promise}: {problem.sentence}")
-                if folder is not None:
-                    options.say(f"    kept in {folder}")
+            async def lane(left: Iterator[tuple[int, Story]] = left) -> None:
+                for number, story in left:
+                    done, found, folder = await fleet_home.run(story, nursery)
+                    blows.add(done)
+                    findings.add(found)
+                    options.say(f"story {number} ({story.resume}): {blows.count.total()} blows")
+                    for problem in found.problems[:SHOWN]:
+                        options.say(f"    {problem.promise}: {problem.sentence}")
+                    if folder is not None:
+                        options.say(f"    kept in {folder}")
 
-        for number in range(LANES):
-            lanes.create_task(lane(), name=f"lane {number}")
+            async with asyncio.TaskGroup() as tasks:
+                for number in range(lanes):
+                    tasks.create_task(lane(), name=f"lane {number}")
     return _rows(blows, findings, options, time.monotonic() - started)
 
 
-def _stories(options: Options) -> Sequence[Story]:
+def _stories(options: Options, counts: Mapping[str, int]) -> Sequence[Story]:
     chance = random.Random(f"{options.seed} fleet")
-    blows = [blow for blow, count in COUNTS.items() for _ in range(options.of(count))]
+    blows = [blow for blow, count in counts.items() for _ in range(options.of(count))]
     chance.shuffle(blows)
     firsts = range(0, len(blows), PER_STORY)
     return [

@@ -48,10 +48,10 @@ HANDOVERS = """
 SELECT DISTINCT ON (stopped.session) extract(epoch FROM next.time::timestamptz - stopped.time::timestamptz)::float8
 FROM records AS stopped JOIN records AS next ON next.session = stopped.session AND next.number > stopped.number
 WHERE stopped.kind = 'interrupted' AND next.kind = 'attempt'
-    AND stopped.time > %(at)s AND stopped.time::timestamptz < %(at)s::timestamptz + interval '10 s'
+    AND stopped.time BETWEEN %s AND %s
 ORDER BY stopped.session, stopped.number, next.number
 """
-"""The first stop of each session after that time, and how much later its run went on."""
+"""The first stop of each session between these times, and how much later its run went on."""
 
 LOST = "SELECT state FROM sessions WHERE owner = %s AND state IN ('running', 'waiting')"
 
@@ -101,6 +101,13 @@ class Blows:
     handovers_s: list[float] = field(default_factory=list)
     """From the end of a step in a daemon that was drained to the next step in the other one, for each session."""
 
+    def add(self, other: "Blows") -> None:
+        """Sum up."""
+        self.count.update(other.count)
+        self.in_run += other.in_run
+        self.failovers_s += other.failovers_s
+        self.handovers_s += other.handovers_s
+
 
 class Node:
     """A daemon with a home and a way to the database of its own."""
@@ -138,7 +145,7 @@ class Fleet:
         self._chance = random.Random(story.seed)
         self._pulse = Pulse()
         self._away: tuple[str, Node] | None = None
-        self._drained_at: list[str] = []
+        self._drains: list[tuple[str, str]] = []
         self._senders: list[Sender] = []
         self._watchers: list[Watcher] = []
 
@@ -187,6 +194,8 @@ class Fleet:
             began = time.monotonic()
             struck_at = rfc3339()
             await self._hit(node, blow)
+            if blow == DRAIN:
+                self._drains.append((struck_at, rfc3339()))
             self._door.close()  # clients of a daemon that does not answer give up
             working.cancel()
         self.blows.count[blow] += 1
@@ -202,8 +211,6 @@ class Fleet:
             self._door.target = Path(other.where.socket)
         await self._door.open()
         self._away = blow, node
-        if blow == DRAIN:
-            self._drained_at.append(struck_at)
 
     async def _until_written(self, node: Node) -> None:
         """Wait until no session is blocked: a client that comes back before gets a snapshot for some cursors."""
@@ -251,10 +258,8 @@ class Fleet:
         """What is wrong, now that it rests."""
         findings = Findings()
         with psycopg.connect(self._place.env[URL]) as connection:
-            for drained_at in self._drained_at:
-                self.blows.handovers_s += [
-                    gap_s for (gap_s,) in connection.execute(HANDOVERS, {"at": drained_at}).fetchall()
-                ]
+            for times in self._drains:
+                self.blows.handovers_s += [gap_s for (gap_s,) in connection.execute(HANDOVERS, times).fetchall()]
         clients = [(sender, watcher.seen) for sender, watcher in zip(self._senders, self._watchers, strict=True)]
         check.look(self._place, clients, findings)
         return findings
@@ -327,7 +332,7 @@ class Fleet:
 def _furnish(folder: Path, story: Story, model_url: str, database: str) -> DaemonPaths:
     """A home whose daemon knows the model, its key, the witness and the database."""
     folder.mkdir()
-    where = place(folder, {"OPENAI_API_KEY": "none", URL: database})
+    where = place(folder, {"OPENAI_API_KEY": "none", URL: database, "ZOT_LIMITS_DRAIN_S": "60"})
     where.home.mkdir(mode=0o700)
     shutil.copytree(EXTENSION, where.home / "extensions" / "witness")
     settings = 'resume = "auto"\n' if story.resume == "auto" else ""
