@@ -388,3 +388,18 @@ async def test_a_daemon_that_was_stopped_in_the_middle_of_a_transaction_does_not
         while not sessions:
             sessions = await soon(told.changed)
         assert sessions == ["s_1"]
+
+
+async def test_sessions_and_timers_of_a_database_that_one_daemon_used_belong_to_nobody(open_as, url, author_of, say):
+    former = await open_as("former")
+    await author_of(former).commit((say.note("a"),), state="running")
+    await StoredTimers(former.database, former.ownership).put(timer("t_1"))
+    await former.close()
+    with psycopg.connect(url, autocommit=True) as connection:  # as the first version of the tables had them
+        connection.execute("DROP TABLE daemons, handovers")
+        for table in ("sessions", "timers"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN owner")
+        connection.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+    one = await open_as("one")
+    assert await one.ownership.adopt("running") == ["s_1"]
+    assert [t.id for t in await StoredTimers(one.database, one.ownership).all()] == ["t_1"]
