@@ -38,7 +38,7 @@ def disk():
 
 @pytest.fixture
 def partials(disk):
-    return Partials(disk.waiting.append)
+    return Partials(disk.waiting.append, lambda *_: None)
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ class StoredJournal:
         """Persistent settings of the daemon."""
         self._generation = generation
         self.history = StoredHistory(self._read_of, generation)
-        self._partials = Partials(database.submit)
+        self._partials = Partials(database.submit, ownership.check_session)
         self._damaged: dict[str, UnreadableSessionError] = {}
 
     @property

@@ -21,6 +21,8 @@ _FIND = """
 SELECT run, step, text FROM partials WHERE session = (SELECT key FROM sessions WHERE id = ?)
 """
 
+SessionCheck = Callable[[SqlConnection, str], None]
+
 log = logging.getLogger(__name__)
 
 
@@ -31,8 +33,9 @@ class _Slot:
         self.newest = newest
         self.written: PartialText | None = None
 
-    def apply(self, connection: SqlConnection, session: str) -> None:
+    def apply(self, connection: SqlConnection, check: SessionCheck, session: str) -> None:
         """Write the newest text; runs in the writer's thread, twice if the transaction fails."""
+        check(connection, session)
         self.written = taken = self.newest  # one read of an attribute, which is atomic: no lock needed
         connection.execute(_KEEP, (taken.run, taken.step, taken.text.encode(), session))
 
@@ -40,8 +43,10 @@ class _Slot:
 class Partials:
     """Sends the newest partial text of each session to the writer."""
 
-    def __init__(self, submit: Callable[[Write], None]) -> None:
+    def __init__(self, submit: Callable[[Write], None], check: SessionCheck) -> None:
+        """`check` raises StorageError if the session is not this daemon's."""
         self._submit = submit
+        self._check = check
         self._slots: dict[str, _Slot] = {}
         self._complained = False
 
@@ -64,7 +69,9 @@ class Partials:
 
     def _send(self, session: str, slot: _Slot) -> None:
         done = partial(self._done, session, slot)
-        self._submit(Write(partial(slot.apply, session=session), done, size_bytes=len(slot.newest.text)))
+        self._submit(
+            Write(partial(slot.apply, check=self._check, session=session), done, size_bytes=len(slot.newest.text))
+        )
 
     def _done(self, session: str, slot: _Slot, error: StorageError | None) -> None:
         if error is not None and not self._complained:

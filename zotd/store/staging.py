@@ -1,6 +1,6 @@
 """Builds a session in the background without blocking other sessions; see `zotd.store.staged`."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 
@@ -9,7 +9,7 @@ import msgspec
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.store import staged
 from zotd.store.batch import Batch
-from zotd.store.connection import Write
+from zotd.store.connection import SqlConnection, Write
 from zotd.store.ports import JournalDatabase
 from zotd.store.staged import STATE, Share
 
@@ -23,6 +23,8 @@ class StagedSession:
     def __init__(self, database: JournalDatabase, row: SessionRow) -> None:
         self.row = row
         """The row as stored in the database."""
+        self.maker = database.maker
+        """Whose it is: what others have begun and left is removed."""
         self._database = database
 
     async def copy(self, share: Share) -> None:
@@ -30,14 +32,14 @@ class StagedSession:
         # One transaction for each slice: commits of other sessions get their turn in between.
         copied: list[SessionRow] = []
         while self.row.records < share.records:
-            await self._database.perform(lambda connection: copied.append(staged.copy(connection, self.row, share)))
+            await self._perform(lambda connection: copied.append(staged.copy(connection, self.row, share)))
             self.row = copied.pop()
             copied.clear()
 
     async def store(self, row: SessionRow, entries: Sequence[JournalEntry]) -> None:
         """Append records; `row` is the row after them. Its state is ignored."""
         row = msgspec.structs.replace(row, state=STATE)
-        await self._database.perform(Batch.of(row, entries).store)
+        await self._perform(Batch.of(row, entries).store)
         self.row = row
 
     async def publish(
@@ -52,8 +54,16 @@ class StagedSession:
             digest: set for an import: the digest of the file.
         """
         batch = Batch.of(row, entries)
-        await self._database.perform(partial(staged.publish, batch=batch, share=share, digest=digest), durable=True)
+        await self._perform(partial(staged.publish, batch=batch, share=share, digest=digest), durable=True)
         self.row = row
+
+    async def _perform(self, apply: Callable[[SqlConnection], object], *, durable: bool = False) -> None:
+        def apply_if_kept(connection: SqlConnection) -> None:
+            if self._database.maker != self.maker:  # perhaps another daemon has begun to remove it
+                raise StorageError("the session was not made: this daemon has lost its lease meanwhile; try again")
+            apply(connection)
+
+        await self._database.perform(apply_if_kept, durable=durable)
 
     def discard(self) -> None:
         """Remove the stored part in the background, unless it was published; returns at once."""
@@ -66,7 +76,7 @@ async def staging(database: JournalDatabase, row: SessionRow) -> AsyncIterator[S
     """Create an empty session with this row; discard it if the block does not publish it."""
     begun = StagedSession(database, msgspec.structs.replace(row, state=STATE))
     try:
-        await database.perform(partial(staged.begin, row=begun.row, maker=database.maker))
+        await database.perform(partial(staged.begin, row=begun.row, maker=begun.maker))
         yield begun
     finally:
         if begun.row.state == STATE:

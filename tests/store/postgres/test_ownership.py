@@ -1,0 +1,176 @@
+"""Several daemons of one database: who may write which session, and how sessions and timers go from one to another."""
+
+import asyncio
+import socket
+
+import msgspec
+import psycopg
+import pytest
+
+from tests.store.postgres.leases import UNRENEWED, WAIT_S, Told, expire, soon, sql, texts_of
+from zotd.core.due_times import IntervalRule
+from zotd.core.ports import StorageError
+from zotd.core.timers import Timer
+from zotd.store.ownership import OwnedElsewhereError
+from zotd.store.postgres.lease import FencedError
+from zotd.store.staged import Share
+from zotd.store.staging import staging
+from zotd.store.timers import StoredTimers
+
+
+def timer(key):
+    return Timer(id=key, rule=IntervalRule(60), prompt="p", due=1, made=0, session="s_1")
+
+
+async def test_two_daemons_write_their_own_sessions(open_as, tmp_path, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    first, second = author_of(one, "s_1"), author_of(two, "s_2")
+    for text in ("a", "b"):
+        await first.commit((say.note(text),))
+        await second.commit((say.note(text),))
+    assert await texts_of(two, "s_1") == await texts_of(one, "s_2") == ["a", "b"]
+    assert await one.ownership.elsewhere(["s_1", "s_2"]) == {"s_2": f"{socket.gethostname()}:{tmp_path}/two"}
+
+
+async def test_a_session_is_taken_only_after_its_daemon_has_released_it(open_as, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    author = author_of(one)
+    await author.commit((say.note("a"),))
+    with pytest.raises(OwnedElsewhereError, match=r"session s_1 is open in the daemon .*:.*/one"):
+        await two.ownership.take("s_1")
+    end = author.commit((say.note("b"),))
+    one.ownership.release("s_1")
+    await end
+    late = author.commit((say.note("late"),))
+    with pytest.raises(FencedError, match="session s_1 does not belong to this daemon any more"):
+        await late
+    await two.ownership.take("s_1")
+    assert await texts_of(two) == ["a", "b"]
+    with pytest.raises(OwnedElsewhereError):
+        await one.ownership.take("s_1")
+
+
+async def test_a_daemon_that_ends_leaves_its_sessions_to_others_at_once(open_as, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    await author_of(one).commit((say.note("a"),))
+    await one.close()
+    await two.ownership.take("s_1")
+
+
+@UNRENEWED
+async def test_a_timer_belongs_to_one_daemon(open_as, url):
+    one, two = await open_as("one"), await open_as("two")
+    first, second = (StoredTimers(journal.database, journal.ownership) for journal in (one, two))
+    await first.put(timer("t_1"))
+    await second.put(timer("t_2"))
+    assert ([t.id for t in await first.all()], [t.id for t in await second.all()]) == (["t_1"], ["t_2"])
+    with pytest.raises(StorageError, match=r"the timer t_1 belongs to the daemon .*/one"):
+        await second.put(timer("t_1"))
+    with pytest.raises(StorageError, match="belongs to the daemon"):
+        await second.remove("t_1")
+    await one.close()
+    assert [t.id for t in await second.all()] == ["t_1", "t_2"]
+
+
+def until_swept(url):
+    while sql(url, "SELECT FROM staged WHERE maker = '99'").rowcount:
+        pass  # the writer does it in a pause
+
+
+async def test_a_session_that_another_daemon_is_importing_is_not_swept_away(open_as, url, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    sql(url, "INSERT INTO staged VALUES (1, %s), (2, '99')", one.database.maker)
+    await author_of(two).commit((say.note("a"),))
+    await asyncio.to_thread(until_swept, url)
+    assert sql(url, "SELECT session FROM staged").rowcount == 1
+
+
+async def test_a_daemon_that_hands_over_gives_its_sessions_to_one_of_the_others(open_as, author_of, say):
+    leaving, one, two = [await open_as(name) for name in ("leaving", "one", "two")]
+    running = [f"s_{number}" for number in range(4)]
+    for session in (*running, "s_idle"):
+        await author_of(leaving, session).commit((say.note("a"),))
+    told = Told(one, two)
+    leaving.ownership.prepare_to_end([*running, "s_unknown"])
+    await leaving.close()
+    assert await soon(told.given) == running
+    heir, other = (one, two) if await two.ownership.elsewhere(running) else (two, one)
+    await heir.ownership.take("s_0")
+    with pytest.raises(OwnedElsewhereError):
+        await other.ownership.take("s_1")
+    await other.ownership.take("s_idle")
+    await heir.ownership.receive(running)
+    heir.database.lease.wake()
+    assert told.given.empty()
+
+
+async def test_a_daemon_that_is_about_to_end_gets_nothing(open_as, author_of, say):
+    leaving, ending, heir = [await open_as(name) for name in ("leaving", "ending", "heir")]
+    await author_of(leaving).commit((say.note("a"),))
+    ends, told = Told(ending), Told(heir)
+    ending.ownership.prepare_to_end()
+    async with asyncio.timeout(WAIT_S):
+        while len(await leaving.ownership.others()) > 1:
+            pass
+    leaving.ownership.prepare_to_end(["s_1"])
+    await leaving.close()
+    assert await soon(told.given) == ["s_1"]
+    assert ends.given.empty()
+
+
+async def test_what_a_daemon_was_given_goes_to_another_one_if_it_ends_before_it_takes_it(open_as, url, author_of, say):
+    leaving, dead = await open_as("leaving"), await open_as("dead")
+    dead.database.lease._renew = lambda: True
+    await author_of(leaving).commit((say.note("a"),))
+    leaving.ownership.prepare_to_end(["s_1"])
+    await leaving.close()
+    told = Told(await open_as("heir"))
+    expire(url, dead)
+    assert await soon(told.given) == ["s_1"]
+
+
+@UNRENEWED
+async def test_a_daemon_knows_which_others_live(open_as, tmp_path, url):
+    one, dead, _ = [await open_as(name) for name in ("one", "dead", "other")]
+    expire(url, dead)
+    assert await one.ownership.others() == [f"{socket.gethostname()}:{tmp_path}/other"]
+
+
+async def test_timers_of_a_daemon_that_ends_in_order_are_told_to_the_others(open_as):
+    one, two = await open_as("one"), await open_as("two")
+    await StoredTimers(one.database, one.ownership).put(timer("t_1"))
+    told = Told(two)
+    await one.close()
+    assert await soon(told.changed) == []
+    assert [t.id for t in await StoredTimers(two.database, two.ownership).all()] == ["t_1"]
+
+
+async def test_sessions_and_timers_of_a_database_that_one_daemon_used_belong_to_nobody(open_as, url, author_of, say):
+    former = await open_as("former")
+    await author_of(former).commit((say.note("a"),), state="running")
+    await StoredTimers(former.database, former.ownership).put(timer("t_1"))
+    await former.close()
+    with psycopg.connect(url, autocommit=True) as connection:  # as the first version of the tables had them
+        connection.execute("DROP TABLE daemons, handovers")
+        for table in ("sessions", "timers"):
+            connection.execute(f"ALTER TABLE {table} DROP COLUMN owner")
+        connection.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+    one = await open_as("one")
+    assert await one.ownership.adopt("running") == ["s_1"]
+    assert [t.id for t in await StoredTimers(one.database, one.ownership).all()] == ["t_1"]
+
+
+@UNRENEWED
+async def test_what_is_being_copied_when_its_daemon_loses_its_lease_is_not_published(open_as, url, author_of, say):
+    paused = await open_as("paused")
+    author, told = author_of(paused), Told(paused)
+    await author.commit((say.note("a"),))
+    row = msgspec.structs.replace(author.row, id="s_copy", records=0, seq=0)
+    async with staging(paused.database, row) as made:
+        await made.copy(Share("s_1", 1, 0))
+        sql(url, "DELETE FROM daemons")
+        paused.database.lease.wake()
+        await soon(told.changed)
+        with pytest.raises(StorageError, match="the session was not made: this daemon has lost its lease"):
+            await made.publish(msgspec.structs.replace(made.row, state="idle"), (), share=Share("s_1", 1, 0))
+    assert await paused.row("s_copy") is None
