@@ -10,6 +10,7 @@ from tests.e2e.odd import odd, odd_is_known  # noqa: F401  (fixtures)
 from tests.e2e.shop import Shop
 from zotd.testing.live_daemon import DaemonProcess, serving
 from zotd.testing.model_server import ModelServer
+from zotd.testing.postgres_server import MISSING, PostgresServer
 from zotd.testing.wire_client import WireClient
 
 LIVE = {"text_delta", "tool_use_start", "tool_use_args", "tool_use_end", "tool_progress", "retry", "notice"}
@@ -159,6 +160,22 @@ async def process(tmp_path, variables):
     async with AsyncExitStack() as stack:
         daemon = stack.enter_context(DaemonProcess(tmp_path, variables))
         yield House(stack, daemon.place, daemon)
+
+
+@pytest.fixture
+def server():
+    """A server of PostgreSQL for one test, which may end it."""
+    if MISSING is not None:
+        pytest.skip(MISSING)
+    server = PostgresServer(fsync=True)
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def database(server):
+    """The address of an empty database."""
+    return server.database()
 
 
 @pytest.fixture

@@ -15,8 +15,8 @@ import psycopg
 import pytest
 import trustme
 
+from tests.detour import detour
 from tests.e2e.conftest import House
-from tests.e2e.postgres_detour import detour
 from tests.needs import needs
 from zotd.core.closings import INTERRUPTED
 from zotd.testing.live_daemon import ROOT, DaemonProcess, free_port
@@ -29,21 +29,6 @@ DISK_BYTES = 128 * 1024 * 1024
 """An empty cluster takes half of it."""
 
 STORED_AGAIN = ("info", "the journal can be written again; the session continues from what is stored")
-
-
-@pytest.fixture
-def server():
-    """A server of one test, which may end it."""
-    if MISSING is not None:
-        pytest.skip(MISSING)
-    server = PostgresServer(fsync=True)
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def database(server):
-    return server.database()
 
 
 @pytest.fixture

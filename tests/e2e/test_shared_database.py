@@ -14,7 +14,6 @@ from tests.e2e.conftest import House
 from zotd.core.closings import INTERRUPTED
 from zotd.testing import warm
 from zotd.testing.live_daemon import DaemonProcess
-from zotd.testing.postgres_server import MISSING, PostgresServer
 from zotd.testing.script import CallPart, calls, text
 
 FAILOVER_S = 60
@@ -22,20 +21,6 @@ FAILOVER_S = 60
 
 BUSY = {"command": "echo x >> ran; echo started; read < go"}
 """Arguments of a command that runs until a test lets it end, and leaves a trace of each start."""
-
-
-@pytest.fixture
-def server():
-    if MISSING is not None:
-        pytest.skip(MISSING)
-    server = PostgresServer(fsync=True)
-    yield server
-    server.close()
-
-
-@pytest.fixture
-def database(server):
-    return server.database()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ Both keep the events that they got, as they got them, so that they can be held a
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Collection, Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -22,10 +22,6 @@ AHEAD = 2
 
 REFUSALS = ("busy", "conflict")
 """Answers to `continue` that are none of the rig's business: a prompt that was sent again has made it go on already."""
-
-OVER = (Code.SHUTTING_DOWN, Code.STORAGE_BLOCKED, Code.CONFLICT)
-"""Answers of a daemon that is drained, has lost its database, or has handed the session over. One that gives them for ever does
-not come to rest."""
 
 STEER_EVERY = 4
 """Every so many inputs are to join the run that they meet."""
@@ -100,8 +96,13 @@ class Seen:
 class Sender:
     """Keeps a session busy. What it has sent and not heard of it sends again, with the same `request_id`."""
 
-    def __init__(self, seen: Seen, plans: Iterator[Plan], resume: str, pulse: Pulse) -> None:
-        """`resume`: one of `homes.RESUME`. `pulse` beats at each model call, tool call and result of the session."""
+    def __init__(
+        self, seen: Seen, plans: Iterator[Plan], resume: str, pulse: Pulse, *, ends_life: Collection[Code] = ()
+    ) -> None:
+        """`resume`: one of `homes.RESUME`. `pulse` beats at each model call, tool call and result of the session.
+
+        `ends_life`: refusals that mean no more than the death of the daemon. All others are problems.
+        """
         self.seen = seen
         self.sent: list[Sent] = []
         self.quota: int | None = None
@@ -109,6 +110,7 @@ class Sender:
         self._pulse = pulse
         self._plans = plans
         self._resume = resume
+        self._ends_life = ends_life
         self._unfinished: dict[str, str | None] = {}
         """Accepted inputs, and the run of each that has started."""
         self._is_active = False
@@ -124,9 +126,8 @@ class Sender:
                     await self._attach(client)
                     await self._work(client, feed)
         except CallError as error:
-            if error.code in OVER:
-                return
-            self.seen.problems.append(f"{self.seen.session}: {error.code}: {error.sentence}")
+            if error.code not in self._ends_life:
+                self.seen.problems.append(f"{self.seen.session}: {error.code}: {error.sentence}")
         except ClientError:
             return  # it is dead
 

@@ -16,7 +16,7 @@ from tests.faults.daemon import Nursery
 from tests.faults.fleet_home import CUT, DRAIN, KILL, PAUSE, SERVER, Blows, Story
 from tests.faults.homes import RESUME
 from tests.faults.kills import SHOWN
-from tests.faults.row import Options, Row
+from tests.faults.row import Options, Row, skipped
 from zotd.testing.postgres_server import MISSING
 
 COUNTS = {KILL: 1000, PAUSE: 200, CUT: 200, SERVER: 50}
@@ -38,7 +38,7 @@ HANDOVER_S = 0.3
 async def run(options: Options) -> list[Row]:
     """A row for what was stored and done, and one for the time that failovers took."""
     if MISSING is not None:
-        return [_skipped()]
+        return [skipped("two daemons of one database", MISSING, "python -m tests.faults fleet")]
     started = time.monotonic()
     blows, findings = Blows(), Findings()
     async with Nursery.open() as nursery:
@@ -123,14 +123,3 @@ def _timed(check: str, times_s: Sequence[float], most_s: float, options: Options
 def _command(options: Options) -> str:
     share = "" if options.share == 1 else f" --share {options.share:g}"
     return f"python -m tests.faults fleet --seed {options.seed}{share}"
-
-
-def _skipped() -> Row:
-    return Row(
-        check="two daemons of one database",
-        must_give="nothing lost, nothing twice",
-        got=f"skipped: {MISSING}",
-        ok=True,
-        command="python -m tests.faults fleet",
-        seconds=0,
-    )

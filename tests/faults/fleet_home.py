@@ -18,7 +18,7 @@ from typing import Self
 
 import psycopg
 
-from tests.e2e.postgres_detour import Detour, detour
+from tests.detour import Detour, detour
 from tests.faults import check
 from tests.faults.check import Findings
 from tests.faults.client import Pulse, Seen, Sender, Watcher
@@ -33,6 +33,7 @@ from zotd.testing.model_server import ModelServer
 from zotd.testing.postgres_server import PostgresServer
 from zotd.wire import api
 from zotd.wire.api import Cursor
+from zotd.wire.errors import Code
 
 KILL, PAUSE, CUT, SERVER, DRAIN = (
     "kill -9 of a daemon",
@@ -52,6 +53,10 @@ WHERE stopped.kind = 'interrupted' AND next.kind = 'attempt'
 ORDER BY stopped.session, stopped.number, next.number
 """
 """The first stop of each session between these times, and how much later its run went on."""
+
+HANDED_OVER = (Code.SHUTTING_DOWN, Code.STORAGE_BLOCKED, Code.CONFLICT)
+"""Refusals of a daemon that is drained, has lost its database, or has handed the session over. A session whose daemon gives them
+for ever does not come to rest, which is a problem."""
 
 LOST = "SELECT state FROM sessions WHERE owner = %s AND state IN ('running', 'waiting')"
 
@@ -275,7 +280,8 @@ class Fleet:
                 session = await client.create(str(self._place.cwd), provider="openai", model="gpt-4o")
                 start = Cursor(str(client.hello.epoch), 0)
                 plans = mixed(number, random.Random(f"{self._story.seed}.{number}"))
-                self._senders.append(Sender(Seen(session.id, start), plans, self._story.resume, self._pulse))
+                sender = Sender(Seen(session.id, start), plans, self._story.resume, self._pulse, ends_life=HANDED_OVER)
+                self._senders.append(sender)
                 self._watchers.append(Watcher(Seen(session.id, start), path, env))
                 (self._place.cwd / f"{EDITED}-k{number}").write_text(END, encoding="utf-8")
 

@@ -12,14 +12,14 @@ from functools import partial
 
 from tests.faults import kills
 from tests.faults.daemon import Nursery
-from tests.faults.row import Options, Row
+from tests.faults.row import Options, Row, skipped
 from zotd.testing.postgres_server import MISSING, PostgresServer
 
 
 async def run(options: Options) -> list[Row]:
     """A row for work, and one for clients."""
     if MISSING is not None:
-        return [_skipped()]
+        return [skipped("PostgreSQL: kill -9 at random instants", MISSING, "python -m tests.faults postgres")]
     started = time.monotonic()
     with closing(await asyncio.to_thread(partial(PostgresServer, fsync=True))) as server:
         async with Nursery.open() as nursery:
@@ -27,14 +27,3 @@ async def run(options: Options) -> list[Row]:
             await rig.do(list(kills.at_instants(options)))
     rows = kills.rows(rig, "postgres", time.monotonic() - started)
     return [replace(row, check=f"PostgreSQL: {row.check}") for row in rows]
-
-
-def _skipped() -> Row:
-    return Row(
-        check="PostgreSQL: kill -9 at random instants",
-        must_give="nothing lost, nothing twice",
-        got=f"skipped: {MISSING}",
-        ok=True,
-        command="python -m tests.faults postgres",
-        seconds=0,
-    )

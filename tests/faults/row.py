@@ -56,6 +56,11 @@ class Row:
         return f"| {' | '.join(cells)} |"
 
 
+def skipped(check: str, lacking: str, command: str) -> Row:
+    """Return the line of a check for which something is `lacking` here."""
+    return Row(check=check, must_give="", got=f"skipped: {lacking}", ok=True, command=command, seconds=0)
+
+
 Check = Callable[[Options], Awaitable[Row]]
 
 HEAD = "| check | must give | got | met | command | s | seed |\n|---|---|---|---|---|---|---|"
