@@ -1,5 +1,6 @@
 """Which daemon this is, among those that share a database."""
 
+import hashlib
 import secrets
 import socket
 from pathlib import Path
@@ -14,6 +15,8 @@ FILE = "daemon-id"
 """Name of the file in the home: a random word, made when the daemon first uses a database."""
 
 ID_BYTES = 16
+
+ID_DIGITS = 32
 
 
 class DaemonIdentity(Struct, frozen=True):
@@ -39,4 +42,7 @@ def identity_of(home: Path) -> DaemonIdentity:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise StorageError(f"the journal cannot be opened: {file} cannot be used: {reason}") from error
-    return DaemonIdentity(f"{machine}/{word}", f"{machine}:{home}", f"{APPLICATION} {word}")
+    identity = f"{machine}/{word}"
+    # Not the word alone: a home that was copied to another machine has the same. The server keeps 63 bytes of a name.
+    digest = hashlib.sha256(identity.encode()).hexdigest()[:ID_DIGITS]
+    return DaemonIdentity(identity, f"{machine}:{home}", f"{APPLICATION} {digest}")

@@ -70,10 +70,12 @@ _RENEW = f"UPDATE daemons SET expires = {_EXPIRES} WHERE number = %s AND home = 
 _SUCCESSOR = "SELECT number FROM daemons WHERE home = %s"
 
 _CUT_OFF = """
-SELECT pg_terminate_backend(pid, 1000) FROM pg_stat_activity JOIN daemons ON application = application_name
+SELECT pg_terminate_backend(pid, 100) FROM pg_stat_activity JOIN daemons ON application = application_name
 WHERE expires < clock_timestamp() AND number <> %s
 """
-"""A daemon that was stopped while it sent a transaction holds its locks until its connection is ended."""
+"""A daemon that was stopped while it sent a transaction holds its locks until its connection is ended.
+
+Waits 100 ms for each: what has not ended by then keeps the locks of its row, which is left for the next renewal."""
 
 _REAP = """
 DELETE FROM daemons WHERE number IN (
@@ -194,7 +196,8 @@ class Lease:
         given = [key for (key,) in connection.execute(_GIVE, {**values, "sessions": list(sessions)}).fetchall()]
         connection.execute(_NOTE, {**values, "sessions": given})
         connection.execute(f"NOTIFY {WAKE}")
-        log.info("handed over to daemon %d: %s", heir, ", ".join(given) or "nothing")
+        if given:
+            log.info("handed over to daemon %d: %s", heir, ", ".join(given))
         return heir
 
     def leave(self, connection: SqlConnection) -> None:
