@@ -23,6 +23,7 @@ from zotctl import (
     doctor,
     export,
     ext,
+    fleet,
     fork,
     import_sessions,
     jobs,
@@ -91,6 +92,7 @@ examples:
   zotctl doctor
   zotctl restart --when-idle
   zotctl token create phone --role approve
+  zotctl fleet status
 
 Commands that read or change sessions start the daemon if none runs. Commands about the daemon do not: ping and status
 (without --autostart), stop, doctor, reload, service, metrics and top. Some commands, such as config, need no daemon.
@@ -134,6 +136,7 @@ NOUNS = (
         auth,
         models,
         token,
+        fleet,
         push,
         config,
     ),

@@ -16,6 +16,7 @@ from zotd import config, paths
 from zotd.api import websocket
 from zotd.api.context import DaemonContext, DoorStatus
 from zotd.api.dispatch import Dispatcher
+from zotd.api.fleet.joining import joined
 from zotd.api.methods import daemon_handlers
 from zotd.api.presence import Presences
 from zotd.api.push_watcher import PushWatcher
@@ -149,7 +150,7 @@ class Daemon:
             stack.push_async_callback(parts.close)
             await parts.manager.recent_models.recall()
             parts.manager.extension_pool.start()
-            context = await self._furnish(parts, journal, heritage)
+            context = await self._furnish(parts, journal, heritage, "" if listening is None else listening.certificate)
             server = await self._open_doors(context, socket, listening, stack)
             # In the background: repairing many sessions must not keep clients waiting.
             self._spawn("interrupted restores", asyncio.to_thread(_finish_restores, self._setup.home, self._setup.env))
@@ -242,6 +243,8 @@ class Daemon:
         if listening is not None and (door := await websocket.opened(listening, context, dispatcher)) is not None:
             stack.push_async_callback(door.close)
             self._spawn("heartbeat of the WebSocket door", door.heartbeat())
+        if context.fleet is not None:
+            context.warnings += context.fleet.announce(self._setup.loaded.config.fleet.address, context.doors.websocket)
         return server
 
     async def _open_channels(self, manager: Manager, warnings: list[str]) -> Channels | None:
@@ -291,7 +294,9 @@ class Daemon:
             timers.pause_listeners.append(watcher.timer_paused)
         return push
 
-    async def _furnish(self, parts: EmbeddedParts, journal: StoredJournal, heritage: Heritage) -> DaemonContext:
+    async def _furnish(
+        self, parts: EmbeddedParts, journal: StoredJournal, heritage: Heritage, certificate: str
+    ) -> DaemonContext:
         setup, manager, archive = self._setup, parts.manager, Archive(journal.database)
         configuration = self._configuration = Configuration(
             setup.loaded, read=setup.load, parts=parts, spent=archive.spent
@@ -328,6 +333,13 @@ class Daemon:
             epoch=journal.epoch,
             doors=DoorStatus(str(self._setup.socket), tokens),
             channels=channels,
+            fleet=joined(
+                setup.home,
+                setup.loaded.config.fleet,
+                certificate=certificate,
+                members=journal.ownership.members,
+                spawn=self._spawn,
+            ),
             timers=parts.timers,
             stop=self.stop,
             drain=self._leaving.drain,

@@ -150,13 +150,13 @@ def wire():
 
 @pytest.fixture
 def connection(wire):
-    house = SimpleNamespace(tally=Tally(), listen=lambda _: lambda: None)
+    house = SimpleNamespace(tally=Tally(), fleet=None, listen=lambda _: lambda: None)
     return ServerConnection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # as far as used
 
 
 async def test_a_connection_that_has_ended_listens_to_no_topic(wire):
     stopped: list[object] = []
-    house = SimpleNamespace(tally=Tally(), listen=lambda heard: lambda: stopped.append(heard))
+    house = SimpleNamespace(tally=Tally(), fleet=None, listen=lambda heard: lambda: stopped.append(heard))
     ended = ServerConnection(wire, context=house, dispatcher=Ignored(), peer="a test")  # type: ignore[arg-type]  # as far as used
     assert stopped == []
     ended.lost()

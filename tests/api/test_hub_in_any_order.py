@@ -67,6 +67,7 @@ class Hub(RuleBasedStateMachine):
         self.manager = Manager(self.session)
         self.house = SimpleNamespace(
             tally=Tally(),
+            fleet=None,
             manager=self.manager,
             listen=self.manager.listen,
             presences=Presences(),

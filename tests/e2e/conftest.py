@@ -6,8 +6,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.e2e.fleet import until
 from tests.e2e.odd import odd, odd_is_known  # noqa: F401  (fixtures)
 from tests.e2e.shop import Shop
+from zotd import fleet_key
 from zotd.testing.live_daemon import DaemonProcess, serving
 from zotd.testing.model_server import ModelServer
 from zotd.testing.postgres_server import MISSING, PostgresServer
@@ -176,6 +178,54 @@ def server():
 def database(server):
     """The address of an empty database."""
     return server.database()
+
+
+@pytest.fixture
+def key_file(tmp_path):
+    path = tmp_path / "key"
+    path.write_text(fleet_key.made())
+    path.chmod(0o600)
+    return path
+
+
+@pytest.fixture
+async def member(database, tmp_path, key_file):
+    """`member(name, **variables)`: a daemon with a home, a door and a key."""
+    async with AsyncExitStack() as stack:
+
+        def member(name, **variables):
+            (tmp_path / name).mkdir()
+            given = {
+                "ZOT_JOURNAL_URL": database,
+                "ZOT_LIMITS_DRAIN_S": "60",
+                "ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0",
+                "ZOT_FLEET_KEY_FILE": str(key_file),
+            }
+            given = {variable: value for variable, value in (given | variables).items() if value is not None}
+            daemon = stack.enter_context(DaemonProcess(tmp_path / name, given))
+            return House(stack, daemon.place, daemon)
+
+        yield member
+
+
+@pytest.fixture
+async def fleet(member, database):
+    """Two daemons that know where the other one is."""
+    houses = member("one"), member("two")
+    await until(database, "SELECT count(*) = 2 FROM daemons WHERE address <> ''")
+    return houses
+
+
+@pytest.fixture
+def talk_in(model):
+    """`await talk_in(house, answer, ...)`: a session with a model that needs no key, so that another daemon can go on."""
+
+    async def talk_in(house, *answers, **options):
+        url = (await model(*answers)).openai_url
+        options = {"model": "m", "provider": "ollama", "base_url": url, "secrets": None} | options
+        return await house.create("ollama", None, **options)
+
+    return talk_in
 
 
 @pytest.fixture

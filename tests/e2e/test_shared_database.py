@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import socket
 from contextlib import AsyncExitStack
 from datetime import UTC, datetime, timedelta
 
@@ -11,13 +10,10 @@ import psycopg
 import pytest
 
 from tests.e2e.conftest import House
+from tests.e2e.fleet import FAILOVER_S, name_of, number_of, output_of, row
 from zotd.core.closings import INTERRUPTED
-from zotd.testing import warm
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.script import CallPart, calls, text
-
-FAILOVER_S = 60
-"""Longest wait for what takes 14 s on a machine with nothing else to do."""
 
 BUSY = {"command": "echo x >> ran; echo started; read < go"}
 """Arguments of a command that runs until a test lets it end, and leaves a trace of each start."""
@@ -38,38 +34,11 @@ async def houses(database, tmp_path):
         yield made("one"), made("two")
 
 
-@pytest.fixture
-def talk_in(model):
-    """`await talk_in(house, answer, ...)`: a session with a model that needs no key, so that another daemon can go on."""
-
-    async def talk_in(house, *answers):
-        url = (await model(*answers)).openai_url
-        return await house.create("ollama", None, model="m", provider="ollama", base_url=url, secrets=None)
-
-    return talk_in
-
-
-def row(database, query, *values):
-    with psycopg.connect(database, autocommit=True) as connection:
-        return connection.execute(query, values).fetchone()
-
-
 async def listed(house, key):
     """A session as another client of this daemon sees it in the list."""
     client = await house.connect()
     (found,) = [one for one in (await client.ask("session.list"))["sessions"] if one["id"] == key]
     return found
-
-
-async def output_of(house, module, *arguments):
-    """What a program prints for a user of this daemon."""
-    program, *rest = warm.command(module, *arguments)
-    running = await asyncio.create_subprocess_exec(
-        program, *rest, env=house.place.env, stdout=asyncio.subprocess.PIPE, limit=2**20
-    )
-    printed, _ = await running.communicate()
-    assert running.returncode == 0
-    return printed.decode()
 
 
 async def until_owned(database, key, number):
@@ -82,15 +51,6 @@ async def until_owned(database, key, number):
 
     async with asyncio.timeout(FAILOVER_S):
         await asyncio.to_thread(wait)
-
-
-def number_of(database, house):
-    (number,) = row(database, "SELECT number FROM daemons WHERE name = %s", name_of(house)) or (None,)
-    return number
-
-
-def name_of(house):
-    return f"{socket.gethostname()}:{house.place.home}"
 
 
 async def started(talk, house):
@@ -181,9 +141,10 @@ async def test_a_daemon_that_was_paused_for_longer_than_its_lease_ends_what_it_d
         before = row(database, "SELECT records FROM sessions WHERE id = %s", talk.id)
     finally:
         os.kill(one.daemon.pid, signal.SIGCONT)
-    while not any("is open in the daemon" in frame.get("text", "") for frame in talk.client.seen):
-        await talk.client.event()
-    assert await talk.refused("prompt", message="late") == "storage_blocked"
+    (evicted,) = [event for event in await talk.until("evicted") if event["type"] == "evicted"]
+    assert f"is open in the daemon {name_of(two)}" in evicted["reason"]
+    late = await one.connect()
+    assert await late.refused("prompt", session=talk.id, message="late") == "conflict"
     assert row(database, "SELECT records FROM sessions WHERE id = %s", talk.id) == before
     assert (one.cwd / "ran").read_text() == "x\n"
     fresh = await talk_in(one, text("fine"))

@@ -40,7 +40,7 @@ def may_bring_code(call: Invocation) -> bool:
     A local program of this user could run the same code anyway. A client on another machine could not, so it needs the
     right to approve.
     """
-    is_remote = isinstance(call.door, ServerConnection) and call.door.is_remote
+    is_remote = isinstance(call.door, ServerConnection) and call.door.admitted is not None
     return call.door.role >= (Role.APPROVE if is_remote else Role.SUBMIT)
 
 

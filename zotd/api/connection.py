@@ -18,7 +18,9 @@ from zotd.api.confinement import Confinement
 from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
 from zotd.api.follower import OutboxSubscriber
+from zotd.api.forwarding import Forwarding
 from zotd.api.outbox import FAREWELL_S, Outbox
+from zotd.api.scope import TokenScope
 from zotd.clock import rfc3339
 from zotd.sessions.session import Session
 from zotd.wire import events
@@ -51,6 +53,14 @@ class UsedToken(Struct, frozen=True):
     digest: str
 
 
+class PassedConnection(Struct, frozen=True):
+    """A client of another daemon that has no session of its own there (`zotd.api.fleet`)."""
+
+    id: str
+    """Of its connection there: it knows itself by that in lists of clients."""
+    proof: str
+
+
 class ServerConnection:
     """The daemon's end of a connection, independent of its carrier."""
 
@@ -66,7 +76,7 @@ class ServerConnection:
         peer: str,
         ceiling: Role = Role.ADMIN,
         confinement: Confinement | None = None,
-        token: UsedToken | None = None,
+        admitted: UsedToken | PassedConnection | None = None,
     ) -> None:
         """Create the connection.
 
@@ -77,22 +87,23 @@ class ServerConnection:
             peer: name of the peer for the log, as reported by the carrier.
             ceiling: the highest role that `hello` may request.
             confinement: further restrictions; None if there are none.
-            token: what it was admitted with; None if it needs no token, because it is on this machine.
+            admitted: as what it was admitted; None if it needs no token, because it is on this machine.
         """
-        self.id = ids.new("k")
+        self.admitted = admitted
+        """Its token, or what another daemon has said of it; None: it is on this machine."""
+        self.id = admitted.id if isinstance(admitted, PassedConnection) else ids.new("k")
         self.client = Client()
         self.since = rfc3339()
         self.confinement = confinement
         self.ceiling = ceiling
         self.heavy: asyncio.Lock | None = asyncio.Lock()
         """See `zotd.api.dispatch.CommandSource`."""
-        self.shared: AbstractAsyncContextManager[object] = nullcontext() if token is None else context.remote_heavy
+        self.shared: AbstractAsyncContextManager[object] = nullcontext() if admitted is None else context.remote_heavy
         """See `zotd.api.dispatch.CommandSource`."""
-        self.token = token
-        self.is_remote = token is not None
-        """Whether the client may be on another machine."""
         # A client has to request ADMIN in `hello`, even if its carrier permits it.
         self.role = min(ceiling, Role.APPROVE)
+        self.forwarding = self._forwarding(context)
+        """See `zotd.api.dispatch.CommandSource`."""
         self.can_decide = False
         """Whether it can answer approval requests of the sessions that it follows."""
         self.has_spoken = False
@@ -110,8 +121,7 @@ class ServerConnection:
         self._unlisten = context.listen(self._topic_event)
         self._taken: deque[bytes | TooLong] = deque()
         """Received lines that wait for a free command slot; at most those of one read, 256 KiB."""
-        self._half_line_beats = 0
-        self._in_flight = 0
+        self._half_line_beats = self._in_flight = 0
         self._lost = False
         self._farewells: list[Callable[[], object]] = []
 
@@ -146,6 +156,8 @@ class ServerConnection:
         self._unlisten()
         for farewell in self._farewells:
             farewell()
+        if self.forwarding is not None:
+            self.forwarding.close()
         for session_id in list(self._followers):
             self.unfollow(session_id)
         for session in list(self._made):
@@ -157,7 +169,7 @@ class ServerConnection:
         self._half_line_beats = self._half_line_beats + 1 if self._lines.held else 0
         if self._half_line_beats > HALF_LINE_BEATS:
             self._evict("an incomplete line was not continued")
-        elif self._followers:
+        elif self._followers or (self.forwarding is not None and self.forwarding.is_following):
             beat = [events.Heartbeat()]
             self._outbox.write_live(beat, encode(beat[0]) + b"\n")
 
@@ -207,7 +219,7 @@ class ServerConnection:
     def follow(self, session: Session) -> OutboxSubscriber:
         """Attach to the session, again if it is attached. The caller has to call `catch_up` of the result."""
         self.unfollow(session.id)
-        follower = OutboxSubscriber(session, self._outbox, self._context.tally)
+        follower = OutboxSubscriber(session, self._outbox, self._context.tally, evicted=self.end)
         if self._lost:  # the client disconnected while its command was running
             follower.stop()
             return follower
@@ -233,6 +245,13 @@ class ServerConnection:
             self._topic_event(event)
 
     # --- inside -------------------------------------------------------------------------------------------------------
+
+    def _forwarding(self, context: DaemonContext) -> Forwarding | None:
+        # The programs that this daemon has started have no rights at another one.
+        has_rights = self.confinement is None or isinstance(self.confinement, TokenScope)
+        if context.fleet is None or not has_rights or isinstance(self.admitted, PassedConnection):
+            return None
+        return Forwarding(context.fleet, self)
 
     def _show(self, event: events.Event) -> None:
         """Send an event to this client only; slow clients may get it merged with or after others."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from weakref import WeakSet
 
 from zotd.api.channel_desk import ChannelDesk
+from zotd.api.fleet.fleet import Fleet
 from zotd.api.presence import Presences
 from zotd.core.life import ExtensionState
 from zotd.ledger.spending import Spending
@@ -123,6 +124,8 @@ class DaemonContext:
     """Service manager that runs the daemon, `systemd` or `launchd`; None if there is none."""
     channels: ChannelDesk | None = None
     """Messaging channels; None if the daemon serves none."""
+    fleet: Fleet | None = None
+    """The daemons of the same database; None if they have no key to recognise each other."""
     timers: Timers | None = None
     """Prompts that are sent when they are due; None: there are none."""
     push: PushService | None = None

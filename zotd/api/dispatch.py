@@ -46,6 +46,14 @@ HEAVY = frozenset(
 of them from one client delay another client's command no longer than a single one."""
 
 
+class Forwarder(Protocol):
+    """Carries out commands here, or has the daemon that has their session carry them out."""
+
+    async def carry_out(self, call: "Invocation", params: Frozen, handler: "Handler") -> None:
+        """Respond to the command; raises what the handler raises."""
+        ...
+
+
 class CommandSource(Protocol):
     """The connection that a command came through, as seen by handlers."""
 
@@ -79,6 +87,11 @@ class CommandSource(Protocol):
         """Name of the client, for the queue and the log."""
         ...
 
+    @property
+    def forwarding(self) -> "Forwarder | None":
+        """Has other daemons respond to commands for their sessions; None: these are refused."""
+        ...
+
     def write(self, data: bytes) -> None:
         """Send a line that ends with a newline; does nothing if the client has disconnected."""
         ...
@@ -102,6 +115,11 @@ class Invocation:
         """Name of the command, as in its `type` field."""
         return self._command.name
 
+    @property
+    def request_id(self) -> str | int | None:
+        """The client's id of the request."""
+        return self._id
+
     def remember(self, answer: asyncio.Future[Frozen | None] | None) -> None:
         """Set the result of `answer` to the response of this command, for requests that repeat it."""
         self._answer = answer
@@ -114,6 +132,12 @@ class Invocation:
             self.door.write(encode(response) + b"\n")
             if self._answer is not None:
                 self._answer.set_result(data)
+
+    def hand_on(self) -> None:
+        """Send no response, because another daemon has responded; it recognises repetitions, too."""
+        self._responded = True
+        if self._answer is not None:
+            self._answer.cancel()
 
     def fail(self, code: Code, sentence: str) -> None:
         """Send a failed response; does nothing if the command was already answered."""
@@ -199,7 +223,10 @@ class Dispatcher:
 
     async def _carry_out(self, call: Invocation, params: Frozen, handler: Handler) -> None:
         try:
-            call.respond(await handler(call, params))
+            if call.door.forwarding is None:
+                call.respond(await handler(call, params))
+            else:
+                await call.door.forwarding.carry_out(call, params, handler)
         except CommandError as error:
             call.fail(error.code, error.sentence)
         except UnreadableSessionError as error:

@@ -7,7 +7,7 @@ catching up, committed events are ignored here, because they are read from the j
 until a committed event replaces them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from zotd.api.context import Tally
 from zotd.api.outbox import LiveBatch, Outbox
@@ -26,11 +26,12 @@ _REPLACES_LIVE = (events.AssistantMessage, events.TurnStart, events.TurnEnd, eve
 class OutboxSubscriber:
     """A `ledger.ledger.Subscriber` that writes to a connection's outbox."""
 
-    def __init__(self, session: Session, outbox: Outbox, tally: Tally) -> None:
-        """Subscribe at once; the caller has to call `catch_up`."""
+    def __init__(self, session: Session, outbox: Outbox, tally: Tally, *, evicted: Callable[[], object]) -> None:
+        """Subscribe at once; the caller has to call `catch_up`. `evicted` is called when another daemon has the session."""
         self.session = session
         self._outbox = outbox
         self._tally = tally
+        self._evicted = evicted
         self._is_live = False
         self._stopped = False
         self._kept = LiveBatch()
@@ -56,7 +57,10 @@ class OutboxSubscriber:
 
     def live(self, shown: Sequence[events.Event], data: bytes) -> None:
         """Send live events; while catching up, keep them."""
-        if self._is_live:
+        if any(isinstance(event, events.Evicted) for event in shown):
+            self._outbox.write(data)
+            self._evicted()
+        elif self._is_live:
             self._outbox.write_live(shown, data)
         else:
             self._kept.add(shown)

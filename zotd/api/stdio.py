@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 
-from zotd.api.dispatch import Dispatcher, failure
+from zotd.api.dispatch import Dispatcher, Forwarder, failure
 from zotd.api.outbox import Outbox
 from zotd.sessions.session import Session
 from zotd.wire import events
@@ -33,6 +33,7 @@ class _Answer:
     heavy = None
     shared: AbstractAsyncContextManager[object] = nullcontext()
     sender = "stdio"
+    forwarding: Forwarder | None = None
 
     def __init__(self, door: "StdioDoor") -> None:
         self.lines: list[bytes] = []
@@ -61,6 +62,7 @@ class StdioDoor:
     heavy = None
     shared: AbstractAsyncContextManager[object] = nullcontext()
     sender = "stdio"
+    forwarding: Forwarder | None = None
 
     def __init__(
         self,

@@ -28,6 +28,9 @@ Postgres = Annotated[
         title="a postgresql:// URL without a password, which belongs into a password file",
     ),
 ]
+DaemonUrl = Annotated[
+    str, Meta(pattern=r"^wss?://[^/@?#\s]+\Z", title="a URL of a WebSocket door such as wss://host:port")
+]
 Contact = Annotated[str, Meta(pattern=r"^(mailto:|https://)\S+\Z", title="a mailto: or https: URL")]
 Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of strings: a program and its arguments")]
 Names = Annotated[tuple[str, ...], Meta(title="a list of strings")]

@@ -13,6 +13,7 @@ from zotd.config.kinds import (
     Command,
     Contact,
     Count,
+    DaemonUrl,
     Days,
     Directory,
     Flag,
@@ -382,6 +383,17 @@ class WebsocketSection(Struct, frozen=True, kw_only=True):
             return False
 
 
+class FleetSection(Struct, frozen=True, kw_only=True):
+    """`[fleet]`: daemons of one database pass clients on to each other. Read when the daemon starts; see postgresql.md."""
+
+    key_file: Directory | None = None
+    """File with the key that all these daemons have. Default: `fleet-key` in `$ZOT_HOME`, if there is such a file."""
+
+    address: DaemonUrl | None = None
+    """URL at which the other daemons reach the WebSocket door of this one, for example `wss://box1.example.org:7777`. Default:
+    the address and port of `websocket.listen`, unless that stands for all addresses of the machine."""
+
+
 class PushSection(Struct, frozen=True, kw_only=True):
     """`[push]`: messages to browsers that have subscribed on the page. See page.md."""
 
@@ -514,6 +526,7 @@ class Config(Struct, frozen=True, kw_only=True):
     local: LocalSection = LocalSection()
     channels: ChannelsSection = ChannelsSection()
     websocket: WebsocketSection = WebsocketSection()
+    fleet: FleetSection = FleetSection()
     push: PushSection = PushSection()
     telemetry: TelemetrySection = TelemetrySection()
     worktree: WorktreeSection = WorktreeSection()

@@ -99,7 +99,7 @@ class Manager:
         self.is_stopping = False
         """The process ends, so no session starts anything."""
         self._blocked = (
-            StorageRecovery(journal, current=self._sessions.get, spawn=spawn, changed=self._changed)
+            StorageRecovery(journal, current=self._sessions.get, spawn=spawn, changed=self._changed, moved=self._forget)
             if journal
             else None
         )

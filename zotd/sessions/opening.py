@@ -14,6 +14,11 @@ from zotd.wire.errors import Code, CommandError
 class SessionElsewhereError(CommandError):
     """Another daemon has the session."""
 
+    def __init__(self, error: OwnedElsewhereError) -> None:
+        super().__init__(Code.CONFLICT, str(error))
+        self.session = error.session
+        self.member = error.member
+
 
 async def taken(journal: StoredJournal | None, session: str) -> SessionRow:
     """Return the row of a stored session, which no other daemon can have from then on.
@@ -24,7 +29,7 @@ async def taken(journal: StoredJournal | None, session: str) -> SessionRow:
         if journal is not None:
             await journal.ownership.take(session)
     except OwnedElsewhereError as error:
-        raise SessionElsewhereError(Code.CONFLICT, str(error)) from error
+        raise SessionElsewhereError(error) from error
     try:
         row = None if journal is None else await journal.row(session)
     except BaseException:

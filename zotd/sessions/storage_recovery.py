@@ -32,12 +32,17 @@ class StorageRecovery:
         current: Callable[[str], Session | None],
         spawn: Callable[[str, Coroutine[object, object, None]], None],
         changed: Callable[[Session], None],
+        moved: Callable[[Session], None],
     ) -> None:
-        """`current` is the session in memory with an id, `changed` is told when one is blocked or no longer is."""
+        """`current` is the session in memory with an id, `changed` is told when one is blocked or no longer is.
+
+        `moved` removes a session from memory that another daemon has now.
+        """
         self._journal = journal
         self._current = current
         self._spawn = spawn
         self._changed = changed
+        self._moved = moved
         self._waiting: dict[str, Session] = {}
 
     def add(self, session: Session) -> None:
@@ -84,8 +89,10 @@ class StorageRecovery:
             await session.reload(row)
         except UnreadableSessionError:
             raise
-        except OwnedElsewhereError as error:  # the next command for it tries again
-            session.ledger.live([events.Notice("error", str(error), session=session.ledger.label)])
+        except OwnedElsewhereError as error:
+            log.warning("session %s is not here any more: %s", session.id, error)
+            session.ledger.live([events.Evicted(str(error), session.ledger.shown_seq, session=session.ledger.label)])
+            self._moved(session)
             return
         except StorageError:
             self.add(session)

@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from zotd.core.ports import StorageError
 from zotd.store.connection import SqlConnection
+from zotd.store.members import FleetMember, FleetMembers, NoMembers
 from zotd.store.ports import JournalDatabase
 
 _CUT = "SELECT id FROM sessions WHERE state = ? ORDER BY updated DESC, id DESC"
@@ -15,12 +16,18 @@ _CUT = "SELECT id FROM sessions WHERE state = ? ORDER BY updated DESC, id DESC"
 _WITH_JOBS = "SELECT id FROM sessions WHERE jobs > 0 AND state <> 'staged' ORDER BY id"
 
 
+NOBODY = FleetMember(0, "", "that ended last")
+
+
 class OwnedElsewhereError(StorageError):
     """Another daemon has the session."""
 
-    def __init__(self, session: str, daemon: str) -> None:
-        """`daemon`: its machine and its home, for people."""
-        super().__init__(f"session {session} is open in the daemon {daemon}; use that one, or close the session there")
+    def __init__(self, session: str, member: FleetMember) -> None:
+        super().__init__(
+            f"session {session} is open in the daemon {member.name}; use that one, or close the session there"
+        )
+        self.session = session
+        self.member = member
 
 
 class LeaseEvents(Struct, frozen=True):
@@ -38,6 +45,9 @@ class LeaseEvents(Struct, frozen=True):
 
 class Ownership(Protocol):
     """Sessions and timers of this daemon. Methods raise StorageError if the database cannot be used."""
+
+    members: FleetMembers
+    """The daemons of the database."""
 
     def follow(self, events: LeaseEvents) -> None:
         """Tell these of what happens from now on."""
@@ -61,10 +71,6 @@ class Ownership(Protocol):
 
     async def elsewhere(self, sessions: Sequence[str]) -> Mapping[str, str]:
         """Return which of these sessions other daemons have, with the names of the daemons."""
-        ...
-
-    async def others(self) -> Sequence[str]:
-        """Return the names of the other daemons that live."""
         ...
 
     def prepare_to_end(self, gifts: Sequence[str] = ()) -> None:
@@ -101,6 +107,7 @@ class SoleOwnership:
 
     def __init__(self, database: JournalDatabase) -> None:
         self._database = database
+        self.members: FleetMembers = NoMembers()
 
     def follow(self, events: LeaseEvents) -> None:
         """Nothing happens."""
@@ -122,10 +129,6 @@ class SoleOwnership:
     async def elsewhere(self, sessions: Sequence[str]) -> Mapping[str, str]:  # noqa: ARG002  (none is)
         """Return nothing."""
         return {}
-
-    async def others(self) -> Sequence[str]:
-        """Return nothing."""
-        return ()
 
     def prepare_to_end(self, gifts: Sequence[str] = ()) -> None:
         """There is no other daemon."""

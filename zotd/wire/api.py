@@ -74,6 +74,16 @@ class Client(Frozen, frozen=True):
     version: str = ""
 
 
+class PassedOn(Frozen, frozen=True):
+    """Takes the place of a token: a daemon of the same database passes on what its client sends (postgresql.md)."""
+
+    connection: str
+    """Id of the client's connection there."""
+    nonce: str
+    proof: str
+    """Shows that the daemon has the fleet key (`zotd.fleet_key`)."""
+
+
 class Hello(Frozen, frozen=True):
     """The first frame on WebSocket, optional elsewhere. On stdio, `token` is `ZOTCORE_RPC_TOKEN`."""
 
@@ -82,6 +92,7 @@ class Hello(Frozen, frozen=True):
     role: str | None = None
     token: str | None = None
     can_approve: bool = False
+    passed_on: PassedOn | None = None
 
 
 class Limits(Frozen, frozen=True, omit_defaults=False):
@@ -108,6 +119,8 @@ class HelloResult(Frozen, frozen=True):
     limits: Limits | None = None
     protocols: tuple[int, int] | None = None
     """The oldest and the newest protocol version that the daemon supports."""
+    proof: str | None = None
+    """The answer to `passed_on`: the daemon has the fleet key, too."""
 
 
 class Pong(Frozen, frozen=True):
@@ -1196,6 +1209,29 @@ class Draining(Frozen, frozen=True):
     within_s: float
 
 
+class FleetDaemon(Frozen, frozen=True, omit_defaults=False):
+    """One of the daemons that share a database."""
+
+    name: str
+    """Its machine and its home."""
+    address: str
+    """Where the others reach it; empty: they cannot."""
+    state: str
+    """`running`, `stopping`, or `expired`: it has not renewed its lease in time."""
+    is_this: bool
+    """It is the one that answers."""
+    sessions: int
+    """Sessions that no other daemon can open."""
+    running: int
+    """Of these, those that run or wait for a decision."""
+
+
+class FleetList(Frozen, frozen=True):
+    """All daemons of the database, oldest first; none if the sessions are in a file."""
+
+    daemons: list[FleetDaemon]
+
+
 class ConfigReloaded(Frozen, frozen=True):
     """Names of the settings that differ after the configuration was reloaded."""
 
@@ -1311,6 +1347,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("channel.list", Nothing, ChannelList, "lists messaging channels and their senders"),
         ("ext.doctor", extensions.Scope, extensions.Findings, "lists problems with extensions"),
         ("daemon.status", Nothing, Status, "returns the state of the daemon"),
+        ("fleet.list", Nothing, FleetList, "lists the daemons that share the database"),
         ("daemon.metrics", Nothing, reports.Metrics, "returns gauges and counters of the daemon"),
         ("usage.report", UsageReport, reports.UsageSums, "sums up tokens and cost"),
         ("auth.list", auth.AuthScope, auth.KeyList, "lists vendors and the sources of their API keys"),

@@ -137,7 +137,7 @@ async def test_an_unanswered_registration_is_found_again(open_as, url, author_of
     sql(url, "DELETE FROM daemons")
     register = lease.register
 
-    def lost(connection, identity):
+    def lost(connection, identity, address):
         """Registers, and loses the connection before it says so."""
         with psycopg.connect(url, autocommit=True) as other:
             number = register(other, identity)

@@ -11,6 +11,7 @@ from tests.store.postgres.leases import UNRENEWED, WAIT_S, Told, expire, soon, s
 from zotd.core.due_times import IntervalRule
 from zotd.core.ports import StorageError
 from zotd.core.timers import Timer
+from zotd.store.members import heirs
 from zotd.store.ownership import OwnedElsewhereError
 from zotd.store.postgres.lease import FencedError
 from zotd.store.staged import Share
@@ -110,7 +111,7 @@ async def test_a_daemon_that_is_about_to_end_gets_nothing(open_as, author_of, sa
     ends, told = Told(ending), Told(heir)
     ending.ownership.prepare_to_end()
     async with asyncio.timeout(WAIT_S):
-        while len(await leaving.ownership.others()) > 1:
+        while len(heirs(await leaving.ownership.members.loads())) > 1:
             pass
     leaving.ownership.prepare_to_end(["s_1"])
     await leaving.close()
@@ -133,7 +134,7 @@ async def test_what_a_daemon_was_given_goes_to_another_one_if_it_ends_before_it_
 async def test_a_daemon_knows_which_others_live(open_as, tmp_path, url):
     one, dead, _ = [await open_as(name) for name in ("one", "dead", "other")]
     expire(url, dead)
-    assert await one.ownership.others() == [f"{socket.gethostname()}:{tmp_path}/other"]
+    assert heirs(await one.ownership.members.loads()) == [f"{socket.gethostname()}:{tmp_path}/other"]
 
 
 async def test_timers_of_a_daemon_that_ends_in_order_are_told_to_the_others(open_as):

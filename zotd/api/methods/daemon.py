@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from zotd.api.connection import TOPICS
+from zotd.api.connection import TOPICS, PassedConnection
 from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, role_named
@@ -14,6 +14,7 @@ from zotd.core.ports import NAME_CHARS
 from zotd.runs.queue import MAX_WAITING
 from zotd.sessions.shutdown import hand_over
 from zotd.store.archive import Archive
+from zotd.store.members import heirs
 from zotd.wire import api, reports
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.framing import CLIENT_LIMIT, SERVER_LIMIT
@@ -34,6 +35,8 @@ async def hello(epoch: str, call: Invocation, params: api.Hello) -> api.HelloRes
         role = connection.ceiling
     connection.client, connection.role = params.client, role
     connection.can_decide = params.can_approve and role >= api.Role.APPROVE
+    if connection.forwarding is not None:
+        await connection.forwarding.introduce()
     if params.role is not None and role is api.Role.ADMIN:
         log.info("connection %s (%s, %s) is admin", connection.id, connection.peer, connection.sender)
     return api.HelloResult(
@@ -46,6 +49,7 @@ async def hello(epoch: str, call: Invocation, params: api.Hello) -> api.HelloRes
         features=[],
         limits=api.Limits(CLIENT_LIMIT, SERVER_LIMIT, MAX_WAITING),
         protocols=protocols(),
+        proof=connection.admitted.proof if isinstance(connection.admitted, PassedConnection) else None,
     )
 
 
@@ -113,7 +117,7 @@ async def shutdown(stop: Callable[[bool], None], call: Invocation, params: api.S
 async def drain(context: DaemonContext, call: Invocation, params: api.DaemonDrain) -> api.Draining:  # noqa: ARG001  (says nothing more)
     """Stop the daemon at the ends of its steps, and have others go on; the response is sent before."""
     ownership = None if call.manager.journal is None else call.manager.journal.ownership
-    others = [] if ownership is None else list(await ownership.others())
+    others = [] if ownership is None else list(heirs(await ownership.members.loads()))
     if ownership is None or not others:
         raise CommandError(
             Code.CONFLICT, "no other daemon has the same journal, so none could go on; `zotctl stop` ends this one"

@@ -1,5 +1,6 @@
 """Commands about push messages: browsers subscribe and are listed and removed."""
 
+from zotd.api.connection import UsedToken
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of
 from zotd.clock import rfc3339
@@ -28,7 +29,8 @@ async def subscribe(push: PushService | None, call: Invocation, params: api.Push
     """Send push messages to a browser from now on."""
     if not params.endpoint or max(len(params.endpoint) / ENDPOINT_CHARS, len(params.public) / KEY_CHARS) > 1:
         raise CommandError(Code.BAD_REQUEST, f"an endpoint has 1 to {ENDPOINT_CHARS} characters, a key {KEY_CHARS}")
-    token = connection_of(call).token
+    admitted = connection_of(call).admitted
+    token = admitted if isinstance(admitted, UsedToken) else None
     name = params.name.strip()[:NAME_CHARS] or call.door.sender
     asked = Subscription(
         id="",

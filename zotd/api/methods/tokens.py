@@ -62,7 +62,11 @@ async def _sessions(call: Invocation, params: api.TokenCreate) -> list[str]:
     named = list(dict.fromkeys([*filter(None, [params.session]), *params.sessions]))
     if len(named) > MAX_SESSIONS:
         raise CommandError(Code.BAD_REQUEST, f"a token can be limited to at most {MAX_SESSIONS} sessions")
-    return [(await call.manager.get(session)).id for session in named]
+    for session in named:
+        # Not `get`, which would open the session here, although another daemon may have it.
+        if session not in [found.id for found in await call.manager.find(session)]:
+            raise CommandError(Code.NOT_FOUND, f'no session "{session}"; `zotctl sessions` lists them')
+    return named
 
 
 def _info(name: str, token: Token) -> api.TokenInfo:

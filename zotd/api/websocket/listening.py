@@ -6,14 +6,17 @@ to, and exactly these are bound, so it does not matter if the name resolves to s
 
 import asyncio
 import errno
+import re
 import socket
 import ssl
 from collections.abc import Sequence
 from ipaddress import ip_address
+from pathlib import Path
 
 from msgspec import Struct
 
 from zotd.config import EXPOSED, ConfigError, WebsocketSection
+from zotd.fleet_key import digest
 
 RESOLVE_S = 10.0
 """Timeout for resolving the name at the start, in seconds; an address or `localhost` needs no name server."""
@@ -21,6 +24,9 @@ RESOLVE_S = 10.0
 BACKLOG = 128
 
 MAX_PORT = 65535
+
+_PEM = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
+"""The first certificate of a file is the one that is shown; the others sign it."""
 
 
 class ListenError(Exception):
@@ -34,6 +40,8 @@ class Listening(Struct, frozen=True):
     addresses: Sequence[tuple[str, int]]
     """Addresses that `listen` resolves to."""
     tls: ssl.SSLContext | None
+    certificate: str = ""
+    """SHA-256 of the certificate in DER; empty without TLS."""
 
     async def bind(self) -> Sequence[socket.socket]:
         """Return listening sockets, for the caller to close.
@@ -79,7 +87,7 @@ async def prepared(settings: WebsocketSection) -> Listening | None:
     tls = _tls(settings)
     if tls is None and not all(ip_address(address).is_loopback for address in addresses):
         raise ConfigError(f"websocket.listen: {EXPOSED.format(settings.listen)}")
-    return Listening(settings, [(address, port) for address in addresses], tls)
+    return Listening(settings, [(address, port) for address in addresses], tls, _digest(settings))
 
 
 async def _resolved(host: str, port: int) -> Sequence[str]:
@@ -103,6 +111,13 @@ def _tls(settings: WebsocketSection) -> ssl.SSLContext | None:
         place = f"tls_cert {settings.tls_cert} and tls_key {settings.tls_key}"
         raise ConfigError(f"websocket: {place} cannot be used: {error.strerror}") from error
     return context
+
+
+def _digest(settings: WebsocketSection) -> str:
+    if settings.tls_cert is None:
+        return ""
+    shown = _PEM.search(Path(settings.tls_cert).read_text(encoding="ascii", errors="replace"))
+    return "" if shown is None else digest(ssl.PEM_cert_to_DER_cert(shown[0]))
 
 
 def _refused() -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from zotd.api.connection import ServerConnection, UsedToken
+from zotd.api.connection import PassedConnection, ServerConnection, UsedToken
 from zotd.api.context import MAX_CONNECTIONS, DaemonContext
 from zotd.api.dispatch import Dispatcher
 from zotd.api.door import Door
@@ -34,6 +34,9 @@ log = logging.getLogger(__name__)
 RESERVED = 8
 """Number of connections reserved for the Unix socket, so that the user can always administer the daemon."""
 
+FLEET = "fleet"
+"""Stands for the name of a token where another daemon speaks for its client."""
+
 CLOSING_S = 4 * FAREWELL_S
 """Timeout for clients when the daemon stops, in seconds: they may read what was sent, then they are disconnected."""
 
@@ -44,7 +47,8 @@ class _Member:
 
     wire: FrameCarrier
     name: str
-    token: Token
+    token: Token | None
+    """None: another daemon, which has the fleet key."""
 
 
 class WebSocketServer:
@@ -89,7 +93,7 @@ class WebSocketServer:
     def look(self) -> None:
         """Disconnect clients whose token was revoked or has expired."""
         for connection, member in list(self._members.items()):
-            if not self._tokens.stands(member.name, member.token):
+            if member.token is not None and not self._tokens.stands(member.name, member.token):
                 member.wire.close_with(CloseCode.UNAUTHORIZED)
                 connection.end(f'the token "{member.name}" is no longer valid')
 
@@ -164,7 +168,8 @@ class WebSocketServer:
 
     def _admit(self, guest: Guest, wire: FrameCarrier, line: bytes) -> ServerConnection | None:
         """Authenticate a client by its first message; returns its connection, or None if it was refused."""
-        found = self._site.admitted(_token(line), guest.source)
+        passed = self._passed(line)
+        found = None if passed is not None else self._site.admitted(_token(line), guest.source)
         if isinstance(found, AnonymousVisitor):
             guest.yield_first()
             wire.refuse(found.delay_s)
@@ -177,10 +182,14 @@ class WebSocketServer:
             )
             wire.leave(CloseCode.TRY_LATER)
             return None
+        guest.leave()
+        self._context.came()
+        if passed is not None:
+            return self._joined(passed, guest, wire)
+        assert found is not None
         return self._welcome(guest, wire, *found)
 
     def _welcome(self, guest: Guest, wire: FrameCarrier, name: str, token: Token) -> ServerConnection:
-        guest.leave()
         connection = ServerConnection(
             wire.carrier,
             context=self._context,
@@ -188,12 +197,29 @@ class WebSocketServer:
             peer=f"{guest.source} token:{name}",
             ceiling=token.ceiling,
             confinement=TokenScope(token.sessions, self._context, name) if token.sessions else None,
-            token=UsedToken(name, token.digest),
+            admitted=UsedToken(name, token.digest),
         )
         self._members[connection] = _Member(wire, name, token)
-        self._context.came()
         self._context.spawn("the use of a token", self._note_use(name))
         return connection
+
+    def _joined(self, passed: PassedConnection, guest: Guest, wire: FrameCarrier) -> ServerConnection:
+        """Return the connection of another daemon's client, which has the role that it has there."""
+        connection = ServerConnection(
+            wire.carrier,
+            context=self._context,
+            dispatcher=self._dispatcher,
+            peer=f"{guest.source} fleet:{passed.id}",
+            admitted=passed,
+        )
+        self._members[connection] = _Member(wire, FLEET, None)
+        return connection
+
+    def _passed(self, line: bytes) -> PassedConnection | None:
+        hello, fleet = _hello(line), self._context.fleet
+        if hello is None or hello.passed_on is None or fleet is None or not fleet.admits(hello.passed_on):
+            return None
+        return PassedConnection(hello.passed_on.connection, fleet.answer(hello.passed_on))
 
     async def _note_use(self, name: str) -> None:
         try:
@@ -204,8 +230,13 @@ class WebSocketServer:
 
 def _token(line: bytes) -> str | None:
     """Return the token of a hello; None if the line is no hello or has no token."""
+    hello = _hello(line)
+    return None if hello is None else hello.token
+
+
+def _hello(line: bytes) -> Hello | None:
     try:
-        return decode(line, Hello).token if decode(line, Envelope).type == "hello" else None
+        return decode(line, Hello) if decode(line, Envelope).type == "hello" else None
     except BadFrameError:
         return None
 

@@ -63,9 +63,9 @@ _REPLACE = "DELETE FROM daemons WHERE home = %s"
 
 _NUMBER = "UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'generation' RETURNING value::bigint"
 
-_REGISTER = f"INSERT INTO daemons VALUES (%s, %s, %s, {_EXPIRES}, false, %s)"  # noqa: S608  (an expression of our own)
+_REGISTER = f"INSERT INTO daemons VALUES (%s, %s, %s, {_EXPIRES}, false, %s, %s)"  # noqa: S608  (an expression of our own)
 
-_RENEW = f"UPDATE daemons SET expires = {_EXPIRES} WHERE number = %s AND home = %s"  # noqa: S608
+_RENEW = f"UPDATE daemons SET expires = {_EXPIRES}, address = %s WHERE number = %s AND home = %s"  # noqa: S608
 
 _SUCCESSOR = "SELECT number FROM daemons WHERE home = %s"
 
@@ -141,6 +141,7 @@ class Lease:
         self._wakeup, self._wakeup_write = socket.socketpair()
         self._wakeup_write.setblocking(False)
         self._trouble = ""
+        self._address = ""
         self._renew_s = RENEW_S
         self._gifts: list[str] = []
         self._seed = secrets.randbelow(MAX_HEIRS)  # all sessions go to the same heir, so that no family is split
@@ -160,6 +161,16 @@ class Lease:
     def follow(self, events: LeaseEvents) -> None:
         """Tell these of what becomes of the lease. Only from then on is anything taken over from other daemons."""
         self._events = events
+        self.wake()
+
+    @property
+    def home(self) -> str:
+        """Identifies the home of this daemon."""
+        return self._identity.home
+
+    def announce(self, address: str) -> None:
+        """Store this address with the next renewal, which is now, and with all that follow."""
+        self._address = address
         self.wake()
 
     async def close(self) -> None:
@@ -261,7 +272,7 @@ class Lease:
         connection, sent, home = self._connected(), now(), self._identity.home
         if sent > self._ends:  # the clock of the event loop may have stood still, as the machine has
             self._lose("the lease of this daemon has expired")
-        if connection.execute(_RENEW, (self.number, home)).rowcount == 1:
+        if connection.execute(_RENEW, (self._address, self.number, home)).rowcount == 1:
             self._have_until(sent + LEASE_S)
         elif self._closing.is_set():
             return False
@@ -276,7 +287,7 @@ class Lease:
                 with connection.transaction():
                     schema.lock(connection)
                     schema.check(connection)
-                    self._tried = register(connection, self._identity)
+                    self._tried = register(connection, self._identity, self._address)
             self.number = self._tried
             log.warning("the lease of this daemon had expired; it continues as daemon %d", self.number)
             self._have_until(sent + LEASE_S)
@@ -345,9 +356,9 @@ def now() -> float:
     return time.clock_gettime(_clock)
 
 
-def register(connection: psycopg.Connection, identity: DaemonIdentity) -> int:
+def register(connection: psycopg.Connection, identity: DaemonIdentity, address: str = "") -> int:
     """Give a daemon a number and a lease, in place of an earlier daemon of its home; in the caller's transaction."""
     connection.execute(_REPLACE, (identity.home,))
     (number,) = connection.execute(_NUMBER).fetchone() or (0,)
-    connection.execute(_REGISTER, (number, identity.home, identity.name, identity.application))
+    connection.execute(_REGISTER, (number, identity.home, identity.name, identity.application, address))
     return int(number)

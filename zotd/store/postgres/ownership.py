@@ -5,17 +5,17 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from zotd.core.ports import StorageError
-from zotd.store.connection import Parameters, Row, SqlConnection, Write
-from zotd.store.ownership import LeaseEvents, OwnedElsewhereError
+from zotd.store.connection import Parameters, SqlConnection, Write
+from zotd.store.members import FleetMembers
+from zotd.store.ownership import NOBODY, LeaseEvents, OwnedElsewhereError
 from zotd.store.postgres.database import PostgresDatabase
+from zotd.store.postgres.members import LeasedMembers, holder
 
 _FREE = "(owner IS NULL OR NOT EXISTS (SELECT FROM daemons WHERE number = owner))"
 
 _TAKE = f"UPDATE sessions SET owner = ? WHERE id = ? AND {_FREE}"  # noqa: S608  (a condition of our own)
 
 _LOCK = "SELECT FROM sessions WHERE id = ? FOR UPDATE"
-
-_HOLDER = "SELECT daemons.number, daemons.name FROM sessions JOIN daemons ON number = owner WHERE id = ?"
 
 _OWNER = "SELECT owner FROM sessions WHERE id = ? FOR UPDATE"
 
@@ -40,8 +40,6 @@ _ELSEWHERE = """
 SELECT id, daemons.name FROM sessions JOIN daemons ON number = owner WHERE number <> ? AND id IN ({})
 """
 
-_OTHERS = "SELECT name FROM daemons WHERE number <> ? AND NOT stopping AND expires > clock_timestamp() ORDER BY name"
-
 _TAKE_TIMERS = f"UPDATE timers SET owner = ? WHERE {_FREE}"  # noqa: S608
 
 _OWN_TIMERS = "SELECT id FROM timers WHERE owner = ?"
@@ -57,6 +55,7 @@ class LeasedOwnership:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
         self._lease = database.lease
+        self.members: FleetMembers = LeasedMembers(database)
 
     def follow(self, events: LeaseEvents) -> None:
         """Tell these of what becomes of the lease from now on."""
@@ -64,18 +63,21 @@ class LeasedOwnership:
 
     async def take(self, session: str) -> None:
         """Make the session this daemon's; raises OwnedElsewhereError."""
-        number, holders = self._lease.number, list[Row]()
+        # Most sessions that are refused belong to a daemon that lives: a look costs no transaction that has to be synced.
+        found = await self._database.read(partial(holder, session=session))
+        number, holders = self._lease.number, [found]
+        if found is not None and found.number != number:
+            raise OwnedElsewhereError(session, found)
 
         def take(connection: SqlConnection) -> None:
             # First: the condition of the update sees the daemons that were registered before the row was locked.
             connection.execute(_LOCK, (session,)).fetchone()
             connection.execute(_TAKE, (number, session))
-            holders.append(connection.execute(_HOLDER, (session,)).fetchone())
+            holders.append(holder(connection, session))
 
         await self._database.perform(take)
-        holder = holders[-1]
-        if holder is not None and holder[0] != number:
-            raise OwnedElsewhereError(session, holder[1])
+        if (found := holders[-1]) is not None and found.number != number:
+            raise OwnedElsewhereError(session, found)
 
     def release(self, session: str) -> None:
         """Let other daemons have the session after the commits that were submitted before."""
@@ -108,10 +110,6 @@ class LeasedOwnership:
         query, values = _ELSEWHERE.format(", ".join("?" * len(sessions))), (self._lease.number, *sessions)
         return await self._database.read(lambda connection: dict(connection.execute(query, values).fetchall()))
 
-    async def others(self) -> Sequence[str]:
-        """Return the names of the other daemons whose leases have not expired."""
-        return await self._database.read(partial(_first_of_each, query=_OTHERS, values=(self._lease.number,)))
-
     def prepare_to_end(self, gifts: Sequence[str] = ()) -> None:
         """Take nothing over from other daemons any more. When the journal is closed, another one goes on with the `gifts`."""
         self._lease.prepare_to_end(gifts)
@@ -124,8 +122,7 @@ class LeasedOwnership:
         """Raise OwnedElsewhereError if the session does not belong to this daemon."""
         found = connection.execute(_OWNER, (session,)).fetchone()
         if found is not None and found[0] != self._lease.number:
-            holder = connection.execute(_HOLDER, (session,)).fetchone()
-            raise OwnedElsewhereError(session, holder[1] if holder else "that ended last")
+            raise OwnedElsewhereError(session, holder(connection, session) or NOBODY)
 
     async def timers(self) -> Collection[str]:
         """Take the timers that no other daemon has; return the ids of this daemon's."""

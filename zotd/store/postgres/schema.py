@@ -128,7 +128,11 @@ def _leases(connection: psycopg.Connection) -> None:
     """)
 
 
-MIGRATIONS = (_first, _leases)
+def _addresses(connection: psycopg.Connection) -> None:
+    connection.execute("ALTER TABLE daemons ADD COLUMN address text NOT NULL DEFAULT ''")
+
+
+MIGRATIONS = (_first, _leases, _addresses)
 """Each makes the schema whose number is its place, counted from 1, out of the one before."""
 
 

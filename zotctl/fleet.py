@@ -1,0 +1,83 @@
+"""`zotctl fleet`: daemons that share a database (`docs/postgresql.md`)."""
+
+import argparse
+import os
+from pathlib import Path
+
+from zotctl import link, output
+from zotctl.commands import Subparsers
+from zotd import fleet_key, paths, private_file
+from zotd.client.errors import ClientError
+from zotd.client.fields import children, number, text
+from zotd.sanitize import one_line
+
+EPILOG = """\
+examples:
+  zotctl fleet status
+  zotctl fleet key
+
+Daemons with the same key pass clients on to each other, so that any of them serves all sessions of the database.
+"""
+
+
+def add(commands: Subparsers) -> None:
+    """Register `fleet` and its actions."""
+    parser = commands.add_parser("fleet", help="show the daemons that share a database", epilog=EPILOG)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    status = actions.add_parser(
+        "status", help="list the daemons and how many sessions each has", epilog="example: zotctl fleet status --json"
+    )
+    status.set_defaults(run=_status)
+    key = actions.add_parser(
+        "key",
+        help="make the key that all daemons of a database need",
+        epilog="example: zotctl fleet key && scp -p ~/.zot/fleet-key box2:.zot/",
+    )
+    key.set_defaults(run=_key)
+    for action in (status, key):
+        action.add_argument("--json", action="store_true", help="print the result as JSON")
+
+
+def _status(args: argparse.Namespace) -> int:
+    with link.connect("zotctl") as connection:
+        found = children(connection.call("fleet.list"), "daemons")
+    if args.json:
+        output.print_json({"v": 1, "daemons": found})
+        return 0
+    if not found:
+        print("no other daemon can use these sessions: they are in a file, not in PostgreSQL (docs/postgresql.md)")
+        return 0
+    rows = [
+        [
+            text(one, "name") + (" (this one)" if one.get("is_this") is True else ""),
+            text(one, "state"),
+            str(number(one, "sessions")),
+            str(number(one, "running")),
+            text(one, "address") or "none",
+        ]
+        for one in found
+    ]
+    output.print_table(["DAEMON", "STATE", "SESSIONS", "RUNNING", "ADDRESS"], rows)
+    return 0
+
+
+def _key(args: argparse.Namespace) -> int:
+    path = Path(paths.zot_home(os.environ), fleet_key.FILE)
+    is_new = not path.exists()
+    try:
+        if is_new:
+            paths.make_private_dir(str(path.parent))
+            private_file.write(path, fleet_key.made().encode() + b"\n")
+        else:
+            fleet_key.FleetKey.read(str(path))
+    except OSError as error:
+        raise ClientError(f"{path} cannot be written: {error.strerror}") from error
+    except fleet_key.FleetKeyError as error:
+        raise ClientError(str(error)) from error
+    if args.json:
+        output.print_json({"v": 1, "path": str(path), "made": is_new})
+        return 0
+    print(one_line(f"{'made' if is_new else 'there is already'} the key {path}"))
+    print("copy it to the homes of all daemons of the database, and restart them")
+    return 0

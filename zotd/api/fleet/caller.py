@@ -1,0 +1,155 @@
+"""Connects to other daemons of the fleet: WebSocket, and the proofs of both sides."""
+
+import asyncio
+import ssl
+from contextlib import suppress
+
+import aiohttp
+import msgspec
+from msgspec import UNSET
+
+from zotd import fleet_key
+from zotd.api.fleet.address import door_of, problem_of
+from zotd.api.fleet.passing import PassedClient, RelayError
+from zotd.api.fleet.relay import DECODER, HELLO_ID, Relay, hello_of, request
+from zotd.fleet_key import FleetKey
+from zotd.store.members import FleetMember
+from zotd.wire import api
+from zotd.wire.framing import SERVER_LIMIT
+
+CALL_S = 3.0
+"""Longest wait until another daemon has answered a hello. One on a lost machine does not answer at all."""
+
+PING_S = 4.0
+"""Silence after which another daemon is pinged; half as much later it counts as gone. Shorter than a lease."""
+
+FORBIDDEN = 403
+"""HTTP status for a name of the host that the door does not accept."""
+
+CLOSE_S = 1.0
+"""Longest wait for the other side's close frame."""
+
+
+async def call(member: FleetMember, client: PassedClient, key: FleetKey) -> Relay:
+    """Connect for a client, which the other daemon then treats as its own. The caller runs the relay, which closes itself.
+
+    Raises:
+        RelayError: the daemon does not answer, or does not have the key.
+    """
+    if not member.address:
+        raise RelayError("it has no address for other daemons", is_lasting=True)
+    if problem := problem_of(member.address):
+        raise RelayError(f"its address {member.address} {problem}", is_lasting=True)
+    http = _session()
+    try:
+        async with asyncio.timeout(CALL_S):
+            return await _relay(http, member, client, key)
+    except BaseException as error:
+        await http.close()
+        if (reason := _reason(error, member)) is None:
+            raise
+        raise reason from error
+
+
+async def _relay(http: aiohttp.ClientSession, member: FleetMember, client: PassedClient, key: FleetKey) -> Relay:
+    socket = await http.ws_connect(
+        door_of(member.address),
+        ssl=_tls(),
+        heartbeat=PING_S,
+        max_msg_size=SERVER_LIMIT + 1,  # aiohttp rejects messages of exactly this size
+        timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
+    )
+    messages = _Messages(http, socket)
+    certificate, nonce = _certificate(socket), fleet_key.nonce()
+    proof = key.caller_proof(member.home, nonce, certificate)
+    await messages.send(request("hello", HELLO_ID, hello_of(client, api.PassedOn(client.id, nonce, proof))))
+    _check(await messages.receive(), key.callee_proof(member.home, nonce, certificate), member)
+    return Relay(member, messages, client)
+
+
+def _reason(error: BaseException, member: FleetMember) -> RelayError | None:
+    """Return the error for one that the connection has met; None for one that is what it says."""
+    match error:
+        case TimeoutError():
+            return RelayError(f"it has not answered within {CALL_S:g} s at {member.address}")
+        case aiohttp.WSServerHandshakeError():
+            advice = "; add this host name to websocket.hosts there" if error.status == FORBIDDEN else ""
+            return RelayError(f"{member.address} answers with HTTP status {error.status}{advice}")
+        case aiohttp.ClientError() | OSError() | msgspec.MsgspecError():
+            return RelayError(" ".join(str(error).split()) or type(error).__name__)
+        case _:
+            return None
+
+
+def _tls() -> ssl.SSLContext:
+    """Return a context that trusts every certificate: the proofs, which are bound to it, say who answers."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _session() -> aiohttp.ClientSession:
+    """Return an HTTP session for a single connection."""
+    trace = aiohttp.TraceConfig()
+    trace.on_request_redirect.append(_refuse_redirect)
+    return aiohttp.ClientSession(
+        connector=aiohttp.TCPConnector(limit=1, force_close=True),
+        cookie_jar=aiohttp.DummyCookieJar(),
+        timeout=aiohttp.ClientTimeout(total=None),
+        trust_env=False,
+        trace_configs=[trace],
+    )
+
+
+async def _refuse_redirect(_: object, __: object, ___: object) -> None:
+    raise RelayError("it answers with a redirect, which is not followed")
+
+
+def _certificate(socket: aiohttp.ClientWebSocketResponse) -> str:
+    """Return the digest of the certificate that the other side has shown; empty without TLS."""
+    encrypted: ssl.SSLObject | None = socket.get_extra_info("ssl_object")
+    shown = None if encrypted is None else encrypted.getpeercert(binary_form=True)
+    return "" if shown is None else fleet_key.digest(shown)
+
+
+def _check(line: str | None, expected: str, member: FleetMember) -> None:
+    """Raise RelayError if the response to the hello does not have this proof."""
+    if line is None:
+        sentence = f"it has refused the fleet key at {member.address}; all daemons need the same one"
+        raise RelayError(sentence, is_lasting=True)
+    answer = DECODER.decode(line)
+    data = None if answer.data is UNSET else answer.data
+    proof = None if data is None else msgspec.json.decode(data, type=api.HelloResult).proof
+    if not fleet_key.is_same(proof or "", expected):
+        raise RelayError(f"what answers at {member.address} does not have the fleet key", is_lasting=True)
+
+
+class _Messages:
+    """The text messages of a WebSocket."""
+
+    def __init__(self, http: aiohttp.ClientSession, socket: aiohttp.ClientWebSocketResponse) -> None:
+        """Take ownership of both."""
+        self._http = http
+        self._socket = socket
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be sent."""
+        return self._socket.closed
+
+    async def send(self, line: bytes) -> None:
+        """Send a line; raises ConnectionError."""
+        await self._socket.send_str(line.decode())
+
+    async def receive(self) -> str | None:
+        """Return the next message; None at the end."""
+        message = await self._socket.receive()
+        text: str | None = message.data if message.type is aiohttp.WSMsgType.TEXT else None
+        return text
+
+    async def close(self) -> None:
+        """Close the connection."""
+        with suppress(TimeoutError, aiohttp.ClientError, OSError):
+            await self._socket.close()
+        await self._http.close()

@@ -1,0 +1,178 @@
+"""The connection to another daemon that one client of this one uses: commands there, responses and events back."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Protocol
+
+import msgspec
+from msgspec import Struct
+
+from zotd.api.fleet.passing import PassedAnswer, PassedClient, RelayError, passed
+from zotd.store.members import FleetMember
+from zotd.wire import api
+from zotd.wire.base import Frozen, encode
+from zotd.wire.errors import Code
+from zotd.wire.events import Evicted
+from zotd.wire.version import PROTOCOL
+
+HELLO_ID = 0
+"""Id of the first request, a hello; those of a relay count from 1."""
+
+_RESPONSE, _HEARTBEAT, _EVICTED = '{"type":"response"', '{"type":"heartbeat"', '{"type":"evicted"'
+"""How frames begin: the type is their first field."""
+
+DECODER = msgspec.json.Decoder(PassedAnswer)
+
+
+class MessageSocket(Protocol):
+    """A connection that transports lines as messages."""
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing can be sent."""
+        ...
+
+    async def send(self, line: bytes) -> None:
+        """Send a line without its newline; raises ConnectionError."""
+        ...
+
+    async def receive(self) -> str | None:
+        """Return the next line; None at the end."""
+        ...
+
+    async def close(self) -> None:
+        """Close it; idempotent."""
+        ...
+
+
+class _Asked(Struct):
+    """A command that is not answered yet."""
+
+    answer: asyncio.Future[PassedAnswer | None]
+    """See `Relay.ask`."""
+    show: Callable[[PassedAnswer], None]
+    """Takes a response that is no refusal because of a conflict."""
+
+
+class Relay:
+    """Passes on commands of one client, and what comes back; `run` reads until the end."""
+
+    def __init__(self, member: FleetMember, socket: MessageSocket, client: PassedClient) -> None:
+        """Take ownership of `socket`, at whose other end `client` was introduced."""
+        self.member = member
+        self.sessions: set[str] = set()
+        """Those whose events the client gets from there."""
+        self._socket = socket
+        self._client = client
+        self._asked: dict[int, _Asked] = {}
+        self._last = HELLO_ID
+        self._reading: asyncio.Task[object] | None = None
+        self._is_over = False
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing can be passed on any more."""
+        return self._is_over or self._socket.is_closed
+
+    async def ask(
+        self, command: str, params: Frozen, request_id: str | int | None, succeeded: Callable[[], None]
+    ) -> PassedAnswer | None:
+        """Pass on a command, and wait for the response.
+
+        `succeeded` is called before the client gets a response that is no refusal.
+
+        Returns None when the client has got the response, or was disconnected because the connection has ended before: it has
+        to find out what became of its command. Otherwise a refusal that it has not got, because another daemon may have the
+        session by now.
+
+        Raises RelayError if the command was not sent.
+        """
+
+        def show(answer: PassedAnswer) -> None:
+            if answer.success:
+                succeeded()
+            self._client.write(passed(answer, request_id))
+
+        return await self._ask(command, params, show)
+
+    async def introduce(self) -> None:
+        """Tell the other daemon what the client has said of itself meanwhile, and wait until it has heard that."""
+        with suppress(RelayError):
+            await self._ask("hello", hello_of(self._client, None), lambda _: None)
+
+    def close(self) -> None:
+        """End the connection; the client does not need it any more."""
+        self._is_over = True
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def run(self) -> None:
+        """Pass on to the client what comes, until the connection ends; then the client ends, if it depends on it."""
+        self._reading = asyncio.current_task()
+        try:
+            if not self._is_over:
+                await self._read()
+        finally:
+            is_wanted, self._is_over = not self._is_over, True
+            if is_wanted and (self.sessions or self._asked):
+                self._evict_client()
+            for asked in self._asked.values():
+                if not asked.answer.done():
+                    asked.answer.set_result(None)
+            await self._socket.close()
+
+    async def _ask(self, command: str, params: Frozen, show: Callable[[PassedAnswer], None]) -> PassedAnswer | None:
+        if self.is_over:
+            raise RelayError("the connection has ended")
+        self._last += 1
+        asked = self._asked[self._last] = _Asked(asyncio.get_running_loop().create_future(), show)
+        with suppress(ConnectionError):  # `run` notices
+            await self._socket.send(request(command, self._last, params))
+        return await asked.answer
+
+    def _evict_client(self) -> None:
+        """Disconnect the client, which can attach again with its cursors wherever the sessions are now."""
+        reason = f"the daemon {self.member.name}, which had the session, does not answer any more"
+        for session in self.sessions:
+            self._client.write(encode(Evicted(reason, 0, session=session)) + b"\n")
+        self._client.end()
+
+    async def _read(self) -> None:
+        while (text := await self._socket.receive()) is not None:
+            if text.startswith(_RESPONSE):
+                self._answered(text)
+            elif not text.startswith(_HEARTBEAT):
+                self._client.write(text.encode() + b"\n")
+            # A client that reads slowly is slow for the other daemon, too, which merges what is live, or disconnects it.
+            await self._client.room()
+            if text.startswith(_EVICTED):
+                self._client.end()
+                return
+
+    def _answered(self, text: str) -> None:
+        answer = DECODER.decode(text)
+        asked = self._asked.pop(answer.id, None) if isinstance(answer.id, int) else None
+        if asked is None:
+            return
+        is_shown = answer.code != Code.CONFLICT
+        if is_shown:
+            asked.show(answer)
+        if not asked.answer.done():  # the task that asked may have been cancelled
+            asked.answer.set_result(None if is_shown else answer)
+
+
+def hello_of(client: PassedClient, passed_on: api.PassedOn | None) -> api.Hello:
+    """Return what introduces a client to another daemon."""
+    return api.Hello(
+        client=client.client,
+        protocol=(PROTOCOL, PROTOCOL),
+        role=client.role.name.lower(),
+        can_approve=client.can_decide,
+        passed_on=passed_on,
+    )
+
+
+def request(command: str, request_id: int, params: Frozen) -> bytes:
+    """Return the line of a request, without its newline."""
+    return encode({"type": command, "id": request_id, **msgspec.to_builtins(params)})

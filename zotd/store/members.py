@@ -1,0 +1,70 @@
+"""The daemons that use one database, as each of them sees the others: none for a journal in a file."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+MemberState = Literal["running", "stopping", "expired"]
+
+
+class FleetMember(Struct, frozen=True):
+    """One of these daemons."""
+
+    number: int
+    """Is that of no other daemon, also after this one has ended."""
+    home: str
+    """Identifies its home; the same after a restart."""
+    name: str
+    """Its machine and its home, for people."""
+    address: str = ""
+    """URL of its WebSocket door for the others; empty: they cannot reach it."""
+
+
+class MemberLoad(Struct, frozen=True):
+    """A daemon, and the sessions that it has."""
+
+    member: FleetMember
+    state: MemberState
+    """`expired`: its lease was not renewed in time; another daemon takes its sessions over."""
+    is_this: bool
+    sessions: int
+    """Those that no other daemon can open."""
+    running: int
+    """Of these, those that run or wait for a decision."""
+
+
+class FleetMembers(Protocol):
+    """The members. Methods raise StorageError if the database cannot be used."""
+
+    @property
+    def home(self) -> str:
+        """`FleetMember.home` of this daemon; empty if no other one uses the journal."""
+        ...
+
+    def announce(self, address: str) -> None:
+        """Tell the others where they reach this daemon. Returns at once; it is stored within a moment, and kept stored."""
+        ...
+
+    async def loads(self) -> Sequence[MemberLoad]:
+        """Return all daemons, this one included, oldest first."""
+        ...
+
+
+class NoMembers:
+    """`FleetMembers` of a file, which no other daemon uses."""
+
+    home = ""
+    """There is none to tell apart."""
+
+    def announce(self, address: str) -> None:
+        """Nobody needs it."""
+
+    async def loads(self) -> Sequence[MemberLoad]:
+        """Return nothing."""
+        return ()
+
+
+def heirs(loads: Sequence[MemberLoad]) -> Sequence[str]:
+    """Return the names of the other daemons that could go on with sessions of this one."""
+    return sorted(load.member.name for load in loads if load.state == "running" and not load.is_this)

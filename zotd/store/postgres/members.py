@@ -1,0 +1,50 @@
+"""The rows of `daemons`, for other daemons and for people."""
+
+from collections.abc import Sequence
+
+from zotd.store.connection import Row, SqlConnection
+from zotd.store.members import FleetMember, MemberLoad, MemberState
+from zotd.store.postgres.database import PostgresDatabase
+
+_HOLDER = """
+SELECT daemons.number, daemons.home, daemons.name, daemons.address FROM sessions JOIN daemons ON number = owner WHERE id = ?
+"""
+
+_LOADS = """
+SELECT number, home, daemons.name, address, stopping, expires < clock_timestamp(),
+    count(sessions.key), count(sessions.key) FILTER (WHERE state IN ('running', 'waiting'))
+FROM daemons LEFT JOIN sessions ON owner = number GROUP BY number ORDER BY number
+"""
+
+
+class LeasedMembers:
+    """`zotd.store.members.FleetMembers` by the leases of the daemons."""
+
+    def __init__(self, database: PostgresDatabase) -> None:
+        self._database = database
+
+    @property
+    def home(self) -> str:
+        """Identifies the home of this daemon."""
+        return self._database.lease.home
+
+    def announce(self, address: str) -> None:
+        """Store the address with the next renewal of the lease, which is now."""
+        self._database.lease.announce(address)
+
+    async def loads(self) -> Sequence[MemberLoad]:
+        """Return all daemons, also those whose leases have expired."""
+        rows = await self._database.read(lambda connection: connection.execute(_LOADS).fetchall())
+        return [_load(row, self._database.lease.number) for row in rows]
+
+
+def holder(connection: SqlConnection, session: str) -> FleetMember | None:
+    """Return the daemon that has the session; None if none has it."""
+    found = connection.execute(_HOLDER, (session,)).fetchone()
+    return None if found is None else FleetMember(*found)
+
+
+def _load(row: Row, this: int) -> MemberLoad:
+    number, home, name, address, is_stopping, has_expired, sessions, running = row
+    state: MemberState = "expired" if has_expired else "stopping" if is_stopping else "running"
+    return MemberLoad(FleetMember(number, home, name, address), state, number == this, sessions, running)
