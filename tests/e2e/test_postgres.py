@@ -7,7 +7,7 @@ import shlex
 import signal
 import subprocess
 import tempfile
-from contextlib import AsyncExitStack, closing, suppress
+from contextlib import AsyncExitStack, aclosing, closing, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -18,10 +18,12 @@ import trustme
 from tests.detour import detour
 from tests.e2e.conftest import House
 from tests.needs import needs
+from zotd.client.follow import Disconnected, Follower
 from zotd.core.closings import INTERRUPTED
 from zotd.testing.live_daemon import ROOT, DaemonProcess, free_port
 from zotd.testing.postgres_server import MISSING, PostgresServer
 from zotd.testing.script import CallPart, ScriptedReply, TextPart, calls, text
+from zotd.wire.api import Attached
 
 ROLES = ROOT / "packaging/postgresql/roles.sql"
 
@@ -165,6 +167,20 @@ async def test_while_the_database_is_away_inputs_are_refused_and_afterwards_sess
         await talk.client.event()
     await talk.run("after")
     assert [words for role, words in await talk.texts() if role == "user"] == [["before"], ["after"]]
+
+
+async def test_a_follower_waits_for_a_session_that_cannot_be_read_while_the_database_is_away(process, server, talk_of):
+    talk = await talk_of(text("fine"))
+    await talk.run("before")
+    process.restart(signal.SIGKILL)  # so that the session is not in memory
+    server.kill()
+    where = {"path": process.place.socket, "env": process.place.env}
+    async with aclosing(Follower(talk.id, after=None, **where).items()) as items:
+        assert isinstance(await anext(items), Disconnected)
+        server.start()
+        while isinstance(found := await anext(items), Disconnected):
+            pass
+    assert isinstance(found, Attached)
 
 
 async def test_a_database_that_ends_during_a_run_ends_the_run_and_loses_nothing_that_was_stored(

@@ -26,6 +26,7 @@ from tests.faults.daemon import Daemon, Nursery, order
 from tests.faults.homes import BEATS, EXTENSION, LIFE_S, SESSIONS, SPAN_S
 from tests.faults.stored import URL
 from tests.faults.workload import EDITED, END, answer, mixed
+from zotd import fleet_key
 from zotd.client.client import Client
 from zotd.clock import rfc3339
 from zotd.testing.live_daemon import DaemonPaths, place
@@ -54,9 +55,12 @@ ORDER BY stopped.session, stopped.number, next.number
 """
 """The first stop of each session between these times, and how much later its run went on."""
 
-HANDED_OVER = (Code.SHUTTING_DOWN, Code.STORAGE_BLOCKED, Code.CONFLICT)
-"""Refusals of a daemon that is drained, has lost its database, or has handed the session over. A session whose daemon gives them
-for ever does not come to rest, which is a problem."""
+AWAY = (Code.SHUTTING_DOWN, Code.STORAGE_BLOCKED)
+"""Refusals of a daemon that is drained, or has lost its database. A session whose daemon gives them for ever does not come to
+rest, which is a problem."""
+
+FOREIGN = 0.5
+"""How often clients use their sessions through the daemon that does not have them."""
 
 LOST = "SELECT state FROM sessions WHERE owner = %s AND state IN ('running', 'waiting')"
 
@@ -68,7 +72,9 @@ END $$
 
 UNTIL_OPENED = """
 DO $$ BEGIN
-    WHILE EXISTS (SELECT FROM sessions WHERE owner IS DISTINCT FROM {}) LOOP PERFORM pg_sleep(0.02); END LOOP;
+    WHILE EXISTS (
+        SELECT FROM sessions WHERE NOT EXISTS (SELECT FROM daemons WHERE number = owner AND expires > clock_timestamp())
+    ) LOOP PERFORM pg_sleep(0.02); END LOOP;
 END $$
 """
 
@@ -188,7 +194,13 @@ class Fleet:
         number = await asyncio.to_thread(self._number_of, node)
         async with asyncio.TaskGroup() as tasks:
             working = tasks.create_task(self._live(), name="life")
-            await self._welcome_back(number)
+            await self._welcome_back()
+            if self._chance.random() < FOREIGN:
+                self._door.close()
+                working.cancel()
+                self._door.target = Path(other.where.socket)
+                await self._door.open()
+                working = tasks.create_task(self._live(), name="life elsewhere")
             try:
                 async with asyncio.timeout(LIFE_S):
                     await self._pulse.wait()
@@ -244,13 +256,12 @@ class Fleet:
 
     async def rest(self) -> None:
         """Let the clients finish all that was accepted, and stop the daemons in order."""
-        number = await asyncio.to_thread(self._number_of, self._nodes[0])
         for sender in self._senders:
             sender.quota = 0
         try:
             async with asyncio.timeout(LIFE_S), asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._live(), name="life")
-                await self._welcome_back(number)
+                await self._welcome_back()
         except TimeoutError:
             for sender in self._senders:
                 sender.complain_of_unrest()
@@ -280,7 +291,7 @@ class Fleet:
                 session = await client.create(str(self._place.cwd), provider="openai", model="gpt-4o")
                 start = Cursor(str(client.hello.epoch), 0)
                 plans = mixed(number, random.Random(f"{self._story.seed}.{number}"))
-                sender = Sender(Seen(session.id, start), plans, self._story.resume, self._pulse, ends_life=HANDED_OVER)
+                sender = Sender(Seen(session.id, start), plans, self._story.resume, self._pulse, ends_life=AWAY)
                 self._senders.append(sender)
                 self._watchers.append(Watcher(Seen(session.id, start), path, env))
                 (self._place.cwd / f"{EDITED}-k{number}").write_text(END, encoding="utf-8")
@@ -292,8 +303,8 @@ class Fleet:
                 tasks.create_task(sender.live(str(self._place.folder / "door.sock"), self._place.env), name="sender")
         self._pulse.stop()
 
-    async def _welcome_back(self, number: int) -> None:
-        """Have the daemon of the last blow come back, when all sessions are those of the other one, with this number.
+    async def _welcome_back(self) -> None:
+        """Have the daemon of the last blow come back, when a daemon that lives has each session.
 
         A daemon that was away, or that starts, takes sessions that nobody has opened yet.
         """
@@ -301,7 +312,7 @@ class Fleet:
             return
         blow, node = self._away
         self._away = None
-        await asyncio.to_thread(self._wait_for, UNTIL_OPENED, number)
+        await asyncio.to_thread(self._wait_for, UNTIL_OPENED)
         match blow:
             case "kill -9 of a daemon" | "drain":
                 await node.alive.dead.wait()
@@ -324,7 +335,7 @@ class Fleet:
         with psycopg.connect(self._place.env[URL]) as connection:
             return connection.execute(LOST, (number,)).fetchone() is not None
 
-    def _wait_for(self, statement: str, number: int) -> None:
+    def _wait_for(self, statement: str, number: int = 0) -> None:
         with psycopg.connect(self._place.env[URL], options=f"-c statement_timeout={REAP_S}s") as connection:
             connection.autocommit = True
             connection.execute(statement.format(number).encode())
@@ -338,8 +349,12 @@ class Fleet:
 def _furnish(folder: Path, story: Story, model_url: str, database: str) -> DaemonPaths:
     """A home whose daemon knows the model, its key, the witness and the database."""
     folder.mkdir()
-    where = place(folder, {"OPENAI_API_KEY": "none", URL: database, "ZOT_LIMITS_DRAIN_S": "60"})
+    door = {"ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0"}
+    where = place(folder, {"OPENAI_API_KEY": "none", URL: database, "ZOT_LIMITS_DRAIN_S": "60", **door})
     where.home.mkdir(mode=0o700)
+    key = where.home / fleet_key.FILE
+    key.touch(mode=0o600)
+    key.write_text("the key of all daemons of one story\n".replace(" ", "-"), encoding="utf-8")
     shutil.copytree(EXTENSION, where.home / "extensions" / "witness")
     settings = 'resume = "auto"\n' if story.resume == "auto" else ""
     settings += f'[providers.openai]\nbase_url = "{model_url}"\n'

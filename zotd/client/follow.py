@@ -20,6 +20,7 @@ from zotd.client.client import Client
 from zotd.client.connection import AsyncFeed
 from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError
 from zotd.wire.api import Attached, Cursor
+from zotd.wire.errors import Code
 from zotd.wire.events import AnyEvent, ReplayComplete
 
 DEAD_S = 35.0
@@ -30,6 +31,9 @@ BACKOFF_FIRST_S = 0.25
 
 BACKOFF_CAP_S = 10.0
 """Upper bound of every delay. The number of attempts is unlimited."""
+
+PASSING = (Code.STORAGE_BLOCKED, Code.SHUTTING_DOWN)
+"""Refusals that come to an end: the database is away, or the daemon is being stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +94,7 @@ class Follower:
     async def items(self) -> AsyncGenerator[Item, None]:
         """Yield snapshots, batches of at least one event (oldest first), and lost connections.
 
-        Close it with `aclosing`. Raises `CallError` if the daemon refuses the session, e.g. because it was deleted.
+        Close it with `aclosing`. Raises `CallError` if the daemon refuses the session for good, e.g. because it was deleted.
         """
         while True:
             async with aclosing(self._one_connection()) as items:
@@ -107,9 +111,9 @@ class Follower:
             async with aclosing(self._connected()) as items:
                 async for item in items:
                     yield item
-        except CallError:
-            raise
         except ClientError as error:
+            if isinstance(error, CallError) and error.code not in PASSING:
+                raise
             self._failures += 1
             self._delay_s = backoff_s(self._failures, random.random())  # noqa: S311  (no secret)
             yield Disconnected(str(error), self._delay_s)
