@@ -24,6 +24,7 @@ from benchmarks import (
     family,
     first_delta,
     first_prompt,
+    fleet,
     jail,
     latency,
     memory,
@@ -76,6 +77,7 @@ MEASURES: Mapping[str, Measure] = {
 ON_REQUEST: Mapping[str, Measure] = {
     "checkpoints_large": checkpoints.measure_large,
     "postgres": postgres.measure,
+    "fleet": fleet.measure,
 }
 """What takes many minutes, or needs a server of PostgreSQL on this machine, and is measured only by name."""
 
