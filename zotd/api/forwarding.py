@@ -40,13 +40,13 @@ class Forwarding:
     async def carry_out(self, call: Invocation, params: Frozen, handler: Handler) -> None:
         """Respond to a command, or have the daemon that has its session respond; raises what `handler` raises."""
         session: str = getattr(params, "session", None) or ""
+        deadline, refused = time.monotonic() + AWAY_S, None
         route = self._routes.get(session)
         if route is not None and not route.is_over:
             refusal = await self._ask(route, call, params)
-            if refusal is not None:
-                self._refuse(call, refusal)
-            return
-        deadline, refused = time.monotonic() + AWAY_S, None
+            if refusal is None:
+                return
+            refused = route.member.number, refusal
         while True:
             try:
                 call.respond(await handler(call, params))
@@ -55,7 +55,9 @@ class Forwarding:
                 if error.session != session:  # the command is not about this session, or not about it alone
                     raise
                 elsewhere = error
-            if refused is not None and refused[0] == elsewhere.member:  # it has the session, and means what it said
+            if (
+                refused is not None and refused[0] == elsewhere.member.number
+            ):  # it has the session, and means what it said
                 self._refuse(call, refused[1])
                 return
             try:
@@ -70,7 +72,7 @@ class Forwarding:
                 continue
             if refusal is None:
                 return
-            refused = elsewhere.member, refusal
+            refused = elsewhere.member.number, refusal
 
     async def introduce(self) -> None:
         """Tell the other daemons what the client has said of itself."""

@@ -1,0 +1,143 @@
+"""Where a command is carried out, with the other daemons played by the test."""
+
+import msgspec
+import pytest
+
+from zotd.api import forwarding
+from zotd.api.dispatch import Invocation
+from zotd.api.fleet.passing import PassedAnswer, RelayError
+from zotd.api.forwarding import Forwarding
+from zotd.sessions.opening import SessionElsewhereError
+from zotd.store.members import FleetMember
+from zotd.store.ownership import OwnedElsewhereError
+from zotd.wire import api
+from zotd.wire.errors import CommandError
+
+ONE, TWO = FleetMember(1, "h1", "box1", "wss://box1:1"), FleetMember(2, "h2", "box2", "wss://box2:1")
+
+CONFLICT = PassedAnswer("prompt", success=False, id=1, error="no", code="conflict")
+
+
+class Other:
+    """A relay to a daemon that gives these answers, None for one that the client gets."""
+
+    is_over = False
+
+    def __init__(self, member, answers):
+        self.member = member
+        self.sessions = set()
+        self.asked = []
+        self._answers = answers
+
+    async def ask(self, command, _params, _request_id, succeeded):
+        self.asked.append(command)
+        answer = self._answers.pop(0)
+        if isinstance(answer, RelayError):
+            raise answer
+        if answer is None:
+            succeeded()
+        return answer
+
+
+class Members:
+    """The fleet: `answers` of each daemon by its number."""
+
+    def __init__(self, answers):
+        self.others = {member.number: Other(member, answers.get(member.number, [])) for member in (ONE, TWO)}
+
+    async def relay(self, member, _client):
+        return self.others[member.number]
+
+
+class Client:
+    def __init__(self):
+        self.got = []
+
+    def write(self, data):
+        self.got.append(msgspec.json.decode(data))
+
+
+class Session:
+    """A handler for a session that these daemons have, one after the other; None: this one."""
+
+    def __init__(self, *owners):
+        self._owners = list(owners)
+        self.count = 0
+
+    async def handle(self, _call, _params):
+        owner = self._owners.pop(0)
+        if owner is not None:
+            raise SessionElsewhereError(OwnedElsewhereError("s_1", owner))
+        self.count += 1
+
+
+@pytest.fixture
+def client():
+    return Client()
+
+
+@pytest.fixture
+def carry_out(client, monkeypatch):
+    monkeypatch.setattr(forwarding, "RETRY_S", 0)
+
+    async def carry_out(passing, session, command="prompt", params=None):
+        call = Invocation(client, None, api.BY_NAME[command], 7)  # type: ignore[arg-type]  # as far as used
+        await passing.carry_out(call, params or api.OfSession("s_1"), session.handle)
+
+    return carry_out
+
+
+def forwarding_of(fleet, client):
+    return Forwarding(fleet, client)
+
+
+async def attached(fleet, client, carry_out):
+    passing = forwarding_of(fleet, client)
+    await carry_out(passing, Session(ONE), "attach")
+    return passing
+
+
+async def test_commands_for_a_session_that_a_client_follows_there_are_sent_there_at_once(client, carry_out):
+    fleet = Members({1: [None, None]})
+    passing = await attached(fleet, client, carry_out)
+    session = Session()
+    await carry_out(passing, session)
+    assert (fleet.others[1].asked, session.count) == (["attach", "prompt"], 0)
+
+
+async def test_a_refusal_of_a_daemon_that_still_has_the_session_is_passed_on(client, carry_out):
+    fleet = Members({1: [None, CONFLICT]})
+    passing = await attached(fleet, client, carry_out)
+    await carry_out(passing, Session(ONE))
+    assert [(frame["id"], frame["code"]) for frame in client.got] == [(7, "conflict")]
+
+
+@pytest.mark.parametrize("owners", [(None,), (TWO,)])
+async def test_a_refusal_of_a_daemon_that_has_handed_the_session_over_is_not(client, carry_out, owners):
+    fleet = Members({1: [None, CONFLICT], 2: [None]})
+    passing = await attached(fleet, client, carry_out)
+    session = Session(*owners)
+    await carry_out(passing, session)
+    assert all(frame["success"] for frame in client.got)
+    assert session.count + len(fleet.others[2].asked) == 1
+
+
+async def test_a_command_waits_for_a_daemon_that_does_not_answer_until_another_one_has_the_session(client, carry_out):
+    fleet = Members({1: [RelayError("away"), RelayError("away")], 2: [None]})
+    await carry_out(forwarding_of(fleet, client), Session(ONE, ONE, TWO))
+    assert (len(fleet.others[1].asked), fleet.others[2].asked) == (2, ["prompt"])
+
+
+@pytest.mark.parametrize("error", [RelayError("wrong key", is_lasting=True), RelayError("away")])
+async def test_a_command_that_has_waited_for_long_or_in_vain_is_refused(client, carry_out, monkeypatch, error):
+    monkeypatch.setattr(forwarding, "AWAY_S", -1)
+    fleet = Members({1: [error]})
+    with pytest.raises(CommandError, match=str(error)):
+        await carry_out(forwarding_of(fleet, client), Session(ONE))
+
+
+async def test_a_command_that_is_not_about_the_session_alone_is_not_sent_to_its_daemon(client, carry_out):
+    fleet = Members({})
+    with pytest.raises(SessionElsewhereError):
+        await carry_out(forwarding_of(fleet, client), Session(ONE), "ping", api.Nothing())
+    assert fleet.others[1].asked == []
