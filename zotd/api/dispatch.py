@@ -8,6 +8,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 from typing import Protocol
 
 from zotd.api.confinement import Confinement
@@ -215,11 +216,7 @@ class Dispatcher:
         if call.name not in HEAVY or call.door.heavy is None:
             await self._carry_out(call, params, handler)
             return
-        async with call.door.heavy, call.door.shared:
-            # Yield, so that other commands queue for the lock: otherwise each would find it free, and all of them would
-            # run within one iteration of the event loop.
-            await asyncio.sleep(0)
-            await self._carry_out(call, params, handler)
+        await self._carry_out(call, params, partial(_one_at_a_time, handler, call.door.heavy))
 
     async def _carry_out(self, call: Invocation, params: Frozen, handler: Handler) -> None:
         try:
@@ -238,6 +235,16 @@ class Dispatcher:
         except Exception:  # a bug must fail this command only, not the connection
             log.exception("a command failed")
             call.fail(Code.INTERNAL, "internal error; see the log of zotd")
+
+
+async def _one_at_a_time(handler: Handler, heavy: asyncio.Lock, call: Invocation, params: Frozen) -> Frozen | None:
+    """Run a heavy command and respond; not while another daemon is waited for, which costs nothing here."""
+    async with heavy, call.door.shared:
+        # Yield, so that other commands queue for the lock: otherwise each would find it free, and all of them would run
+        # within one iteration of the event loop.
+        await asyncio.sleep(0)
+        call.respond(await handler(call, params))  # within the lock: encoding a long response takes long, too
+    return None
 
 
 def _beyond(door: CommandSource, command: CommandSpec) -> str:

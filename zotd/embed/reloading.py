@@ -23,7 +23,7 @@ from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 
 RESTART = re.compile(
-    r"(channels|ext|journal|local|telemetry|websocket)\.|models$|providers\.[^.]+\.(?!(base_url|api|login_url|client_id)$)"
+    r"(channels|ext|fleet|journal|local|telemetry|websocket)\.|models$|providers\.[^.]+\.(?!(base_url|api|login_url|client_id)$)"
 )
 """Settings that are only read when a part of the daemon starts. All others are read when needed."""
 
