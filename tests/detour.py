@@ -6,6 +6,9 @@ from contextlib import asynccontextmanager, suppress
 NAME = ".s.PGSQL.5432"
 CHUNK_BYTES = 65536
 
+ACCEPTING = 4
+"""Iterations of the event loop from the moment at which asyncio accepts a connection until it is passed on."""
+
 
 class Detour:
     """Passes on what connections to a socket say; made by `detour` for a server of PostgreSQL."""
@@ -41,7 +44,8 @@ class Detour:
         """Close it for good, and wait until nothing of it is left."""
         assert self._server is not None
         self._server.close()
-        await asyncio.sleep(0)  # connections that were accepted begin to be passed on, so that they are closed, too
+        for _ in range(ACCEPTING):  # connections that were accepted begin to be passed on, so that they are closed, too
+            await asyncio.sleep(0)
         self.close()
         self._passes_answers.set()
         if self._connections:
