@@ -33,23 +33,27 @@ class Detour:
     def close(self):
         """End all connections, and take no more."""
         assert self._server is not None
-        self._server.close()
         self._socket.unlink(missing_ok=True)
+        for listener in self._server.sockets:
+            asyncio.get_running_loop().remove_reader(listener.fileno())
+        _close_later(self._server, ACCEPTING)
+        self._cut()
+
+    async def end(self):
+        """Close it for good, and wait until nothing of it is left."""
+        self.close()
+        for _ in range(ACCEPTING + 1):
+            await asyncio.sleep(0)
+        self._cut()  # what was accepted last
+        self._passes_answers.set()
+        if self._connections:
+            await asyncio.wait(self._connections)
+
+    def _cut(self):
         for writer in self._writers:
             writer.transport.abort()
         for connection in self._connections:
             connection.cancel()
-
-    async def end(self):
-        """Close it for good, and wait until nothing of it is left."""
-        assert self._server is not None
-        self._server.close()
-        for _ in range(ACCEPTING):  # connections that were accepted begin to be passed on, so that they are closed, too
-            await asyncio.sleep(0)
-        self.close()
-        self._passes_answers.set()
-        if self._connections:
-            await asyncio.wait(self._connections)
 
     async def _connected(self, reader, writer):
         connection = asyncio.current_task()
@@ -77,6 +81,14 @@ class Detour:
                     await gate.wait()
                 writer.write(data)
         writer.close()
+
+
+def _close_later(server, iterations):
+    """Close the server when it has handed over what it has accepted: asyncio loses that of a server that is closed."""
+    if iterations:
+        asyncio.get_running_loop().call_soon(_close_later, server, iterations - 1)
+    else:
+        server.close()
 
 
 @asynccontextmanager
