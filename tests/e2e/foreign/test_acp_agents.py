@@ -26,6 +26,9 @@ from zotd.testing.script import CallPart, Hang, ScriptedReply, TextPart, calls, 
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(180)]
 
+AGENT_MS = 90_000
+"""For an agent's first request: it starts with the session, and a machine that is busy with the other tests is slow."""
+
 INSTALLED = Path(sys.prefix, "acp-agents")
 
 
@@ -290,6 +293,6 @@ async def test_the_page_follows_it_and_decides(bench):
     async with bench.world.page(await bench.world.token("page"), talk.id) as page:
         await page.get_by_label("Prompt").fill(f"ORDER write {path}")
         await page.get_by_role("button", name="Send").click()
-        await page.get_by_role("button", name="Allow once").click()
+        await page.get_by_role("button", name="Allow once").click(timeout=AGENT_MS)
         await expect(entry(page, "written")).to_be_visible()
     assert path.read_text() == "made\n"

@@ -30,8 +30,16 @@ PROMPT = r"^❯ ?$"
 
 
 def rests(zot):
-    """Wait until nothing runs any more: a reply is on the screen before its run has ended."""
-    zot.until(lambda: not re.search("thinking…|working…|writing…", zot.screen()), "the end of the run")
+    """Wait until nothing runs any more: a reply is on the screen before its run has ended.
+
+    The screen must also show the editor. It is cleared with the status line while `zot` prints above them.
+    """
+
+    def idle():
+        screen = zot.screen()
+        return re.search(PROMPT, screen, re.MULTILINE) and not re.search("thinking…|working…|writing…", screen)
+
+    zot.until(idle, "the end of the run")
 
 
 class Model:
