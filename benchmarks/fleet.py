@@ -75,7 +75,7 @@ async def _command(paths: Sequence[str], session: str) -> Row:
 
 
 def _daemons(stack: ExitStack, folder: Path, database: str) -> Sequence[str]:
-    """Start two daemons; return their sockets when each can pass clients on to the other."""
+    """Start two daemons; return their sockets when each can forward clients to the other."""
     key = folder / "key"
     key.touch(mode=0o600)
     key.write_text(fleet_key.made())

@@ -16,7 +16,7 @@ examples:
   zotctl fleet status
   zotctl fleet key
 
-Daemons with the same key pass clients on to each other, so that any of them serves all sessions of the database.
+Daemons with the same key forward clients to each other, so that any of them serves all sessions of the database.
 """
 
 

@@ -3,8 +3,8 @@
     caller ── hello: nonce, proof that it has the key and means this daemon ──> callee
     caller <── proof that it has the key and has read this hello ────────────── callee
 
-Both proofs are over the certificate that the caller was shown. So a third party between the two, which has to show a
-certificate of its own, can pass on neither; no authority has to sign certificates, and the key itself is never sent.
+Both proofs are over the certificate that the caller was shown. A third party between the two has to show a certificate of its
+own, so it can reuse neither. No authority has to sign certificates, and the key itself is never sent.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ FILE = "fleet-key"
 KEY_BYTES = 32
 
 MIN_CHARS = 32
-"""Shorter words are none that `made` returns, and could be guessed."""
+"""A shorter word could be guessed, and is none that `made` returns."""
 
 
 class FleetKeyError(Exception):

@@ -161,13 +161,13 @@ async def test_clients_of_a_daemon_that_was_paused_are_sent_to_the_one_that_has_
     finally:
         os.kill(one.daemon.pid, signal.SIGCONT)
     await there.until("evicted")
-    again = await one.follow(there.id, after=cursor)  # which passes it on
+    again = await one.follow(there.id, after=cursor)  # which forwards it
     assert (again.snapshot["mode"], again.snapshot["held"]) == ("resumed", True)
     await again.ask("run_command", name="continue")
     await again.until("done")
 
 
-async def test_daemons_with_different_keys_do_not_pass_clients_on(member, database, talk_in, tmp_path):
+async def test_daemons_with_different_keys_do_not_forward_clients(member, database, talk_in, tmp_path):
     other_key = tmp_path / "other-key"
     other_key.write_text("0123456789abcdef0123456789abcdef\n")
     other_key.chmod(0o600)
@@ -180,7 +180,7 @@ async def test_daemons_with_different_keys_do_not_pass_clients_on(member, databa
     assert "has refused the fleet key" in refusal["error"]
 
 
-async def test_a_daemon_without_a_door_warns_that_others_cannot_pass_clients_on_to_it(member, talk_in, tmp_path):
+async def test_a_daemon_without_a_door_warns_that_others_cannot_forward_clients_to_it(member, talk_in, tmp_path):
     one, two = member("one", ZOT_WEBSOCKET_LISTEN=None), member("two")
     status = await (await one.connect()).ask("daemon.status")
     assert any("set websocket.listen" in warning for warning in status["warnings"])
@@ -208,7 +208,7 @@ def certificate(tmp_path):
 
 @contextlib.asynccontextmanager
 async def between(certificate, target):
-    """The address of a third party that shows a certificate of its own, and passes on all that is said to the real daemon."""
+    """The address of a third party that shows a certificate of its own, and forwards everything to the real daemon."""
     shown = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     shown.load_cert_chain(certificate["ZOT_WEBSOCKET_TLS_CERT"], certificate["ZOT_WEBSOCKET_TLS_KEY"])
     trusting = ssl.create_default_context()
@@ -284,3 +284,36 @@ async def test_a_token_for_a_session_of_another_daemon_is_made_here_and_is_good_
         assert (await answer("attach", session=there.id))["success"]
         assert (await answer("attach", session=other.id))["code"] == "forbidden"
     assert (await (await one.connect(client={"name": "test"}, role="admin")).ask("token.list"))["tokens"] == []
+
+
+async def test_the_environment_of_a_client_does_not_reach_another_daemon(fleet, talk_in):
+    one, two = fleet
+    there = await talk_in(one, calls(CallPart("bash", {"command": "echo ${MARK-none}"})), text("done"))
+    here = await two.follow(there.id, env={"PATH": os.environ["PATH"], "MARK": "leaked"})
+    found = await here.run("go")
+    (result,) = [event for event in found if event["type"] == "tool_result"]
+    assert "none" in str(result["content"])
+    assert "leaked" not in str(result["content"])
+
+
+async def test_clients_leave_a_session_that_is_handed_over_although_its_daemon_still_works(fleet, talk_in):
+    one, _ = fleet
+    longer = await talk_in(one, calls(CallPart("bash", BUSY)), text("at last"))
+    await started(longer, one)
+    os.mkfifo(one.cwd / "soon")
+    command = {"command": "echo started; read < soon"}
+    there = await talk_in(one, calls(CallPart("bash", command)), text("all done"))
+    await there.ask("prompt", message="go")
+    await there.until("tool_progress")
+    cursor = {"epoch": there.epoch, "seq": max(frame.get("seq") or 0 for frame in there.client.seen)}
+    admin = await one.connect(client={"name": "test"}, role="admin")
+    await admin.ask("daemon.drain")
+    (one.cwd / "soon").write_text("\n")
+    await there.until("evicted")
+    again = await one.follow(there.id, after=cursor)  # which still works, and forwards it
+    assert again.snapshot["mode"] == "resumed"
+    while await again.state() != "idle":
+        await again.client.event()
+    assert (await again.texts())[-1] == ("assistant", ["all done"])
+    (one.cwd / "go").write_text("\n")
+    await longer.until("evicted")

@@ -26,7 +26,7 @@ from tests.faults.daemon import Daemon, Nursery, order
 from tests.faults.homes import BEATS, EXTENSION, LIFE_S, SESSIONS, SPAN_S
 from tests.faults.stored import URL
 from tests.faults.workload import EDITED, END, answer, mixed
-from zotd import fleet_key
+from zotd import fleet_key, private_file
 from zotd.client.client import Client
 from zotd.clock import rfc3339
 from zotd.testing.live_daemon import DaemonPaths, place
@@ -58,6 +58,9 @@ ORDER BY stopped.session, stopped.number, next.number
 AWAY = (Code.SHUTTING_DOWN, Code.STORAGE_BLOCKED)
 """Refusals of a daemon that is drained, or has lost its database. A session whose daemon gives them for ever does not come to
 rest, which is a problem."""
+
+KEY = fleet_key.made()
+"""Of all daemons."""
 
 FOREIGN = 0.5
 """How often clients use their sessions through the daemon that does not have them."""
@@ -306,7 +309,7 @@ class Fleet:
     async def _welcome_back(self) -> None:
         """Have the daemon of the last blow come back, when a daemon that lives has each session.
 
-        A daemon that was away, or that starts, takes sessions that nobody has opened yet.
+        A daemon that was away, or that starts, takes sessions that no daemon has opened yet.
         """
         if self._away is None:
             return
@@ -352,9 +355,7 @@ def _furnish(folder: Path, story: Story, model_url: str, database: str) -> Daemo
     door = {"ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0"}
     where = place(folder, {"OPENAI_API_KEY": "none", URL: database, "ZOT_LIMITS_DRAIN_S": "60", **door})
     where.home.mkdir(mode=0o700)
-    key = where.home / fleet_key.FILE
-    key.touch(mode=0o600)
-    key.write_text("the key of all daemons of one story\n".replace(" ", "-"), encoding="utf-8")
+    private_file.write(where.home / fleet_key.FILE, KEY.encode())
     shutil.copytree(EXTENSION, where.home / "extensions" / "witness")
     settings = 'resume = "auto"\n' if story.resume == "auto" else ""
     settings += f'[providers.openai]\nbase_url = "{model_url}"\n'

@@ -53,8 +53,8 @@ class UsedToken(Struct, frozen=True):
     digest: str
 
 
-class PassedConnection(Struct, frozen=True):
-    """A client of another daemon that has no session of its own there (`zotd.api.fleet`)."""
+class ForwardedClient(Struct, frozen=True):
+    """A client of another daemon of the database, which forwards its commands (`zotd.api.fleet`)."""
 
     id: str
     """Of its connection there: it knows itself by that in lists of clients."""
@@ -76,7 +76,7 @@ class ServerConnection:
         peer: str,
         ceiling: Role = Role.ADMIN,
         confinement: Confinement | None = None,
-        admitted: UsedToken | PassedConnection | None = None,
+        admitted: UsedToken | ForwardedClient | None = None,
     ) -> None:
         """Create the connection.
 
@@ -87,11 +87,10 @@ class ServerConnection:
             peer: name of the peer for the log, as reported by the carrier.
             ceiling: the highest role that `hello` may request.
             confinement: further restrictions; None if there are none.
-            admitted: as what it was admitted; None if it needs no token, because it is on this machine.
+            admitted: its token, or what another daemon says of it; None if it needs neither, because it is on this machine.
         """
         self.admitted = admitted
-        """Its token, or what another daemon has said of it; None: it is on this machine."""
-        self.id = admitted.id if isinstance(admitted, PassedConnection) else ids.new("k")
+        self.id = admitted.id if isinstance(admitted, ForwardedClient) else ids.new("k")
         self.client = Client()
         self.since = rfc3339()
         self.confinement = confinement
@@ -121,7 +120,8 @@ class ServerConnection:
         self._unlisten = context.listen(self._topic_event)
         self._taken: deque[bytes | TooLong] = deque()
         """Received lines that wait for a free command slot; at most those of one read, 256 KiB."""
-        self._half_line_beats = self._in_flight = 0
+        self._half_line_beats = 0
+        self._in_flight = 0
         self._lost = False
         self._farewells: list[Callable[[], object]] = []
 
@@ -249,7 +249,7 @@ class ServerConnection:
     def _forwarding(self, context: DaemonContext) -> Forwarding | None:
         # The programs that this daemon has started have no rights at another one.
         has_rights = self.confinement is None or isinstance(self.confinement, TokenScope)
-        if context.fleet is None or not has_rights or isinstance(self.admitted, PassedConnection):
+        if context.fleet is None or not has_rights or isinstance(self.admitted, ForwardedClient):
             return None
         return Forwarding(context.fleet, self)
 

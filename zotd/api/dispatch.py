@@ -134,7 +134,7 @@ class Invocation:
             if self._answer is not None:
                 self._answer.set_result(data)
 
-    def hand_on(self) -> None:
+    def forwarded(self) -> None:
         """Send no response, because another daemon has responded; it recognises repetitions, too."""
         self._responded = True
         if self._answer is not None:

@@ -1,20 +1,21 @@
-"""Which commands of a client are carried out here, and which by the daemon that has their session."""
+"""Carries out a client's commands here, or has the daemon that has their session carry them out."""
 
 import asyncio
 import time
 from functools import partial
 
+import msgspec
+
 from zotd.api.dispatch import Handler, Invocation
 from zotd.api.fleet.fleet import Fleet
-from zotd.api.fleet.passing import PassedAnswer, PassedClient, RelayError, passed
-from zotd.api.fleet.relay import Relay
+from zotd.api.fleet.relay import Relay, RelayClient, RelayedResponse, RelayError, response_line
 from zotd.sessions.opening import SessionElsewhereError
 from zotd.wire.base import Frozen
 from zotd.wire.errors import CommandError
 
 AWAY_S = 20.0
-"""How long a command waits for a daemon that does not answer. After 13 s its lease has expired, and another one, or this one,
-has the session."""
+"""How long a command waits for a daemon that does not answer. Its lease expires within 13 s, and then another daemon, or this
+one, has the session."""
 
 RETRY_S = 0.5
 """Time between two attempts."""
@@ -23,7 +24,7 @@ RETRY_S = 0.5
 class Forwarding:
     """The relays of one client."""
 
-    def __init__(self, fleet: Fleet, client: PassedClient) -> None:
+    def __init__(self, fleet: Fleet, client: RelayClient) -> None:
         self._fleet = fleet
         self._client = client
         self._relays: dict[int, Relay] = {}
@@ -40,14 +41,13 @@ class Forwarding:
     async def carry_out(self, call: Invocation, params: Frozen, handler: Handler) -> None:
         """Respond to a command, or have the daemon that has its session respond; raises what `handler` raises."""
         session: str = getattr(params, "session", None) or ""
-        deadline, refused = time.monotonic() + AWAY_S, None
-        route = self._routes.get(session)
-        if route is not None and not route.is_over:
-            refusal = await self._ask(route, call, params)
-            if refusal is None:
-                return
-            refused = route.member.number, refusal
+        deadline = time.monotonic() + AWAY_S
+        relay, refusal = self._routes.get(session), None
         while True:
+            if relay is not None and not relay.is_over:
+                refusal = await self._ask(relay, call, params)
+                if refusal is None:
+                    return
             try:
                 call.respond(await handler(call, params))
                 return
@@ -55,28 +55,15 @@ class Forwarding:
                 if error.session != session:  # the command is not about this session, or not about it alone
                     raise
                 elsewhere = error
-            if (
-                refused is not None and refused[0] == elsewhere.member.number
-            ):  # it has the session, and means what it said
-                self._refuse(call, refused[1])
+            if refusal is not None and relay is not None and relay.member.number == elsewhere.member.number:
+                self._client.write(response_line(refusal, call.request_id))  # that daemon still has the session
+                call.forwarded()
                 return
-            try:
-                relay = await self._relay(elsewhere)
-                refusal = await self._ask(relay, call, params)
-            except RelayError as error:
-                if error.is_lasting or time.monotonic() > deadline:
-                    raise CommandError(
-                        elsewhere.code, f"{elsewhere.sentence}; it cannot be reached: {error}"
-                    ) from error
-                await asyncio.sleep(RETRY_S)  # until another daemon has the session, or this one
-                continue
-            if refusal is None:
-                return
-            refused = elsewhere.member.number, refusal
+            relay, refusal = await self._reach(elsewhere, deadline), None
 
     async def introduce(self) -> None:
         """Tell the other daemons what the client has said of itself."""
-        for relay in self._relays.values():
+        for relay in list(self._relays.values()):
             await relay.introduce()
 
     def close(self) -> None:
@@ -85,15 +72,33 @@ class Forwarding:
         for relay in self._relays.values():
             relay.close()
 
-    async def _ask(self, relay: Relay, call: Invocation, params: Frozen) -> PassedAnswer | None:
+    async def _reach(self, elsewhere: SessionElsewhereError, deadline: float) -> Relay | None:
+        """Return a relay to the daemon that has the session; None, after a while, if it does not answer."""
+        try:
+            return await self._relay(elsewhere)
+        except RelayError as error:
+            if error.is_lasting or time.monotonic() > deadline:
+                raise CommandError(elsewhere.code, f"{elsewhere.sentence}; it cannot be reached: {error}") from error
+        await asyncio.sleep(RETRY_S)
+        return None
+
+    async def _relay(self, elsewhere: SessionElsewhereError) -> Relay:
+        member = elsewhere.member
+        async with self._opening:
+            relay = self._relays.get(member.number)
+            if relay is None or relay.is_over:
+                relay = self._relays[member.number] = await self._fleet.relay(member, self._client)
+            if self._is_closed:  # while it was being opened
+                relay.close()
+                raise RelayError("the client has disconnected", is_lasting=True)
+            return relay
+
+    async def _ask(self, relay: Relay, call: Invocation, params: Frozen) -> RelayedResponse | None:
+        params = without_environment(params)
         refusal = await relay.ask(call.name, params, call.request_id, partial(self._succeeded, call, params, relay))
         if refusal is None:
-            call.hand_on()
+            call.forwarded()
         return refusal
-
-    def _refuse(self, call: Invocation, refusal: PassedAnswer) -> None:
-        self._client.write(passed(refusal, call.request_id))
-        call.hand_on()
 
     def _succeeded(self, call: Invocation, params: Frozen, relay: Relay) -> None:
         session: str = getattr(params, "session", "")
@@ -104,12 +109,7 @@ class Forwarding:
             self._routes.pop(session, None)
             relay.sessions.discard(session)
 
-    async def _relay(self, elsewhere: SessionElsewhereError) -> Relay:
-        member = elsewhere.member
-        async with self._opening:
-            relay = self._relays.get(member.number)
-            if relay is None or relay.is_over:
-                relay = self._relays[member.number] = await self._fleet.relay(member, self._client)
-            if self._is_closed:
-                relay.close()
-            return relay
+
+def without_environment(params: Frozen) -> Frozen:
+    """Return the parameters without the environment of a client of this machine: it has keys, and paths of this machine."""
+    return msgspec.structs.replace(params, env=None) if "env" in params.__struct_fields__ else params

@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager, suppress
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from zotd.client import origin
 from zotd.client.blocking import FRAME_LIMIT
 from zotd.client.errors import ClientError, NoAnswerError, NotRunningError
 from zotd.client.origin import TokenAudience
-from zotd.wire.version import VERSION
+from zotd.loopback import is_loopback
+from zotd.wire.version import VERSION, WEBSOCKET_PATH
 
 HANDSHAKE_S = 10.0
 """Timeout for the whole handshake in seconds: ten round trips over a satellite, and a user waits for it."""
@@ -113,7 +113,7 @@ class _Resolver(AbstractResolver):
         """Return the addresses of `host`. Raises `OSError`."""
         found = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)
         addresses = [(kind, proto, str(address[0])) for kind, _, proto, _, address in found]
-        if self._is_local and not all(origin.is_loopback(address) for *_, address in addresses):
+        if self._is_local and not all(is_loopback(address) for *_, address in addresses):
             raise OSError(f"{host} is another machine, and ws:// would send the token in the clear")
         return [
             ResolveResult(hostname=host, host=address, port=port, family=kind, proto=proto, flags=socket.AI_NUMERICHOST)
@@ -157,4 +157,4 @@ def _answered(error: aiohttp.WSServerHandshakeError, name: str) -> str:
         case 503:
             return f"{name} has reached its limit of connections (503); try again later"
         case status:
-            return f"{name} does not run zotd: {origin.PATH} answers with HTTP status {status}"
+            return f"{name} does not run zotd: {WEBSOCKET_PATH} answers with HTTP status {status}"

@@ -1,14 +1,12 @@
 """The host and port of a daemon on another machine, from the URL that a user gives."""
 
-import ipaddress
 import re
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from zotd.client.errors import ClientError
-
-PATH = "/v1"
-"""Path of the WebSocket at every daemon (`docs/protocol.md`)."""
+from zotd.loopback import address_of, is_loopback
+from zotd.wire.version import WEBSOCKET_PATH
 
 PORTS = {"wss": 443, "ws": 80}
 """Default port."""
@@ -35,7 +33,7 @@ class TokenAudience(NamedTuple):
     @property
     def url(self) -> str:
         """URL of the WebSocket."""
-        return f"{'wss' if self.is_tls else 'ws'}://{self.name}{PATH}"
+        return f"{'wss' if self.is_tls else 'ws'}://{self.name}{WEBSOCKET_PATH}"
 
 
 def parsed(url: str) -> TokenAudience:
@@ -55,7 +53,7 @@ def parsed(url: str) -> TokenAudience:
         raise ClientError(f"--host {url}: {error}") from error
     if parts.scheme not in PORTS or not parts.hostname:
         raise ClientError(f"--host must be {_WHAT_IT_IS}, not {url}")
-    if parts.path not in {"", "/", PATH}:
+    if parts.path not in {"", "/", WEBSOCKET_PATH}:
         raise ClientError(f"--host must end with the port, without the path {parts.path}")
     host = _host(parts.hostname)
     if host is None or port == 0:
@@ -65,12 +63,6 @@ def parsed(url: str) -> TokenAudience:
             f"--host {url} would send the token in the clear; use wss:// (ws:// is for this machine only)"
         )
     return TokenAudience(parts.scheme == "wss", host, port or PORTS[parts.scheme])
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` is a name of this machine; for `localhost` the resolved addresses have to be checked as well."""
-    address = _address(host)
-    return host == "localhost" if address is None else address.is_loopback
 
 
 def _refuse_secrets(url: str) -> None:
@@ -84,13 +76,5 @@ def _refuse_secrets(url: str) -> None:
 def _host(name: str) -> str | None:
     name = name.removesuffix(".")
     if ":" in name or name.replace(".", "").isdigit():
-        return str(address) if (address := _address(name)) else None
+        return str(address) if (address := address_of(name)) else None
     return name if _HOST.fullmatch(name) else None
-
-
-def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return None
-    return None if "%" in host else address

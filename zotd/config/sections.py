@@ -384,7 +384,7 @@ class WebsocketSection(Struct, frozen=True, kw_only=True):
 
 
 class FleetSection(Struct, frozen=True, kw_only=True):
-    """`[fleet]`: daemons of one database pass clients on to each other. Read when the daemon starts; see postgresql.md."""
+    """`[fleet]`: daemons of one database forward clients to each other. Read when the daemon starts; see postgresql.md."""
 
     key_file: Directory | None = None
     """File with the key that all these daemons have. Default: `fleet-key` in `$ZOT_HOME`, if there is such a file."""

@@ -1,4 +1,4 @@
-"""Events to all clients about sessions that begin, change or end."""
+"""Events about sessions that begin, change, move or end."""
 
 from zotd.sessions.session import Session
 from zotd.wire import events
@@ -19,6 +19,12 @@ def updated(session: Session) -> events.Event:
 def removed(session: Session) -> events.Event:
     """It is gone."""
     return events.SessionRemoved(session=session.id)
+
+
+def moved(session: Session, reason: str) -> events.Event:
+    """Another daemon has it: clients that follow it here are disconnected, and attach again where it is."""
+    ledger = session.ledger
+    return events.Evicted(reason, ledger.shown_seq, session=ledger.label)
 
 
 def _parent(session: Session) -> str | None:

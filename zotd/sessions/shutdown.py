@@ -14,11 +14,15 @@
 
 from zotd.permissions.pending import lasting
 from zotd.runs.worker import Intake
+from zotd.sessions.announcements import moved
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
 
 HANDED_OVER = "ended because another daemon goes on with the session"
 """Why jobs ended, as the model reads it."""
+
+MOVED = "another daemon goes on with the session"
+"""Why clients are disconnected."""
 
 
 def is_busy(manager: Manager) -> bool:
@@ -42,6 +46,7 @@ async def hand_over(manager: Manager, session: Session) -> None:
     await session.jobs.end_all(HANDED_OVER, tasks=False)
     assert manager.journal is not None
     manager.journal.ownership.give(session.id)
+    session.ledger.live([moved(session, MOVED)])
     manager.give_up(session)
 
 

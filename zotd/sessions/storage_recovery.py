@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable, Coroutine
 
 from zotd.core.ports import StorageError
+from zotd.sessions.announcements import moved
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.journal import StoredJournal
@@ -91,7 +92,7 @@ class StorageRecovery:
             raise
         except OwnedElsewhereError as error:
             log.warning("session %s is not here any more: %s", session.id, error)
-            session.ledger.live([events.Evicted(str(error), session.ledger.shown_seq, session=session.ledger.label)])
+            session.ledger.live([moved(session, str(error))])
             self._moved(session)
             return
         except StorageError:

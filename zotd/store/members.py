@@ -58,7 +58,7 @@ class NoMembers:
     """There is none to tell apart."""
 
     def announce(self, address: str) -> None:
-        """Nobody needs it."""
+        """No other daemon needs it."""
 
     async def loads(self) -> Sequence[MemberLoad]:
         """Return nothing."""

@@ -116,7 +116,7 @@ class SoleOwnership:
         """It is this daemon's."""
 
     def release(self, session: str) -> None:
-        """Nobody else wants it."""
+        """No other daemon waits for it."""
 
     async def adopt(self, state: str) -> Sequence[str]:
         """Return the sessions in this state."""

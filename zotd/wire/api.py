@@ -74,14 +74,14 @@ class Client(Frozen, frozen=True):
     version: str = ""
 
 
-class PassedOn(Frozen, frozen=True):
-    """Takes the place of a token: a daemon of the same database passes on what its client sends (postgresql.md)."""
+class FleetProof(Frozen, frozen=True):
+    """Sent instead of a token by a daemon of the same database, which forwards what its client sends (postgresql.md)."""
 
     connection: str
     """Id of the client's connection there."""
     nonce: str
     proof: str
-    """Shows that the daemon has the fleet key (`zotd.fleet_key`)."""
+    """Shows that the daemon has the fleet key."""
 
 
 class Hello(Frozen, frozen=True):
@@ -92,7 +92,7 @@ class Hello(Frozen, frozen=True):
     role: str | None = None
     token: str | None = None
     can_approve: bool = False
-    passed_on: PassedOn | None = None
+    fleet: FleetProof | None = None
 
 
 class Limits(Frozen, frozen=True, omit_defaults=False):
@@ -120,7 +120,7 @@ class HelloResult(Frozen, frozen=True):
     protocols: tuple[int, int] | None = None
     """The oldest and the newest protocol version that the daemon supports."""
     proof: str | None = None
-    """The answer to `passed_on`: the daemon has the fleet key, too."""
+    """The answer to `fleet`: the daemon has the fleet key, too."""
 
 
 class Pong(Frozen, frozen=True):

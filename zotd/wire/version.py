@@ -11,6 +11,9 @@ VERSION = "0.2.0"
 database schema or of the protocol, because errors tell users to start "that version or a newer one"
 (`tests/test_packaging.py`)."""
 
+WEBSOCKET_PATH = "/v1"
+"""Path of the WebSocket at every daemon (`docs/protocol.md`); another protocol would use another path."""
+
 Range = tuple[int, int]
 """The oldest and the newest protocol that a program supports."""
 

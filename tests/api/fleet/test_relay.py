@@ -1,12 +1,11 @@
-"""What a relay passes on, with the other daemon played by the test."""
+"""What a relay forwards, with the other daemon played by the test."""
 
 import asyncio
 
 import msgspec
 import pytest
 
-from zotd.api.fleet.passing import RelayError
-from zotd.api.fleet.relay import Relay
+from zotd.api.fleet.relay import Relay, RelayError
 from zotd.store.members import FleetMember
 from zotd.wire import api
 
@@ -82,7 +81,7 @@ async def relay(there, client):
 
 
 async def asked(tasks, relay, there, request_id, command="get_state", told=lambda: None):
-    """A command that is being passed on, and its id there."""
+    """A command that is being forwarded, and its id there."""
     task = tasks.create_task(relay.ask(command, api.OfSession("s_1"), request_id, told))
     return task, (await there.sent.get())["id"]
 
@@ -97,7 +96,7 @@ async def test_each_response_has_the_id_that_the_client_has_given(relay, there, 
     assert (client.got[0]["data"], client.got[1]["code"]) == ({"n": 2}, "not_found")
 
 
-async def test_events_are_passed_on_in_their_place_and_heartbeats_are_not(relay, there, client):
+async def test_events_are_fleet_in_their_place_and_heartbeats_are_not(relay, there, client):
     async with asyncio.TaskGroup() as tasks:
         told = []
         _, key = await asked(tasks, relay, there, 1, "attach", lambda: told.append(list(client.got)))
@@ -149,3 +148,11 @@ async def test_responses_to_requests_that_nobody_has_made_are_dropped(relay, the
     there.end()
     await there.closed.wait()
     assert [frame["type"] for frame in client.got] == ["done"]
+
+
+async def test_a_client_that_the_other_daemon_disconnects_is_told_so_once(relay, there, client):
+    relay.sessions.add("s_1")
+    there.say(type="evicted", session="s_1", reason="moved", last_seq=4)
+    await there.closed.wait()
+    assert client.is_over
+    assert [frame["reason"] for frame in client.got] == ["moved"]

@@ -1,6 +1,8 @@
-"""Clients of sessions that another daemon of the same database has: their frames are passed on (`docs/postgresql.md`).
+"""Forwards clients to the daemon of the same database that has their session (`docs/postgresql.md`).
 
-client <─> ServerConnection ── command for a session of another daemon ──> Forwarding ──> Relay ─ WebSocket ─> that daemon
-^                                                                          │
-└─────────────────────── responses and events, as they come <──────────────┘
+    client ── ServerConnection ── Forwarding ── Relay ── WebSocket door of that daemon ── ServerConnection
+              commands ──────────────────────────────────────────────────────────────────────>
+              <────────────────────────────────────────────────────────── responses, events ───
+
+`zotd/api/forwarding.py` decides which commands are forwarded; the modules here connect the daemons.
 """

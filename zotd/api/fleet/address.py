@@ -1,10 +1,9 @@
 """URLs at which daemons reach each other."""
 
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from urllib.parse import urlsplit
 
-PATH = "/v1"
-"""Path of the WebSocket at every daemon."""
+from zotd.loopback import address_of, is_loopback
+from zotd.wire.version import WEBSOCKET_PATH
 
 
 def problem_of(url: str) -> str:
@@ -14,9 +13,14 @@ def problem_of(url: str) -> str:
         has_port = parts.port is not None
     except ValueError as error:
         return f"is not a URL: {error}"
-    if parts.scheme not in {"ws", "wss"} or not parts.hostname or not has_port or parts.path not in {"", "/", PATH}:
+    if (
+        parts.scheme not in {"ws", "wss"}
+        or not parts.hostname
+        or not has_port
+        or parts.path not in {"", "/", WEBSOCKET_PATH}
+    ):
         return "must be a URL such as wss://host:port"
-    if parts.scheme == "ws" and not _is_loopback(parts.hostname):
+    if parts.scheme == "ws" and not is_loopback(parts.hostname):
         return "must begin with wss://, because other machines can read along what is not encrypted"
     return ""
 
@@ -24,22 +28,10 @@ def problem_of(url: str) -> str:
 def door_of(url: str) -> str:
     """Return the URL of the WebSocket at an address without a problem."""
     parts = urlsplit(url)
-    return f"{parts.scheme}://{parts.netloc}{PATH}"
+    return f"{parts.scheme}://{parts.netloc}{WEBSOCKET_PATH}"
 
 
 def stands_for_all(url: str) -> bool:
     """Whether the host of a URL stands for all addresses of a machine, so that no other machine can use it."""
-    address = _address(urlsplit(url).hostname or "")
+    address = address_of(urlsplit(url).hostname or "")
     return address is not None and address.is_unspecified
-
-
-def _is_loopback(host: str) -> bool:
-    address = _address(host)
-    return host == "localhost" if address is None else address.is_loopback
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        return ip_address(host)
-    except ValueError:
-        return None

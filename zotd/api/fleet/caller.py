@@ -2,7 +2,7 @@
 
 import asyncio
 import ssl
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import cache
 
 import aiohttp
@@ -11,8 +11,7 @@ from msgspec import UNSET
 
 from zotd import fleet_key
 from zotd.api.fleet.address import door_of, problem_of
-from zotd.api.fleet.passing import PassedClient, RelayError
-from zotd.api.fleet.relay import DECODER, HELLO_ID, Relay, hello_of, request
+from zotd.api.fleet.relay import DECODER, HELLO_ID, Relay, RelayClient, RelayError, hello_of, request
 from zotd.fleet_key import FleetKey
 from zotd.store.members import FleetMember
 from zotd.wire import api
@@ -21,17 +20,20 @@ from zotd.wire.framing import SERVER_LIMIT
 CALL_S = 3.0
 """Longest wait until another daemon has answered a hello. One on a lost machine does not answer at all."""
 
-PING_S = 4.0
-"""Silence after which another daemon is pinged; half as much later it counts as gone. Shorter than a lease."""
+PING_S = 6.0
+"""Silence after which another daemon is pinged; half as much later it counts as gone. Together less than a lease."""
 
 FORBIDDEN = 403
 """HTTP status for a name of the host that the door does not accept."""
+
+UNAUTHORIZED = 4401
+"""Close code of a door that does not accept the proof."""
 
 CLOSE_S = 1.0
 """Longest wait for the other side's close frame."""
 
 
-async def call(member: FleetMember, client: PassedClient, key: FleetKey) -> Relay:
+async def call(member: FleetMember, client: RelayClient, key: FleetKey) -> Relay:
     """Connect for a client, which the other daemon then treats as its own. The caller runs the relay, which closes itself.
 
     Raises:
@@ -41,45 +43,46 @@ async def call(member: FleetMember, client: PassedClient, key: FleetKey) -> Rela
         raise RelayError("it has no address for other daemons", is_lasting=True)
     if problem := problem_of(member.address):
         raise RelayError(f"its address {member.address} {problem}", is_lasting=True)
-    http = _session()
     try:
         async with asyncio.timeout(CALL_S):
-            return await _relay(http, member, client, key)
-    except BaseException as error:
-        await http.close()
-        if (reason := _reason(error, member)) is None:
-            raise
-        raise reason from error
+            return await _relay(member, client, key)
+    except (TimeoutError, aiohttp.ClientError, OSError, msgspec.MsgspecError) as error:
+        raise _reason(error, member) from error
 
 
-async def _relay(http: aiohttp.ClientSession, member: FleetMember, client: PassedClient, key: FleetKey) -> Relay:
-    socket = await http.ws_connect(
-        door_of(member.address),
-        ssl=_tls() if member.address.startswith("wss:") else True,
-        heartbeat=PING_S,
-        max_msg_size=SERVER_LIMIT + 1,  # aiohttp rejects messages of exactly this size
-        timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
-    )
-    messages = _Messages(http, socket)
-    certificate, nonce = _certificate(socket), fleet_key.nonce()
-    proof = key.caller_proof(member.home, nonce, certificate)
-    await messages.send(request("hello", HELLO_ID, hello_of(client, api.PassedOn(client.id, nonce, proof))))
-    _check(await messages.receive(), key.callee_proof(member.home, nonce, certificate), member)
+async def _relay(member: FleetMember, client: RelayClient, key: FleetKey) -> Relay:
+    async with AsyncExitStack() as stack:
+        http = await stack.enter_async_context(_session())
+        socket = await http.ws_connect(
+            door_of(member.address),
+            ssl=_tls() if member.address.startswith("wss:") else True,
+            heartbeat=PING_S,
+            max_msg_size=SERVER_LIMIT + 1,  # aiohttp rejects messages of exactly this size
+            timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
+        )
+        messages = _Messages(http, socket)
+        stack.push_async_callback(messages.close)
+        certificate, nonce = _certificate(socket), fleet_key.nonce()
+        proof = key.caller_proof(member.home, nonce, certificate)
+        await messages.send(request("hello", HELLO_ID, hello_of(client, api.FleetProof(client.id, nonce, proof))))
+        line = await messages.receive()
+        if line is None:
+            raise _closed(socket.close_code, member)
+        _check(line, key.callee_proof(member.home, nonce, certificate), member)
+        stack.pop_all()  # the relay closes it
     return Relay(member, messages, client)
 
 
-def _reason(error: BaseException, member: FleetMember) -> RelayError | None:
-    """Return the error for one that the connection has met; None for one that is what it says."""
+def _reason(error: Exception, member: FleetMember) -> RelayError:
+    """Return the error for one that the connection has met."""
     match error:
         case TimeoutError():
             return RelayError(f"it has not answered within {CALL_S:g} s at {member.address}")
         case aiohttp.WSServerHandshakeError():
             advice = "; add this host name to websocket.hosts there" if error.status == FORBIDDEN else ""
             return RelayError(f"{member.address} answers with HTTP status {error.status}{advice}")
-        case aiohttp.ClientError() | OSError() | msgspec.MsgspecError():
-            return RelayError(" ".join(str(error).split()) or type(error).__name__)
         case _:
-            return None
+            return RelayError(" ".join(str(error).split()) or type(error).__name__)
 
 
 @cache
@@ -115,11 +118,16 @@ def _certificate(socket: aiohttp.ClientWebSocketResponse) -> str:
     return "" if shown is None else fleet_key.digest(shown)
 
 
-def _check(line: str | None, expected: str, member: FleetMember) -> None:
-    """Raise RelayError if the response to the hello does not have this proof."""
-    if line is None:
+def _closed(code: int | None, member: FleetMember) -> RelayError:
+    """Return the error for a connection that was closed instead of an answer."""
+    if code == UNAUTHORIZED:
         sentence = f"it has refused the fleet key at {member.address}; all daemons need the same one"
-        raise RelayError(sentence, is_lasting=True)
+        return RelayError(sentence, is_lasting=True)
+    return RelayError(f"it has closed the connection at {member.address} ({code}); it may have too many clients")
+
+
+def _check(line: str, expected: str, member: FleetMember) -> None:
+    """Raise RelayError if the response to the hello does not have this proof."""
     answer = DECODER.decode(line)
     data = None if answer.data is UNSET else answer.data
     proof = None if data is None else msgspec.json.decode(data, type=api.HelloResult).proof

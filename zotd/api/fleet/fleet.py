@@ -1,25 +1,23 @@
-"""This daemon among those of its database: who may speak for a client, and how the others are called."""
+"""The other daemons of the database: which of them may speak for a client, and connections to them."""
 
 from collections.abc import Sequence
 
 from zotd import fleet_key
 from zotd.api.fleet.address import stands_for_all
-from zotd.api.fleet.passing import PassedClient
-from zotd.api.fleet.relay import Relay
+from zotd.api.fleet.relay import Relay, RelayClient
 from zotd.fleet_key import FleetKey
 from zotd.sessions.manager import Spawn
 from zotd.store.members import FleetMember, FleetMembers
-from zotd.wire.api import PassedOn
+from zotd.wire.api import FleetProof
 
 
 class Fleet:
-    """The fleet, as far as this daemon has to know it."""
+    """What this daemon needs to forward clients, and to serve those of others."""
 
     def __init__(self, key: FleetKey, members: FleetMembers, certificate: str, spawn: Spawn) -> None:
         """`certificate`: `fleet_key.digest` of the one that the WebSocket door shows; empty without TLS."""
         self._key = key
         self._members = members
-        self._home = members.home
         self._certificate = certificate
         self._spawn = spawn
 
@@ -30,22 +28,23 @@ class Fleet:
         """
         if door is None:
             return [
-                "other daemons cannot pass clients on to this one: it has no open WebSocket door; set websocket.listen"
+                "other daemons cannot forward clients to this one: it has no open WebSocket door; set websocket.listen"
             ]
         if address is None and stands_for_all(door):
-            return [f"other daemons cannot pass clients on to this one at {door}; set fleet.address"]
+            return [f"other daemons cannot forward clients to this one at {door}; set fleet.address"]
         self._members.announce(address or door)
         return []
 
-    def admits(self, passed: PassedOn) -> bool:
-        """Whether a daemon with the key speaks, and has meant this one."""
-        return fleet_key.is_same(passed.proof, self._key.caller_proof(self._home, passed.nonce, self._certificate))
+    def admits(self, proof: FleetProof) -> bool:
+        """Whether a daemon speaks that has the key, and means this daemon."""
+        expected = self._key.caller_proof(self._members.home, proof.nonce, self._certificate)
+        return fleet_key.is_same(proof.proof, expected)
 
-    def answer(self, passed: PassedOn) -> str:
+    def answer(self, proof: FleetProof) -> str:
         """Return the proof that this daemon has the key, too."""
-        return self._key.callee_proof(self._home, passed.nonce, self._certificate)
+        return self._key.callee_proof(self._members.home, proof.nonce, self._certificate)
 
-    async def relay(self, member: FleetMember, client: PassedClient) -> Relay:
+    async def relay(self, member: FleetMember, client: RelayClient) -> Relay:
         """Connect to another daemon for a client of this one. The caller closes it.
 
         Raises:

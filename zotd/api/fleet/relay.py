@@ -1,4 +1,4 @@
-"""The connection to another daemon that one client of this one uses: commands there, responses and events back."""
+"""Forwards the commands of one client to another daemon, and what comes back to the client."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,9 +6,8 @@ from contextlib import suppress
 from typing import Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from zotd.api.fleet.passing import PassedAnswer, PassedClient, RelayError, passed
 from zotd.store.members import FleetMember
 from zotd.wire import api
 from zotd.wire.base import Frozen, encode
@@ -22,7 +21,49 @@ HELLO_ID = 0
 _RESPONSE, _HEARTBEAT, _EVICTED = '{"type":"response"', '{"type":"heartbeat"', '{"type":"evicted"'
 """How frames begin: the type is their first field."""
 
-DECODER = msgspec.json.Decoder(PassedAnswer)
+
+class RelayError(Exception):
+    """Another daemon cannot be used, and nothing was sent to it; the message says why."""
+
+    def __init__(self, sentence: str, *, is_lasting: bool = False) -> None:
+        """`is_lasting`: a person has to change something; waiting is no use."""
+        super().__init__(sentence)
+        self.is_lasting = is_lasting
+
+
+class RelayClient(Protocol):
+    """A client of this daemon whose commands are forwarded."""
+
+    id: str
+    client: api.Client
+    role: api.Role
+    can_decide: bool
+
+    def write(self, data: bytes) -> None:
+        """Send lines to the client."""
+        ...
+
+    async def room(self) -> None:
+        """Wait until the client has read what was sent."""
+        ...
+
+    def end(self) -> None:
+        """Disconnect the client after its output is sent."""
+        ...
+
+
+class RelayedResponse(Frozen, tag_field="type", tag="response", frozen=True):
+    """A response of the other daemon (`wire.api.Response`); `data` is forwarded as it is."""
+
+    command: str
+    success: bool
+    id: str | int | None = None
+    data: Raw | UnsetType = UNSET
+    error: str | UnsetType = UNSET
+    code: str | UnsetType = UNSET
+
+
+DECODER = msgspec.json.Decoder(RelayedResponse)
 
 
 class MessageSocket(Protocol):
@@ -49,16 +90,16 @@ class MessageSocket(Protocol):
 class _Asked(Struct):
     """A command that is not answered yet."""
 
-    answer: asyncio.Future[PassedAnswer | None]
+    answer: asyncio.Future[RelayedResponse | None]
     """See `Relay.ask`."""
-    show: Callable[[PassedAnswer], None]
+    show: Callable[[RelayedResponse], None]
     """Takes a response that is no refusal because of a conflict."""
 
 
 class Relay:
-    """Passes on commands of one client, and what comes back; `run` reads until the end."""
+    """The connection to another daemon for one client of this one; `run` reads until the end."""
 
-    def __init__(self, member: FleetMember, socket: MessageSocket, client: PassedClient) -> None:
+    def __init__(self, member: FleetMember, socket: MessageSocket, client: RelayClient) -> None:
         """Take ownership of `socket`, at whose other end `client` was introduced."""
         self.member = member
         self.sessions: set[str] = set()
@@ -72,13 +113,13 @@ class Relay:
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing can be passed on any more."""
+        """Whether nothing can be forwarded any more."""
         return self._is_over or self._socket.is_closed
 
     async def ask(
         self, command: str, params: Frozen, request_id: str | int | None, succeeded: Callable[[], None]
-    ) -> PassedAnswer | None:
-        """Pass on a command, and wait for the response.
+    ) -> RelayedResponse | None:
+        """Forward a command, and wait for the response.
 
         `succeeded` is called before the client gets a response that is no refusal.
 
@@ -89,10 +130,10 @@ class Relay:
         Raises RelayError if the command was not sent.
         """
 
-        def show(answer: PassedAnswer) -> None:
+        def show(answer: RelayedResponse) -> None:
             if answer.success:
                 succeeded()
-            self._client.write(passed(answer, request_id))
+            self._client.write(response_line(answer, request_id))
 
         return await self._ask(command, params, show)
 
@@ -108,7 +149,7 @@ class Relay:
             self._reading.cancel()
 
     async def run(self) -> None:
-        """Pass on to the client what comes, until the connection ends; then the client ends, if it depends on it."""
+        """Forward to the client what comes, until the connection ends; then the client ends, if it depends on it."""
         self._reading = asyncio.current_task()
         try:
             if not self._is_over:
@@ -122,7 +163,9 @@ class Relay:
                     asked.answer.set_result(None)
             await self._socket.close()
 
-    async def _ask(self, command: str, params: Frozen, show: Callable[[PassedAnswer], None]) -> PassedAnswer | None:
+    async def _ask(
+        self, command: str, params: Frozen, show: Callable[[RelayedResponse], None]
+    ) -> RelayedResponse | None:
         if self.is_over:
             raise RelayError("the connection has ended")
         self._last += 1
@@ -147,6 +190,7 @@ class Relay:
             # A client that reads slowly is slow for the other daemon, too, which merges what is live, or disconnects it.
             await self._client.room()
             if text.startswith(_EVICTED):
+                self._is_over = True
                 self._client.end()
                 return
 
@@ -162,15 +206,20 @@ class Relay:
             asked.answer.set_result(None if is_shown else answer)
 
 
-def hello_of(client: PassedClient, passed_on: api.PassedOn | None) -> api.Hello:
-    """Return what introduces a client to another daemon."""
+def hello_of(client: RelayClient, fleet: api.FleetProof | None) -> api.Hello:
+    """Return what introduces the client to another daemon."""
     return api.Hello(
         client=client.client,
         protocol=(PROTOCOL, PROTOCOL),
         role=client.role.name.lower(),
         can_approve=client.can_decide,
-        passed_on=passed_on,
+        fleet=fleet,
     )
+
+
+def response_line(answer: RelayedResponse, request_id: str | int | None) -> bytes:
+    """Return the line of a response to the request of the client."""
+    return encode(msgspec.structs.replace(answer, id=request_id)) + b"\n"
 
 
 def request(command: str, request_id: int, params: Frozen) -> bytes:

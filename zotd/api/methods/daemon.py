@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 
 import msgspec
 
-from zotd.api.connection import TOPICS, PassedConnection
+from zotd.api.connection import TOPICS, ForwardedClient
 from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import connection_of, role_named
@@ -49,7 +49,7 @@ async def hello(epoch: str, call: Invocation, params: api.Hello) -> api.HelloRes
         features=[],
         limits=api.Limits(CLIENT_LIMIT, SERVER_LIMIT, MAX_WAITING),
         protocols=protocols(),
-        proof=connection.admitted.proof if isinstance(connection.admitted, PassedConnection) else None,
+        proof=connection.admitted.proof if isinstance(connection.admitted, ForwardedClient) else None,
     )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from zotd.api.connection import PassedConnection, ServerConnection, UsedToken
+from zotd.api.connection import ForwardedClient, ServerConnection, UsedToken
 from zotd.api.context import MAX_CONNECTIONS, DaemonContext
 from zotd.api.dispatch import Dispatcher
 from zotd.api.door import Door
@@ -168,8 +168,8 @@ class WebSocketServer:
 
     def _admit(self, guest: Guest, wire: FrameCarrier, line: bytes) -> ServerConnection | None:
         """Authenticate a client by its first message; returns its connection, or None if it was refused."""
-        passed = self._passed(line)
-        found = None if passed is not None else self._site.admitted(_token(line), guest.source)
+        forwarded = self._forwarded(line)
+        found = None if forwarded is not None else self._site.admitted(_token(line), guest.source)
         if isinstance(found, AnonymousVisitor):
             guest.yield_first()
             wire.refuse(found.delay_s)
@@ -184,8 +184,8 @@ class WebSocketServer:
             return None
         guest.leave()
         self._context.came()
-        if passed is not None:
-            return self._joined(passed, guest, wire)
+        if forwarded is not None:
+            return self._welcome_forwarded(forwarded, guest, wire)
         assert found is not None
         return self._welcome(guest, wire, *found)
 
@@ -203,23 +203,23 @@ class WebSocketServer:
         self._context.spawn("the use of a token", self._note_use(name))
         return connection
 
-    def _joined(self, passed: PassedConnection, guest: Guest, wire: FrameCarrier) -> ServerConnection:
+    def _welcome_forwarded(self, client: ForwardedClient, guest: Guest, wire: FrameCarrier) -> ServerConnection:
         """Return the connection of another daemon's client, which has the role that it has there."""
         connection = ServerConnection(
             wire.carrier,
             context=self._context,
             dispatcher=self._dispatcher,
-            peer=f"{guest.source} fleet:{passed.id}",
-            admitted=passed,
+            peer=f"{guest.source} fleet:{client.id}",
+            admitted=client,
         )
         self._members[connection] = _Member(wire, FLEET, None)
         return connection
 
-    def _passed(self, line: bytes) -> PassedConnection | None:
+    def _forwarded(self, line: bytes) -> ForwardedClient | None:
         hello, fleet = _hello(line), self._context.fleet
-        if hello is None or hello.passed_on is None or fleet is None or not fleet.admits(hello.passed_on):
+        if hello is None or hello.fleet is None or fleet is None or not fleet.admits(hello.fleet):
             return None
-        return PassedConnection(hello.passed_on.connection, fleet.answer(hello.passed_on))
+        return ForwardedClient(hello.fleet.connection, fleet.answer(hello.fleet))
 
     async def _note_use(self, name: str) -> None:
         try:

@@ -19,11 +19,9 @@ from zotd.api.websocket.gate import OriginCheck
 from zotd.api.websocket.throttle import Throttle
 from zotd.store.tokens import Token, TokenStore
 from zotd.wire import exposition
+from zotd.wire.version import WEBSOCKET_PATH
 
 log = logging.getLogger(__name__)
-
-PATH = "/v1"
-"""Path of the WebSocket; another version of the protocol would use another path."""
 
 SECURITY: Mapping[str, str] = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
@@ -82,7 +80,7 @@ class Site:
             return plain(refusal.status, refusal.sentence)
         if request.method != "GET":
             return plain(405, "only GET is allowed", Allow="GET")
-        if request.raw_path == PATH:
+        if request.raw_path == WEBSOCKET_PATH:
             return await self._websocket(request)
         if request.raw_path == "/healthz":
             return plain(503, "stopping") if self._context.stopping else plain(200, "ok")

@@ -4,8 +4,8 @@
                                        ^                          │ sessions whose runs were cut
                                        └── registered anew <──────┘ the daemon notices, and has no sessions
 
-The server's clock decides when a lease has expired. A daemon counts from before it sends a renewal, by a clock of its own that
-nobody sets, and therefore never believes in its lease for longer than the server does.
+The server's clock decides when a lease has expired. A daemon counts from before it sends a renewal, by a clock that
+cannot be set, and therefore never believes in its lease for longer than the server does.
 
 A row of `daemons` is deleted before a session of that daemon goes to another one, so whoever may write has a row:
 `docs/decisions/0126-a-lease-for-a-daemon-an-owner-for-a-session.md`.
@@ -352,7 +352,7 @@ class Lease:
 
 
 def now() -> float:
-    """Return seconds of a clock that nobody sets, and that goes on while the machine sleeps where there is such a one."""
+    """Return seconds of a clock that cannot be set, and that goes on while the machine sleeps if the system has one."""
     return time.clock_gettime(_clock)
 
 
