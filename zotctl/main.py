@@ -33,6 +33,7 @@ from zotctl import (
     models,
     output,
     parser_tree,
+    pipe,
     plan,
     prune,
     push,
@@ -140,7 +141,7 @@ NOUNS = (
         push,
         config,
     ),
-    *(channel, sandbox, worktree, checkpoints, backup, prune, completion),
+    *(channel, sandbox, worktree, checkpoints, backup, prune, completion, pipe),
 )
 """Modules with `add(commands)`, in the order of the help."""
 
@@ -167,6 +168,7 @@ HERE_ONLY = frozenset(
         "checkpoints",
         "mcp",
         "adapters",
+        "pipe",
     }
 )
 """Commands that use local files and processes, and so refuse --host."""

@@ -4,6 +4,7 @@ Programs are named by strings: this module must not depend on the layers above i
 """
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -27,6 +28,9 @@ ONE_SHOT_FLAGS = frozenset({"-p", "--print", "--json", "--list-models"})
 WORKTREE_FLAGS = ("-w", "--worktree")
 """How the words begin that name a worktree."""
 
+PLACE = re.compile(r"((?:[A-Za-z0-9_][\w.\-]*@)?[A-Za-z0-9_][\w.\-]*):([\w.\-]*)")
+"""A host for ssh, and a session of it or none, as `scp` writes hosts: `box:` or `me@box:tests`."""
+
 INFO_FLAGS = frozenset({"-h", "--help", "-v", "--version"})
 
 
@@ -36,6 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  (for the whole program)
     args, variables = without_flags(sys.argv[1:] if argv is None else argv)
     os.environ.update(variables)
+    args = _with_host(args)
     program = _program(args)
     has_worktree = any(word.startswith(WORKTREE_FLAGS) for word in _flags(args))
     refusal = _refusal(program, has_worktree=has_worktree)
@@ -52,6 +57,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(import_module(program).main(args))
     except KeyboardInterrupt:  # during the import; from then on the programs handle it themselves
         return INTERRUPTED
+
+
+def _with_host(args: list[str]) -> list[str]:
+    """Set the variable of the host, and return a flag for the session, if the first word names them and no other follows."""
+    is_alone = len(args) == 1 or (len(args) > 1 and args[1].startswith("-"))
+    found = PLACE.fullmatch(args[0]) if is_alone else None
+    if found is None:
+        return args
+    host, session = found.groups()
+    os.environ[HOST] = host
+    return [*(["--session", session] if session else []), *args[1:]]
 
 
 def _program(args: list[str]) -> str:

@@ -8,7 +8,7 @@ TRUST = "ZOT_TRUST"
 """Set to `1` to trust the working directory's own code, as long as this environment is used."""
 
 HOST = "ZOT_HOST"
-"""URL of a daemon on another machine; empty or unset: the daemon of this machine."""
+"""A daemon on another machine: a URL, or a host for ssh. Empty or unset: the daemon of this machine."""
 
 TOKEN_FILE = "ZOT_TOKEN_FILE"  # noqa: S105  (the variable's name)
 """File with the token for that daemon."""

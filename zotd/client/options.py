@@ -24,6 +24,7 @@ Work with coding agents that run in a background daemon, which zot starts if nec
   zot rpc                   run one session over standard input and output
   zot acp                   serve an editor over the Agent Client Protocol (ACP)
   zot ext                   manage extensions, as `zotctl ext` does
+  zot box: or box:tests     chat on the machine box, over ssh; in its session tests
 """
 
 EXAMPLES = """\
@@ -79,7 +80,9 @@ def parser() -> argparse.ArgumentParser:
 def add_place_flags(made: argparse.ArgumentParser) -> None:
     """Add the flags of remote daemons for the help page; `environment.without_flags` has removed them before parsing."""
     group = made.add_argument_group("remote daemon")
-    group.add_argument("--host", metavar="URL", help="URL of the daemon: wss://host:port (ZOT_HOST)")
+    group.add_argument(
+        "--host", metavar="HOST", help="machine of the daemon: a host for ssh, or wss://host:port (ZOT_HOST)"
+    )
     group.add_argument("--token-file", metavar="FILE", help="file with the access token (ZOT_TOKEN_FILE)")
     group.add_argument(
         "--ca-file", metavar="FILE", help="CA certificates to trust instead of the system's (ZOT_CA_FILE)"

@@ -1,4 +1,4 @@
-"""The location of a daemon: on this machine (Unix socket), or on another one (WebSocket, `docs/remote.md`).
+"""The location of a daemon: on this machine (Unix socket), or on another one (ssh or WebSocket, `docs/remote.md`).
 
 In both cases a client gets a connected Unix socket that transports lines. The classes here also know what differs:
 whether a daemon can be started, how paths are interpreted, and which environment variables are sent.
@@ -63,32 +63,15 @@ class LocalDaemon:
         return real
 
 
-class Remote:
-    """A daemon on another machine. It cannot be started from here, and gets none of this environment."""
+class RemoteDaemon:
+    """A daemon on another machine, which gets none of this environment."""
 
     is_remote = True
     variables: dict[str, str] | None = None
 
-    def __init__(self, url: str, token_file: str, ca_file: str, home: str) -> None:
-        """`token_file` and `ca_file` are paths, or empty. `home` has the file with the pinned hosts of tokens."""
-        self.name = url
-        self._token_file = token_file
-        self._ca_file = ca_file
-        self._home = home
-
-    def open(self, timeout_s: float | None = None) -> socket.socket:
-        """Return a blocking socket like that of `blocking.open_socket`, for the caller to close.
-
-        `timeout_s` is for the whole handshake; None: `handshake.HANDSHAKE_S`. Raises what `remote.open_socket` raises.
-        """
-        from zotd.client import handshake, remote  # noqa: PLC0415  (0.2 s: aiohttp and TLS)
-
-        limit_s = handshake.HANDSHAKE_S if timeout_s is None else timeout_s
-        return remote.open_socket(self.name, self._token_file, self._ca_file, self._home, limit_s=limit_s)
-
-    def ensure(self) -> socket.socket:
-        """Connect as `open` does: a daemon on another machine cannot be started from here."""
-        return self.open()
+    def __init__(self, name: str) -> None:
+        """`name`: for people, and for `of`."""
+        self.name = name
 
     def was_killed(self) -> bool:
         """Return False: only its own machine can tell, and start it again."""
@@ -109,7 +92,49 @@ class Remote:
         return None if path is None else self.real_path(path)
 
 
-Place = LocalDaemon | Remote
+class OverWebSocket(RemoteDaemon):
+    """A daemon at a URL; it cannot be started from here."""
+
+    def __init__(self, url: str, token_file: str, ca_file: str, home: str) -> None:
+        """`token_file` and `ca_file` are paths, or empty. `home` has the file with the pinned hosts of tokens."""
+        super().__init__(url)
+        self._token_file = token_file
+        self._ca_file = ca_file
+        self._home = home
+
+    def open(self, timeout_s: float | None = None) -> socket.socket:
+        """Return a blocking socket like that of `blocking.open_socket`, for the caller to close.
+
+        `timeout_s` is for the whole handshake; None: `handshake.HANDSHAKE_S`. Raises what `remote.open_socket` raises.
+        """
+        from zotd.client import handshake, remote  # noqa: PLC0415  (0.2 s: aiohttp and TLS)
+
+        limit_s = handshake.HANDSHAKE_S if timeout_s is None else timeout_s
+        return remote.open_socket(self.name, self._token_file, self._ca_file, self._home, limit_s=limit_s)
+
+    def ensure(self) -> socket.socket:
+        """Connect as `open` does."""
+        return self.open()
+
+
+class OverSsh(RemoteDaemon):
+    """A daemon of this user on a machine that ssh can reach."""
+
+    def open(self, timeout_s: float | None = None) -> socket.socket:
+        """Connect as `ssh.open_socket` does, by default within `ssh.CONNECT_S`."""
+        from zotd.client import ssh  # noqa: PLC0415  (few clients need it)
+
+        limit_s = ssh.CONNECT_S if timeout_s is None else timeout_s
+        return ssh.open_socket(ssh.parsed(self.name), starts=False, limit_s=limit_s)
+
+    def ensure(self) -> socket.socket:
+        """Connect as `open` does; start a daemon there if none runs."""
+        from zotd.client import ssh  # noqa: PLC0415
+
+        return ssh.open_socket(ssh.parsed(self.name), starts=True)
+
+
+Place = LocalDaemon | OverWebSocket | OverSsh
 
 
 def of(
@@ -120,7 +145,9 @@ def of(
     token_file: str | None = None,
     ca_file: str | None = None,
 ) -> Place:
-    """Return the location that the arguments name: the socket `path`, else the URL `host`, else the one in `env`.
+    """Return the location that the arguments name: the socket `path`, else the host `host`, else the one in `env`.
+
+    A host is a URL (`wss://`, `ws://`, `ssh://`), or what ssh can connect to.
 
     `path` may also be the `name` of any location. `token_file` and `ca_file` default to those in `env`.
     """
@@ -129,5 +156,7 @@ def of(
     url = path or host or env.get(HOST, "")
     if not url:
         return LocalDaemon(paths.socket_path(env), env)
+    if url.startswith("ssh://") or "://" not in url:
+        return OverSsh(url if "://" in url else f"ssh://{url}")
     token_file = token_file or env.get(TOKEN_FILE, "")
-    return Remote(url, token_file, ca_file or env.get(CA_FILE, ""), paths.zot_home(env))
+    return OverWebSocket(url, token_file, ca_file or env.get(CA_FILE, ""), paths.zot_home(env))
