@@ -38,7 +38,7 @@ ROLES = {
     Role.ADMIN: """
         session.delete session.import ext.install ext.remove ext.enable ext.disable
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown
-        daemon.drain
+        daemon.drain session.move
         channel.pair channel.unpair auth.check auth.login auth.logout auth.begin auth.wait auth.cancel model.check
         push.list push.remove
     """,

@@ -1,4 +1,4 @@
-"""`zotctl rename`, `abort` and `delete`, and the errors of commands, with the real daemon."""
+"""`zotctl rename`, `abort`, `move` and `delete`, and the errors of commands, with the real daemon."""
 
 import json
 import os
@@ -35,6 +35,15 @@ def test_abort_ends_the_active_run(live):
         assert live.zotctl("abort", "tests") == (0, f"aborted {session}\n", "")
         events = connection.events(20)
         assert next(event for event in events if event["type"] == "turn_end")["stop"] == "aborted"
+
+
+def test_a_session_is_not_moved_without_another_daemon(live):
+    live.session()
+    assert live.zotctl("move", "tests") == (
+        1,
+        "",
+        "zotctl: no other daemon has the same journal, so none could go on with the session\n",
+    )
 
 
 def test_delete_asks_for_confirmation(live, tmp_path):

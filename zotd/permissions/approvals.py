@@ -104,8 +104,10 @@ class SessionApprovals:
         """Timer for the deadlines of approvals from before a restart; newer ones have a waiting task."""
 
     def freeze(self) -> None:
-        """Leave pending approvals as they are, because the process ends."""
+        """Leave pending approvals as they are, because the process ends, or another daemon gets the session."""
         self.is_frozen = True
+        if self._alarm is not None:
+            self._alarm.cancel()
 
     @property
     def is_attended(self) -> bool:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from enum import Enum, auto
 from functools import partial
+from typing import Literal
 
 from zotd.clock import rfc3339
 from zotd.core import records
@@ -27,9 +28,13 @@ from zotd.runs.shell import ShellCommand
 from zotd.runs.tool_calls import cut_results
 from zotd.wire import events
 from zotd.wire.api import RunInfo, Started, Waiting
-from zotd.wire.errors import CommandError
+from zotd.wire.errors import Code, CommandError
 
 log = logging.getLogger(__name__)
+
+STOPPING = "zot is stopping; send it again after the restart"
+
+BEING_MOVED = "the session is being moved to another daemon; send it again in a moment"
 
 BROKEN = "the run failed inside zot; see the daemon's log"
 
@@ -49,6 +54,12 @@ class Intake(Enum):
     OPEN = auto()
     CLOSED = auto()  # the process ends
     DRAINING = auto()  # the process ends soon; the run in progress stops where the next process can resume it
+    MOVING = auto()  # another daemon gets the session; the run in progress stops where that one can resume it
+
+    def check(self) -> None:
+        """Raise CommandError if no jobs are started."""
+        if self is not Intake.OPEN:
+            raise CommandError(Code.SHUTTING_DOWN, BEING_MOVED if self is Intake.MOVING else STOPPING)
 
 
 class PendingAbort(Enum):
@@ -175,9 +186,9 @@ class Worker:
             self._abort = PendingAbort.CURRENT
             self._hurry()
 
-    def drain(self) -> None:
-        """Start nothing more, because the process ends soon; a run stops where another one can go on with it."""
-        self.intake = Intake.DRAINING
+    def drain(self, intake: Literal[Intake.DRAINING, Intake.MOVING]) -> None:
+        """Start nothing more for this reason; a run stops where another process can go on with it."""
+        self.intake = intake
         self.early.refuse()
         if isinstance(self._current, Runner):
             self._current.drain()
@@ -309,5 +320,5 @@ class Worker:
         self._current, self.activity = current, Activity.RUNNING
         if self._abort is PendingAbort.CURRENT:
             current.abort()
-        elif self.intake is Intake.DRAINING and isinstance(current, Runner):
+        elif self.intake in {Intake.DRAINING, Intake.MOVING} and isinstance(current, Runner):
             current.drain()

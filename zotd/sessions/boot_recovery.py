@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
+from zotd.store.ownership import Handover
 from zotd.wire.api import Started
 from zotd.wire.errors import CommandError
 
@@ -44,11 +45,19 @@ async def recover_these(manager: Manager, sessions: Sequence[str], *, resumes: b
             await _resume_tasks(manager, key)
 
 
-async def _recover(manager: Manager, key: str, *, resumes: bool) -> None:
+async def receive(manager: Manager, handover: Handover) -> None:
+    """Go on with a session as the daemon would have that has handed it over, also with inputs that wait."""
+    await _recover(manager, handover.session, resumes=handover.goes_on, with_inputs=True)
+    if handover.goes_on:
+        await _resume_tasks(manager, handover.session)
+
+
+async def _recover(manager: Manager, key: str, *, resumes: bool, with_inputs: bool = False) -> None:
     try:
         session = await manager.get(key)
         await session.load()  # a client that attaches at the same time may be repairing it already
-        if resumes and session.ledger.transcript.interrupted:
+        waits = with_inputs and bool(session.work.queue.items())
+        if resumes and (session.ledger.transcript.interrupted or waits):
             await _go_on(session)
     except (CommandError, StorageError) as error:  # this one waits; the others go on
         log.warning("session %s was not recovered: %s", key, error)

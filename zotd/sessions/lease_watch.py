@@ -4,10 +4,10 @@ import logging
 from collections.abc import Sequence
 
 from zotd.core.ports import StorageError
-from zotd.sessions.boot_recovery import cut_states, recover_these
+from zotd.sessions.boot_recovery import cut_states, receive, recover_these
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.timers import Timers
-from zotd.store.ownership import LeaseEvents
+from zotd.store.ownership import Handover, LeaseEvents
 
 LOST = "ended because this daemon has lost its sessions"
 """Why jobs ended, as the model reads it."""
@@ -45,21 +45,26 @@ class LeaseWatch:
         """Repair these sessions, which were another daemon's, and fire its timers."""
         self._spawn("recovery of the sessions of another daemon", self._recover(sessions, resumes=self._resumes))
 
-    def given(self, sessions: Sequence[str]) -> None:
-        """Go on with these sessions where another daemon has stopped in order, and fire its timers."""
-        self._spawn("sessions that another daemon has handed over", self._receive(sessions))
+    def given(self, handovers: Sequence[Handover]) -> None:
+        """Go on with these sessions where other daemons have stopped in order, and fire their timers."""
+        self._spawn("sessions that another daemon has handed over", self._receive(handovers))
 
-    async def _receive(self, sessions: Sequence[str]) -> None:
+    async def _receive(self, handovers: Sequence[Handover]) -> None:
         if self._manager.is_stopping:
             return  # the lease passes them on
-        await self._recover(sessions, resumes=True)
+        await self._load_timers()
+        for handover in handovers:
+            await receive(self._manager, handover)
         assert self._manager.journal is not None
-        await self._manager.journal.ownership.receive(sessions)
+        await self._manager.journal.ownership.receive([handover.session for handover in handovers])
 
     async def _recover(self, sessions: Sequence[str], *, resumes: bool) -> None:
+        await self._load_timers()
+        await recover_these(self._manager, sessions, resumes=resumes)
+
+    async def _load_timers(self) -> None:
         try:
             if self._timers is not None:
                 await self._timers.load()
         except StorageError as error:
             log.warning("timers of another daemon do not fire: %s", error)
-        await recover_these(self._manager, sessions, resumes=resumes)

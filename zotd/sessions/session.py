@@ -27,7 +27,7 @@ from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
 from zotd.runs.recovery import GO_ON
 from zotd.runs.side_question import SideQuestions
-from zotd.runs.worker import Activity, Intake, Worker
+from zotd.runs.worker import Activity, Worker
 from zotd.sessions.agent_settings import check_changes, check_own
 from zotd.sessions.children import Children
 from zotd.sessions.clearing import clear
@@ -379,8 +379,7 @@ class Session:
     def _refuse_when_blocked(self) -> None:
         if self.is_closed or self.ledger.is_let_go:
             raise CommandError(Code.CONFLICT, str(LetGoError(self.id)))
-        if self.work.intake is not Intake.OPEN:
-            raise CommandError(Code.SHUTTING_DOWN, "zot is stopping; send it again after the restart")
+        self.work.intake.check()
         if self.ledger.failure is not None:
             raise CommandError(Code.STORAGE_BLOCKED, f"the journal cannot be written: {self.ledger.failure}")
         if self.ledger.damage is not None:

@@ -27,7 +27,7 @@ MOVED = "another daemon goes on with the session"
 
 def is_busy(manager: Manager) -> bool:
     """A stop now would cut something."""
-    return manager.nested.count > 0 or any(map(_would_be_cut, manager.loaded))
+    return manager.nested.count > 0 or any(map(would_be_cut, manager.loaded))
 
 
 def drain(manager: Manager) -> None:
@@ -36,7 +36,7 @@ def drain(manager: Manager) -> None:
     for session in manager.loaded:
         if session.ephemeral and session.approvals.pending():
             session.abort()  # no client can decide any more, and an ephemeral session is not asked about again
-        session.work.drain()
+        session.work.drain(Intake.DRAINING)
 
 
 async def hand_over(manager: Manager, session: Session) -> None:
@@ -60,7 +60,8 @@ def is_awaited(session: Session) -> bool:
     )
 
 
-def _would_be_cut(session: Session) -> bool:
+def would_be_cut(session: Session) -> bool:
+    """Something of the session runs that the next daemon could not go on with."""
     if not session.work.early.ended.is_set() and session.work.intake is Intake.OPEN:  # a drain does not wait for it
         return True
     pending, stored = session.approvals.pending(), lasting(session.ledger.transcript)

@@ -20,7 +20,9 @@ from zotd.core.due_times import BadRuleError, CronRule, DueTimes, TimerRule, due
 from zotd.core.ports import Probe, StorageError
 from zotd.core.timers import ChangedTimer, ClaimOutcome, DueTimer, EndedTimer, NotDue, Timer
 from zotd.sessions.manager import Manager, Spawn
+from zotd.sessions.opening import SessionElsewhereError
 from zotd.sessions.timer_firings import TimerFirings
+from zotd.store.ownership import TimerElsewhereError
 from zotd.store.timers import TimerStore
 from zotd.wire import events
 from zotd.wire.errors import Code, CommandError
@@ -242,6 +244,10 @@ class Timers:
                     self._tell_paused(self._current(key))
                     return
             await self._carry_out(claimed)
+        except (SessionElsewhereError, TimerElsewhereError) as error:
+            log.info("the timer %s is fired by another daemon: %s", key, error)
+            self._deferred[key] = asyncio.get_running_loop().time() + RETRY_S
+            await self._try(key, self.load())
         except (StorageError, CommandError) as error:
             log.warning("the timer %s is tried again: %s", key, error)
             self._deferred[key] = asyncio.get_running_loop().time() + RETRY_S

@@ -30,15 +30,27 @@ class OwnedElsewhereError(StorageError):
         self.member = member
 
 
+class TimerElsewhereError(StorageError):
+    """Another daemon has the timer."""
+
+
+class Handover(Struct, frozen=True):
+    """A session that another daemon has given to this one."""
+
+    session: str
+    goes_on: bool
+    """Its run was stopped for that, or inputs wait behind it. False: this daemon only has it from now on."""
+
+
 class LeaseEvents(Struct, frozen=True):
     """What the owner of sessions is told, on the event loop."""
 
     lost: Callable[[StorageError], None]
     """No session may be written: abort what runs. May be called several times."""
     changed: Callable[[Sequence[str]], None]
-    """These sessions of a daemon that has ended belong to this one now; its timers are others."""
-    given: Callable[[Sequence[str]], None]
-    """Another daemon, which has ended, has handed these over: they are to go on."""
+    """These sessions of a daemon that has ended belong to this one now, which may have other timers, too."""
+    given: Callable[[Sequence[Handover]], None]
+    """Other daemons have handed these over."""
     states: Sequence[str] = ()
     """States of the sessions that this daemon takes over when another one has ended."""
 
@@ -54,7 +66,7 @@ class Ownership(Protocol):
         ...
 
     async def take(self, session: str) -> None:
-        """Make the session one that this daemon may write; raises OwnedElsewhereError if it belongs to another one."""
+        """Make the session, with its timers, one that this daemon may write; raises OwnedElsewhereError."""
         ...
 
     def release(self, session: str) -> None:
@@ -81,8 +93,15 @@ class Ownership(Protocol):
         """Have another daemon go on with this session, after everything that was submitted before. Returns at once."""
         ...
 
+    async def move(self, session: str, member: FleetMember, *, goes_on: bool) -> bool:
+        """Have another daemon get this session, with its timers, after everything that was submitted before.
+
+        Returns False, and changes nothing, if that daemon ends or has ended. `goes_on`: see `Handover`.
+        """
+        ...
+
     async def receive(self, sessions: Sequence[str]) -> None:
-        """Note that this daemon goes on with these sessions, which it was given."""
+        """Note that this daemon has dealt with these sessions, which it was given."""
         ...
 
     def check_session(self, connection: SqlConnection, session: str) -> None:
@@ -94,7 +113,7 @@ class Ownership(Protocol):
         ...
 
     def check_timer(self, connection: SqlConnection, timer: str) -> None:
-        """Raise StorageError if the timer belongs to another daemon; inside the caller's transaction."""
+        """Raise TimerElsewhereError if the timer belongs to another daemon; inside the caller's transaction."""
         ...
 
     def own_timer(self, connection: SqlConnection, timer: str) -> None:
@@ -135,6 +154,10 @@ class SoleOwnership:
 
     def give(self, session: str) -> None:
         """There is no other daemon."""
+
+    async def move(self, session: str, member: FleetMember, *, goes_on: bool) -> bool:  # noqa: ARG002  (there is none)
+        """Return False: there is no other daemon."""
+        return False
 
     async def receive(self, sessions: Sequence[str]) -> None:
         """Nothing is given."""

@@ -1209,6 +1209,20 @@ class Draining(Frozen, frozen=True):
     within_s: float
 
 
+class SessionMove(Frozen, frozen=True):
+    """Have another daemon of the database go on with a session; `to` is its name, machine or home, empty for the only other one."""
+
+    session: str
+    to: str = ""
+    request_id: str | None = None
+
+
+class SessionMoved(Frozen, frozen=True):
+    """The daemon that has the session from now on. Comes after the end of the step that runs."""
+
+    daemon: str
+
+
 class FleetDaemon(Frozen, frozen=True, omit_defaults=False):
     """One of the daemons that share a database."""
 
@@ -1447,6 +1461,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
             "returns the disk space of deleted sessions; commits wait meanwhile",
         ),
         ("daemon.reload", Nothing, ConfigReloaded, "reloads the configuration; an invalid one changes nothing"),
+        ("session.move", SessionMove, SessionMoved, "has another daemon of the database go on with a session"),
         ("daemon.shutdown", Shutdown, None, "stops the daemon"),
         (
             "daemon.drain",

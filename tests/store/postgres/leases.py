@@ -7,7 +7,7 @@ import psycopg
 import pytest
 
 from zotd.core.ports import StorageError
-from zotd.store.ownership import LeaseEvents
+from zotd.store.ownership import Handover, LeaseEvents
 
 WAIT_S = 30
 
@@ -24,7 +24,7 @@ class Told:
     def __init__(self, *journals):
         self.lost: asyncio.Queue[StorageError] = asyncio.Queue()
         self.changed: asyncio.Queue[Sequence[str]] = asyncio.Queue()
-        self.given: asyncio.Queue[Sequence[str]] = asyncio.Queue()
+        self.given: asyncio.Queue[Sequence[Handover]] = asyncio.Queue()
         for journal in journals:
             journal.ownership.follow(
                 LeaseEvents(self.lost.put_nowait, self.changed.put_nowait, self.given.put_nowait, STATES)

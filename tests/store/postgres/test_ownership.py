@@ -12,7 +12,7 @@ from zotd.core.due_times import IntervalRule
 from zotd.core.ports import StorageError
 from zotd.core.timers import Timer
 from zotd.store.members import heirs
-from zotd.store.ownership import OwnedElsewhereError
+from zotd.store.ownership import Handover, OwnedElsewhereError, TimerElsewhereError
 from zotd.store.postgres.lease import FencedError
 from zotd.store.staged import Share
 from zotd.store.staging import staging
@@ -65,9 +65,9 @@ async def test_a_timer_belongs_to_one_daemon(open_as, url):
     await first.put(timer("t_1"))
     await second.put(timer("t_2"))
     assert ([t.id for t in await first.all()], [t.id for t in await second.all()]) == (["t_1"], ["t_2"])
-    with pytest.raises(StorageError, match=r"the timer t_1 belongs to the daemon .*/one"):
+    with pytest.raises(TimerElsewhereError, match=r"the timer t_1 belongs to the daemon .*/one"):
         await second.put(timer("t_1"))
-    with pytest.raises(StorageError, match="belongs to the daemon"):
+    with pytest.raises(TimerElsewhereError, match="belongs to the daemon"):
         await second.remove("t_1")
     await one.close()
     assert [t.id for t in await second.all()] == ["t_1", "t_2"]
@@ -94,7 +94,7 @@ async def test_a_daemon_that_hands_over_gives_its_sessions_to_one_of_the_others(
     told = Told(one, two)
     leaving.ownership.prepare_to_end([*running, "s_unknown"])
     await leaving.close()
-    assert await soon(told.given) == running
+    assert await soon(told.given) == [Handover(session, goes_on=True) for session in running]
     heir, other = (one, two) if await two.ownership.elsewhere(running) else (two, one)
     await heir.ownership.take("s_0")
     with pytest.raises(OwnedElsewhereError):
@@ -115,7 +115,7 @@ async def test_a_daemon_that_is_about_to_end_gets_nothing(open_as, author_of, sa
             pass
     leaving.ownership.prepare_to_end(["s_1"])
     await leaving.close()
-    assert await soon(told.given) == ["s_1"]
+    assert await soon(told.given) == [Handover("s_1", goes_on=True)]
     assert ends.given.empty()
 
 
@@ -127,7 +127,7 @@ async def test_what_a_daemon_was_given_goes_to_another_one_if_it_ends_before_it_
     await leaving.close()
     told = Told(await open_as("heir"))
     expire(url, dead)
-    assert await soon(told.given) == ["s_1"]
+    assert await soon(told.given) == [Handover("s_1", goes_on=True)]
 
 
 @UNRENEWED
@@ -144,6 +144,93 @@ async def test_timers_of_a_daemon_that_ends_in_order_are_told_to_the_others(open
     await one.close()
     assert await soon(told.changed) == []
     assert [t.id for t in await StoredTimers(two.database, two.ownership).all()] == ["t_1"]
+
+
+async def other_of(journal, name):
+    """The daemon whose home has this name, as another one sees it."""
+    (found,) = [load.member for load in await journal.ownership.members.loads() if load.member.name.endswith(name)]
+    return found
+
+
+async def timers_of(journal):
+    return [one.id for one in await StoredTimers(journal.database, journal.ownership).all()]
+
+
+@UNRENEWED
+async def test_a_session_is_moved_with_its_timers_after_what_was_submitted_before(open_as, url, author_of, say):
+    one, two, three = [await open_as(name) for name in ("one", "two", "three")]
+    author = author_of(one)
+    await author.commit((say.note("a"),))
+    await StoredTimers(one.database, one.ownership).put(timer("t_1"))
+    last = author.commit((say.note("b"),))
+    assert await one.ownership.move("s_1", await other_of(one, "two"), goes_on=False)
+    await last
+    assert (await timers_of(one), await timers_of(two), await timers_of(three)) == ([], ["t_1"], [])
+    with pytest.raises(FencedError):
+        await author.commit((say.note("late"),))
+    with pytest.raises(OwnedElsewhereError):
+        await three.ownership.take("s_1")
+    await two.ownership.take("s_1")
+    assert await texts_of(two) == ["a", "b"]
+
+
+async def test_a_daemon_is_told_of_a_session_that_was_moved_to_it_and_whether_it_goes_on(open_as, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    told = Told(two)
+    for session, goes_on in (("s_1", True), ("s_2", False)):
+        await author_of(one, session).commit((say.note("a"),))
+        assert await one.ownership.move(session, await other_of(one, "two"), goes_on=goes_on)
+        (handover,) = await soon(told.given)
+        assert handover == Handover(session, goes_on)
+        await two.ownership.receive([session])
+
+
+@UNRENEWED
+async def test_a_session_that_was_not_received_yet_still_goes_on_when_it_is_moved_on(open_as, url, author_of, say):
+    one, two, three = [await open_as(name) for name in ("one", "two", "three")]
+    await author_of(one).commit((say.note("a"),))
+    assert await one.ownership.move("s_1", await other_of(one, "two"), goes_on=True)
+    assert await two.ownership.move("s_1", await other_of(two, "three"), goes_on=False)
+    found = sql(url, "SELECT session, heir, goes_on FROM handovers").fetchall()
+    assert found == [("s_1", three.database.lease.number, True)]
+
+
+@UNRENEWED
+async def test_a_session_is_not_moved_to_a_daemon_that_ends_or_has_ended(open_as, url, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    author = author_of(one)
+    await author.commit((say.note("a"),))
+    member = await other_of(one, "two")
+    expire(url, two)
+    assert not await one.ownership.move("s_1", member, goes_on=True)
+    await two.close()
+    assert not await one.ownership.move("s_1", member, goes_on=True)
+    await author.commit((say.note("b"),))
+    assert sql(url, "SELECT FROM handovers").rowcount == 0
+
+
+async def test_a_daemon_that_opens_a_session_has_its_timers_and_is_told(open_as, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    await author_of(one).commit((say.note("a"),))
+    await StoredTimers(one.database, one.ownership).put(timer("t_1"))
+    told = Told(two)
+    with pytest.raises(OwnedElsewhereError):
+        await two.ownership.take("s_1")
+    assert await timers_of(one) == ["t_1"]
+    one.ownership.release("s_1")
+    await author_of(one, "s_2").commit((say.note("after the release"),))
+    await two.ownership.take("s_1")
+    assert await soon(told.changed) == ()
+    assert (await timers_of(one), await timers_of(two)) == ([], ["t_1"])
+
+
+@UNRENEWED
+async def test_the_timer_of_a_dead_daemon_is_left_to_the_one_that_has_its_session(open_as, url, author_of, say):
+    dead, one, two = [await open_as(name) for name in ("dead", "one", "two")]
+    await author_of(two).commit((say.note("a"),))
+    await StoredTimers(dead.database, dead.ownership).put(timer("t_1"))
+    sql(url, "DELETE FROM daemons WHERE number = %s", dead.database.lease.number)
+    assert (await timers_of(one), await timers_of(two)) == ([], ["t_1"])
 
 
 async def test_sessions_and_timers_of_a_database_that_one_daemon_used_belong_to_nobody(open_as, url, author_of, say):

@@ -133,6 +133,7 @@ OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
     "daemon.reload": lambda context: partial(daemon.reload, context.reload),
     "daemon.shutdown": lambda context: partial(daemon.shutdown, context.stop),
     "daemon.drain": lambda context: partial(daemon.drain, context),
+    "session.move": lambda context: partial(fleet.move, context),
     "complete": lambda context: partial(completion.complete, context.completer),
     "prompt.history": lambda context: partial(completion.prompts, context.archive),
     "workspace.info": lambda context: partial(completion.workspace, context.looks),

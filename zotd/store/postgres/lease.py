@@ -26,7 +26,7 @@ import psycopg
 
 from zotd.core.ports import StorageError
 from zotd.store.connection import SqlConnection
-from zotd.store.ownership import LeaseEvents
+from zotd.store.ownership import Handover, LeaseEvents
 from zotd.store.postgres import schema
 from zotd.store.postgres.identity import DaemonIdentity
 
@@ -90,7 +90,7 @@ _OWN = "SELECT id FROM sessions WHERE owner = %s AND state IN ('running', 'waiti
 
 _BEQUEATH = "UPDATE handovers SET heir = %s WHERE NOT EXISTS (SELECT FROM daemons WHERE number = heir)"
 
-_GIVEN = "SELECT session FROM handovers WHERE heir = %s"
+_GIVEN = "SELECT session, goes_on FROM handovers WHERE heir = %s"
 
 _FREE_TIMERS = """
 SELECT FROM timers WHERE owner IS NULL OR NOT EXISTS (SELECT FROM daemons WHERE number = owner) LIMIT 1
@@ -104,9 +104,13 @@ SELECT number FROM daemons WHERE number <> ? AND NOT stopping AND expires > cloc
 
 _GIVE = "UPDATE sessions SET owner = :heir WHERE owner = :me AND id = ANY(:sessions) RETURNING id"
 
+_GIVE_TIMERS = "UPDATE timers SET owner = :heir WHERE owner = :me AND session = ANY(:sessions)"
+
 _NOTE = """
-INSERT INTO handovers SELECT unnest(:sessions::text[]), :heir ON CONFLICT (session) DO UPDATE SET heir = excluded.heir
+INSERT INTO handovers SELECT unnest(:sessions::text[]), :heir, :goes_on
+ON CONFLICT (session) DO UPDATE SET heir = excluded.heir, goes_on = handovers.goes_on OR excluded.goes_on
 """
+"""A session that has not been received yet and is given to a third daemon goes on there, too."""
 
 _FORWARD = "UPDATE handovers SET heir = :heir WHERE heir = :me"
 
@@ -149,7 +153,7 @@ class Lease:
         self._tried = 0  # a number with which this daemon has perhaps registered
         self._ends = sent + LEASE_S
         self._is_unsure = False  # whether something may have been taken over without its being told
-        self._told: set[str] = set()  # handovers that are being received
+        self._told: set[Handover] = set()  # handovers that are being received
         self._loop = asyncio.get_running_loop()
         self._events: LeaseEvents | None = None
         self._alarm: asyncio.TimerHandle | None = None
@@ -193,23 +197,22 @@ class Lease:
         self.wake()
 
     def receive(self, connection: SqlConnection, sessions: Sequence[str]) -> None:
-        """Note that this daemon goes on with these sessions, which it was given."""
+        """Note that this daemon has dealt with these sessions, which it was given."""
         values = {"me": self.number, "sessions": list(sessions)}
         connection.execute("DELETE FROM handovers WHERE heir = :me AND session = ANY(:sessions)", values)
 
     def give(self, connection: SqlConnection, sessions: Sequence[str]) -> int:
         """Give these sessions of this daemon to another one; return its number, 0 if there is none."""
-        heirs = [number for (number,) in connection.execute(_HEIRS, (self.number,)).fetchall()]
+        heirs = self._heirs(connection)
         if not heirs:
             return 0
-        heir: int = heirs[self._seed % len(heirs)]
-        values = {"me": self.number, "heir": heir}
-        given = [key for (key,) in connection.execute(_GIVE, {**values, "sessions": list(sessions)}).fetchall()]
-        connection.execute(_NOTE, {**values, "sessions": given})
-        connection.execute(f"NOTIFY {WAKE}")
-        if given:
-            log.info("handed over to daemon %d: %s", heir, ", ".join(given))
+        heir = heirs[self._seed % len(heirs)]
+        self._hand_over(connection, sessions, heir, goes_on=True)
         return heir
+
+    def move(self, connection: SqlConnection, session: str, heir: int, *, goes_on: bool) -> bool:
+        """Give this session of this daemon to that one; False if it could not take it."""
+        return heir in self._heirs(connection) and self._hand_over(connection, [session], heir, goes_on=goes_on)
 
     def leave(self, connection: SqlConnection) -> None:
         """Let others have the sessions and timers at once."""
@@ -217,7 +220,25 @@ class Lease:
             connection.execute(_FORWARD, {"me": self.number, "heir": heir})
         connection.execute("DELETE FROM daemons WHERE number = ?", (self.number,))
 
+    def _heirs(self, connection: SqlConnection) -> Sequence[int]:
+        return [number for (number,) in connection.execute(_HEIRS, (self.number,)).fetchall()]
+
+    def _hand_over(self, connection: SqlConnection, sessions: Sequence[str], heir: int, *, goes_on: bool) -> bool:
+        values = {"me": self.number, "heir": heir}
+        given = [key for (key,) in connection.execute(_GIVE, {**values, "sessions": list(sessions)}).fetchall()]
+        connection.execute(_GIVE_TIMERS, {**values, "sessions": given})
+        connection.execute(_NOTE, {"heir": heir, "sessions": given, "goes_on": goes_on})
+        connection.execute(f"NOTIFY {WAKE}")
+        if given:
+            log.info("handed over to daemon %d: %s", heir, ", ".join(given))
+        return bool(given)
+
     # --- on the event loop ---
+
+    def tell_of_timers(self) -> None:
+        """This daemon has other timers than before."""
+        if self._events is not None:
+            self._events.changed(())
 
     def _set_alarm(self, ends: float) -> None:
         if self._closing.is_set():
@@ -323,11 +344,11 @@ class Lease:
         if was_unsure:  # an answer was lost, or this daemon was away
             taken = [session for (session,) in connection.execute(_OWN, (self.number,)).fetchall()]
         has_timers = connection.execute(_FREE_TIMERS).fetchone() is not None
-        given = {session for (session,) in connection.execute(_GIVEN, (self.number,)).fetchall()}
+        given = {Handover(*found) for found in connection.execute(_GIVEN, (self.number,)).fetchall()}
         if ended or was_unsure or has_timers:
             self._tell(partial(events.changed, taken))
         if new := given - self._told:
-            self._tell(partial(events.given, sorted(new)))
+            self._tell(partial(events.given, sorted(new, key=lambda one: one.session)))
         self._told = given
         self._is_unsure = False
 

@@ -6,14 +6,20 @@ from functools import partial
 
 from zotd.core.ports import StorageError
 from zotd.store.connection import Parameters, SqlConnection, Write
-from zotd.store.members import FleetMembers
-from zotd.store.ownership import NOBODY, LeaseEvents, OwnedElsewhereError
+from zotd.store.members import FleetMember, FleetMembers
+from zotd.store.ownership import NOBODY, LeaseEvents, OwnedElsewhereError, TimerElsewhereError
 from zotd.store.postgres.database import PostgresDatabase
 from zotd.store.postgres.members import LeasedMembers, holder
 
 _FREE = "(owner IS NULL OR NOT EXISTS (SELECT FROM daemons WHERE number = owner))"
 
 _TAKE = f"UPDATE sessions SET owner = ? WHERE id = ? AND {_FREE}"  # noqa: S608  (a condition of our own)
+
+_TAKE_ITS_TIMERS = """
+UPDATE timers SET owner = :me WHERE session = :session AND owner IS DISTINCT FROM :me
+    AND EXISTS (SELECT FROM sessions WHERE id = :session AND owner = :me) RETURNING id
+"""
+"""The daemon that has the session is the only one that can send their prompts."""
 
 _LOCK = "SELECT FROM sessions WHERE id = ? FOR UPDATE"
 
@@ -40,7 +46,11 @@ _ELSEWHERE = """
 SELECT id, daemons.name FROM sessions JOIN daemons ON number = owner WHERE number <> ? AND id IN ({})
 """
 
-_TAKE_TIMERS = f"UPDATE timers SET owner = ? WHERE {_FREE}"  # noqa: S608
+_TAKE_TIMERS = f"""
+UPDATE timers SET owner = :me WHERE {_FREE} AND NOT EXISTS (
+    SELECT FROM sessions JOIN daemons ON number = sessions.owner WHERE id = timers.session AND number <> :me
+)
+"""  # noqa: S608
 
 _OWN_TIMERS = "SELECT id FROM timers WHERE owner = ?"
 
@@ -62,10 +72,10 @@ class LeasedOwnership:
         self._lease.follow(events)
 
     async def take(self, session: str) -> None:
-        """Make the session this daemon's; raises OwnedElsewhereError."""
+        """Make the session this daemon's, with its timers; raises OwnedElsewhereError."""
         # Most sessions that are refused belong to a daemon that lives: a look costs no transaction that has to be synced.
         found = await self._database.read(partial(holder, session=session))
-        number, holders = self._lease.number, [found]
+        number, holders, has_new_timers = self._lease.number, [found], [False]
         if found is not None and found.number != number:
             raise OwnedElsewhereError(session, found)
 
@@ -74,10 +84,14 @@ class LeasedOwnership:
             connection.execute(_LOCK, (session,)).fetchone()
             connection.execute(_TAKE, (number, session))
             holders.append(holder(connection, session))
+            timers = connection.execute(_TAKE_ITS_TIMERS, {"me": number, "session": session}).fetchall()
+            has_new_timers.append(bool(timers))
 
         await self._database.perform(take)
         if (found := holders[-1]) is not None and found.number != number:
             raise OwnedElsewhereError(session, found)
+        if has_new_timers[-1]:
+            self._lease.tell_of_timers()
 
     def release(self, session: str) -> None:
         """Let other daemons have the session after the commits that were submitted before."""
@@ -114,8 +128,18 @@ class LeasedOwnership:
         """Take nothing over from other daemons any more. When the journal is closed, another one goes on with the `gifts`."""
         self._lease.prepare_to_end(gifts)
 
+    async def move(self, session: str, member: FleetMember, *, goes_on: bool) -> bool:
+        """Have another daemon get the session and its timers; False if that one ends, or has ended."""
+        moved = [False]
+
+        def move(connection: SqlConnection) -> None:
+            moved.append(self._lease.move(connection, session, member.number, goes_on=goes_on))
+
+        await self._database.perform(move)
+        return moved[-1]
+
     async def receive(self, sessions: Sequence[str]) -> None:
-        """Note that this daemon goes on with these sessions, which it was given."""
+        """Note that this daemon has dealt with these sessions, which it was given."""
         await self._database.perform(partial(self._lease.receive, sessions=sessions))
 
     def check_session(self, connection: SqlConnection, session: str) -> None:
@@ -125,15 +149,15 @@ class LeasedOwnership:
             raise OwnedElsewhereError(session, holder(connection, session) or NOBODY)
 
     async def timers(self) -> Collection[str]:
-        """Take the timers that no other daemon has; return the ids of this daemon's."""
+        """Take the timers that no other daemon has, and whose sessions none has; return the ids of this daemon's."""
         number = self._lease.number
-        await self._database.perform(lambda connection: connection.execute(_TAKE_TIMERS, (number,)))
+        await self._database.perform(lambda connection: connection.execute(_TAKE_TIMERS, {"me": number}))
         return await self._database.read(partial(_first_of_each, query=_OWN_TIMERS, values=(number,)))
 
     def check_timer(self, connection: SqlConnection, timer: str) -> None:
-        """Raise StorageError if the timer is another daemon's."""
+        """Raise TimerElsewhereError if the timer is another daemon's."""
         if (found := connection.execute(_TIMER_HOLDER, (timer, self._lease.number)).fetchone()) is not None:
-            raise StorageError(f"the timer {timer} belongs to the daemon {found[0]}")
+            raise TimerElsewhereError(f"the timer {timer} belongs to the daemon {found[0]}")
 
     def own_timer(self, connection: SqlConnection, timer: str) -> None:
         """Make it this daemon's."""

@@ -132,7 +132,11 @@ def _addresses(connection: psycopg.Connection) -> None:
     connection.execute("ALTER TABLE daemons ADD COLUMN address text NOT NULL DEFAULT ''")
 
 
-MIGRATIONS = (_first, _leases, _addresses)
+def _moves(connection: psycopg.Connection) -> None:
+    connection.execute("ALTER TABLE handovers ADD COLUMN goes_on boolean NOT NULL DEFAULT true")
+
+
+MIGRATIONS = (_first, _leases, _addresses, _moves)
 """Each makes the schema whose number is its place, counted from 1, out of the one before."""
 
 
