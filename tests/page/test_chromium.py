@@ -1,6 +1,7 @@
 """The page in a real browser, in front of a real daemon: what a person sees and does."""
 
 import asyncio
+import json
 
 import pytest
 from playwright.async_api import expect
@@ -40,6 +41,56 @@ async def test_the_list_tells_what_each_session_does_as_it_happens(world, token)
         await expect(row).to_contain_text("idle")
         await world.run(session, "and now nobody answers")
         await expect(row).to_contain_text("failed")
+
+
+class HeldList:
+    """Holds back the response to the second request for a list of sessions, until the test lets it go."""
+
+    def __init__(self):
+        self.reached = asyncio.Event()
+        self._asked = 0
+        self._id = None
+        self._held = None
+
+    async def prepare(self, page):
+        await page.route_web_socket("**/v1", self._route)
+
+    def release(self):
+        socket, message = self._held
+        socket.send(message)
+
+    def _route(self, socket):
+        server = socket.connect_to_server()
+
+        def asked(message):
+            frame = json.loads(message)
+            if frame["type"] == "session.list":
+                self._asked += 1
+                self._id = frame["id"] if self._asked == 2 else self._id
+            server.send(message)
+
+        def answered(message):
+            frame = json.loads(message)
+            if frame["type"] == "response" and self._id is not None and frame.get("id") == self._id:
+                self._held = socket, message
+                self.reached.set()
+            else:
+                socket.send(message)
+
+        socket.on_message(asked)
+        server.on_message(answered)
+
+
+async def test_a_session_that_begins_while_the_list_is_read_is_shown(world, token):
+    held = HeldList()
+    await world.session("Earlier")
+    async with world.page(token, prepare=held.prepare) as page:
+        await held.reached.wait()
+        await world.session("Meanwhile")
+        await expect(page.get_by_role("listitem").filter(has_text="Meanwhile")).to_contain_text("idle")  # by its event
+        held.release()
+        await expect(page.get_by_role("listitem").filter(has_text="Earlier")).to_contain_text("idle")
+        await expect(page.get_by_role("listitem").filter(has_text="Meanwhile")).to_be_visible()
 
 
 async def test_an_answer_is_shown_as_it_comes_with_its_thoughts_and_tools(world, token):

@@ -67,8 +67,11 @@ class World:
         self.daemon.start()
 
     @asynccontextmanager
-    async def page(self, token=None, session="", **context):
-        """A page of its own, let in with the token; at its end it must have done nothing that it should not."""
+    async def page(self, token=None, session="", prepare=None, **context):
+        """A page of its own, let in with the token; at its end it must have done nothing that it should not.
+
+        `prepare` is called with it before it loads anything.
+        """
         faults: list[str] = []
         async with await self._browser.new_context(**context) as seen:
             seen.set_default_timeout(WAIT_MS)
@@ -77,6 +80,8 @@ class World:
             page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
             page.on("pageerror", lambda error: faults.append(str(error)))
             page.on("request", lambda request: faults.extend(self._foreign(request.url)))
+            if prepare is not None:
+                await prepare(page)
             await page.goto(f"{self.url}/#{session}")
             if token is not None:
                 await page.get_by_label("Token").fill(token)

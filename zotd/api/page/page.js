@@ -53,6 +53,8 @@ let follower = null;
 let link = "";
 let role = 0;
 let sessions = new Map();
+// For each list that is being read: the events that have come meanwhile, which may be newer than the list.
+const listings = new Set();
 let nextPage; // the cursor of `session.list`; undefined if all sessions are known
 let state = EMPTY;
 let opened = "";
@@ -134,20 +136,33 @@ async function arrived(hello) {
 // --- sessions --------------------------------------------------------------------------------------------------------
 
 async function listFrom(cursor) {
+  const since = [];
+  listings.add(since);
+  try {
+    await listMore(cursor);
+  } finally {
+    listings.delete(since);
+  }
+  for (const [event, now] of since) sessions = told(sessions, event, now);
+  draw();
+}
+
+async function listMore(cursor) {
   const page = await wire.call("session.list", { limit: PAGE, ...(cursor ? { cursor } : {}) });
   // Apart: subagents must not displace the sessions that people have begun.
   const below = cursor ? undefined : await wire.call("session.list", { limit: PAGE, subagents: true });
   sessions = listed(cursor ? sessions : new Map(), page.sessions);
   if (below) sessions = listed(sessions, below.sessions.filter((session) => session.parent));
   nextPage = page.cursor;
-  draw();
 }
 
 function heard(event) {
   if (event.type === "timers_changed") {
     timers.refresh();
   } else if (event.type.startsWith("session_") && event.type !== "session_changed") {
-    sessions = told(sessions, event, Date.now());
+    const now = Date.now();
+    sessions = told(sessions, event, now);
+    for (const since of listings) since.push([event, now]);
     timers.refresh(); // what a run costs counts for its timer
     draw();
   } else {
