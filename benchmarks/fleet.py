@@ -1,9 +1,10 @@
-"""A session of another daemon beside one of the daemon that a client is connected to: attach, and a command.
+"""A session of another daemon beside one of the daemon that a client is connected to: attach, a command, and moves.
 
 Two daemons, each in a process of its own, share a database of a real server on this machine. They reach each other over
 loopback, without TLS.
 """
 
+import asyncio
 import tempfile
 import time
 from collections.abc import Sequence
@@ -15,8 +16,10 @@ import psycopg
 from benchmarks import rig
 from benchmarks.rig import Row
 from zotd import fleet_key
-from zotd.testing.live_daemon import DaemonProcess
+from zotd.testing.live_daemon import DaemonPaths, DaemonProcess
+from zotd.testing.model_server import ModelServer
 from zotd.testing.postgres_server import PostgresServer
+from zotd.testing.script import CallPart, calls
 from zotd.testing.wire_client import WireClient
 
 CLIENTS = 200
@@ -27,23 +30,40 @@ COMMANDS = 500
 MORE_MS = 2.0
 """How much longer an attach through another daemon may take."""
 
+MOVES = 96
+"""Of running sessions, in all; with several sessions, so many of them at once."""
+
+HANDOVER_MS = 300.0
+"""Longest time from the end of a step in one daemon until the other one begins the next."""
+
+HANDOVERS = """
+SELECT DISTINCT ON (stopped.session, stopped.number)
+    1000 * extract(epoch FROM next.time::timestamptz - stopped.time::timestamptz)::float8
+FROM records AS stopped JOIN records AS next ON next.session = stopped.session AND next.number > stopped.number
+WHERE stopped.kind = 'interrupted' AND next.kind = 'attempt' ORDER BY stopped.session, stopped.number, next.number
+"""
+"""Of each stop, oldest session first."""
+
 KNOWN = "SELECT count(*) = 2 FROM daemons WHERE address <> ''"
 """Each of the daemons knows where the other one is."""
 
 
 async def measure() -> list[Row]:
-    """Rows for an attach over a new connection, and for a command over one that exists."""
+    """Rows for an attach over a new connection, for a command over one that exists, and for moves."""
     with ExitStack() as stack:
         server = stack.enter_context(closing(PostgresServer(fsync=True)))
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zot-")))
-        paths = _daemons(stack, folder, server.database())
+        database = server.database()
+        places = _daemons(stack, folder, database)
+        paths = [place.socket for place in places]
         async with WireClient.connect(paths[0]) as maker:
             made = await maker.ask("session.create", cwd=str(folder), provider="ollama", model="m")
             info = made["session"]
             assert isinstance(info, dict)
             session = str(info["id"])
             await maker.ask("attach", session=session)  # so that it stays in memory
-            return [await _attach(paths, session), await _command(paths, session)]
+            rows = [await _attach(paths, session), await _command(paths, session)]
+        return [*rows, await _moves(places, database, 1), await _moves(places, database, 8)]
 
 
 async def _attach(paths: Sequence[str], session: str) -> Row:
@@ -74,8 +94,62 @@ async def _command(paths: Sequence[str], session: str) -> Row:
     return Row("command through another daemon", foreign_ms, "ms", direct_ms, "at its own", "", None)
 
 
-def _daemons(stack: ExitStack, folder: Path, database: str) -> Sequence[str]:
-    """Start two daemons; return their sockets when each can forward clients to the other."""
+async def _moves(places: Sequence[DaemonPaths], database: str, count: int) -> Row:
+    """Move this many sessions at once between the daemons, again and again, while each runs one step after the other."""
+    before = len(_gaps_ms(database))
+    async with ModelServer(lambda _: calls(CallPart("bash", {"command": "sleep 0.05"}))) as server:
+        await _move_again_and_again(places, server, count)
+    gaps_ms = _gaps_ms(database)[before:]
+    worst_ms = rig.percentile(gaps_ms, 99)
+    return Row(
+        f"from the end of a step to the next one in another daemon, {count} at once, 99 %",
+        worst_ms,
+        "ms",
+        None,
+        "",
+        f"<= {HANDOVER_MS:g} ms",
+        worst_ms <= HANDOVER_MS,
+        note=f"half within {rig.median(gaps_ms):.0f} ms",
+    )
+
+
+async def _move_again_and_again(places: Sequence[DaemonPaths], server: ModelServer, count: int) -> None:
+    async with WireClient.connect(places[0].socket) as client:
+        sessions = [await _running(client, str(places[0].folder), server.openai_url) for _ in range(count)]
+    for number in range(MOVES // count):
+        await server.received(len(server.requests) + count)  # the last moves are over
+        here, there = places[number % 2], places[(number + 1) % 2]
+        async with asyncio.TaskGroup() as tasks:
+            for session in sessions:
+                tasks.create_task(_move(here.socket, session, str(there.home)))
+    async with WireClient.connect(places[0].socket) as client:
+        for session in sessions:
+            await client.ask("abort", session=session)
+            await client.ask("session.close", session=session)
+
+
+async def _move(socket: str, session: str, there: str) -> None:
+    async with WireClient.connect(socket) as client:
+        await client.ask("hello", client={"name": "mover"}, role="admin")
+        await client.ask("session.move", session=session, to=there)
+
+
+def _gaps_ms(database: str) -> Sequence[float]:
+    with psycopg.connect(database, autocommit=True) as connection:
+        return [gap for (gap,) in connection.execute(HANDOVERS).fetchall()]
+
+
+async def _running(client: WireClient, folder: str, url: str) -> str:
+    """Return the id of a session whose run does not end by itself."""
+    made = await client.ask("session.create", cwd=folder, provider="ollama", model="m", base_url=url, max_steps=10_000)
+    info = made["session"]
+    assert isinstance(info, dict)
+    await client.ask("prompt", session=info["id"], message="go on")
+    return str(info["id"])
+
+
+def _daemons(stack: ExitStack, folder: Path, database: str) -> Sequence[DaemonPaths]:
+    """Start two daemons; return their places when each can forward clients to the other."""
     key = folder / "key"
     key.touch(mode=0o600)
     key.write_text(fleet_key.made())
@@ -84,14 +158,14 @@ def _daemons(stack: ExitStack, folder: Path, database: str) -> Sequence[str]:
         "ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0",
         "ZOT_FLEET_KEY_FILE": str(key),
     }
-    sockets = []
+    places = []
     for name in ("one", "two"):
         (folder / name).mkdir()
-        sockets.append(stack.enter_context(DaemonProcess(folder / name, given)).place.socket)
+        places.append(stack.enter_context(DaemonProcess(folder / name, given)).place)
     with psycopg.connect(database, autocommit=True) as watch:
         while watch.execute(KNOWN).fetchone() != (True,):
             pass
-    return sockets
+    return places
 
 
 async def _ms(client: WireClient, command: str, session: str) -> float:

@@ -1,5 +1,6 @@
 """What happens to sessions when this daemon loses its lease on them, or gets those of another one (`docs/postgresql.md`)."""
 
+import asyncio
 import logging
 from collections.abc import Sequence
 
@@ -11,6 +12,9 @@ from zotd.store.ownership import Handover, LeaseEvents
 
 LOST = "ended because this daemon has lost its sessions"
 """Why jobs ended, as the model reads it."""
+
+RECEIVED_AT_ONCE = 16
+"""Sessions that are loaded at the same time. Each waits for several answers and commits of the database."""
 
 log = logging.getLogger(__name__)
 
@@ -52,11 +56,18 @@ class LeaseWatch:
     async def _receive(self, handovers: Sequence[Handover]) -> None:
         if self._manager.is_stopping:
             return  # the lease passes them on
-        await self._load_timers()
-        for handover in handovers:
-            await receive(self._manager, handover)
+        places = asyncio.Semaphore(RECEIVED_AT_ONCE)
+
+        async def in_turn(handover: Handover) -> None:
+            async with places:
+                await receive(self._manager, handover)
+
+        async with asyncio.TaskGroup() as tasks:
+            for handover in handovers:
+                tasks.create_task(in_turn(handover), name=f"receipt of {handover.session}")
         assert self._manager.journal is not None
         await self._manager.journal.ownership.receive([handover.session for handover in handovers])
+        await self._load_timers()  # last: people wait for the sessions
 
     async def _recover(self, sessions: Sequence[str], *, resumes: bool) -> None:
         await self._load_timers()
