@@ -85,7 +85,7 @@ def _rows(blows: Blows, findings: Findings, options: Options, seconds: float) ->
     events = findings.counts["events"]
     found = [
         Row(
-            check=f"two daemons of one database: {done}; {blows.in_run:,} met a run; {events:,} events of two clients",
+            check=f"two daemons of one database: {done}; {blows.in_run:,} met a run; {blows.moves:,} moves of a session; {events:,} events of two clients",
             must_give=", ".join(f"0 {promise}" for promise in Promise),
             got=", ".join(f"{broken[promise]:,}" for promise in Promise),
             ok=not any(broken.values()),

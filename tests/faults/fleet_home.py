@@ -10,7 +10,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -22,12 +22,13 @@ from tests.detour import Detour, detour
 from tests.faults import check
 from tests.faults.check import Findings
 from tests.faults.client import Pulse, Seen, Sender, Watcher
-from tests.faults.daemon import Daemon, Nursery, order
-from tests.faults.homes import BEATS, EXTENSION, LIFE_S, SESSIONS, SPAN_S
+from tests.faults.daemon import Nursery
+from tests.faults.fleet_node import Node, furnish
+from tests.faults.homes import BEATS, LIFE_S, SESSIONS, SPAN_S
 from tests.faults.stored import URL
 from tests.faults.workload import EDITED, END, answer, mixed
-from zotd import fleet_key, private_file
 from zotd.client.client import Client
+from zotd.client.errors import ClientError
 from zotd.clock import rfc3339
 from zotd.testing.live_daemon import DaemonPaths, place
 from zotd.testing.model_server import ModelServer
@@ -59,8 +60,10 @@ AWAY = (Code.SHUTTING_DOWN, Code.STORAGE_BLOCKED)
 """Refusals of a daemon that is drained, or has lost its database. A session whose daemon gives them for ever does not come to
 rest, which is a problem."""
 
-KEY = fleet_key.made()
-"""Of all daemons."""
+MOVED = 0.3
+"""How often a session begins to be moved to the other daemon just before something happens to its own, and how often when the
+clients begin to work."""
+
 
 FOREIGN = 0.5
 """How often clients use their sessions through the daemon that does not have them."""
@@ -110,6 +113,8 @@ class Blows:
     count: Counter[str] = field(default_factory=Counter)
     in_run: int = 0
     """Of all, how many met a run."""
+    moves: int = 0
+    """Of sessions to the other daemon that were done before the next blow."""
     failovers_s: list[float] = field(default_factory=list)
     """After kills: until the sessions were the other daemon's."""
     handovers_s: list[float] = field(default_factory=list)
@@ -119,36 +124,23 @@ class Blows:
         """Sum up."""
         self.count.update(other.count)
         self.in_run += other.in_run
+        self.moves += other.moves
         self.failovers_s += other.failovers_s
         self.handovers_s += other.handovers_s
-
-
-class Node:
-    """A daemon with a home and a way to the database of its own."""
-
-    def __init__(self, where: DaemonPaths, way: Detour, nursery: Nursery) -> None:
-        self.where = where
-        self.way = way
-        self._nursery = nursery
-        self.daemon: Daemon | None = None
-
-    async def start(self) -> None:
-        """Start it, and wait until it serves."""
-        self.daemon = await self._nursery.bear(order(self.where))
-        if not await self.daemon.serves():
-            raise RuntimeError(f"a daemon does not start: {self.where.folder / 'stderr'} says why")
-
-    @property
-    def alive(self) -> Daemon:
-        """The process."""
-        assert self.daemon is not None
-        return self.daemon
 
 
 class Fleet:
     """Two nodes; made by `open`."""
 
-    def __init__(self, story: Story, where: DaemonPaths, server: PostgresServer, nodes: Sequence[Node], door: Detour):
+    def __init__(
+        self,
+        story: Story,
+        where: DaemonPaths,
+        server: PostgresServer,
+        nodes: Sequence[Node],
+        door: Detour,
+        tasks: asyncio.TaskGroup,
+    ):
         """`where`: the directory in which the sessions work, and the database; `door`: the socket for clients."""
         self.blows = Blows()
         self._story = story
@@ -160,6 +152,8 @@ class Fleet:
         self._pulse = Pulse()
         self._away: tuple[str, Node] | None = None
         self._drains: list[tuple[str, str]] = []
+        self._tasks = tasks
+        self._moving: list[asyncio.Task[None]] = []
         self._senders: list[Sender] = []
         self._watchers: list[Watcher] = []
 
@@ -176,17 +170,17 @@ class Fleet:
                 short = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zotpg-", dir="/tmp")))
                 way = await stack.enter_async_context(detour(short, server.directory))
                 url = database.replace(str(server.directory), str(short))
-                nodes.append(Node(_furnish(folder / name, story, model_url, url), way, nursery))
+                nodes.append(Node(furnish(folder / name, story.resume, model_url, url), way, nursery))
             door = Detour(folder / "door.sock", Path(nodes[0].where.socket))
             await door.open()
             stack.push_async_callback(door.end)
-            fleet = cls(story, where, server, nodes, door)
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
+            fleet = cls(story, where, server, nodes, door, tasks)
             stack.callback(fleet._kill_all)
             await fleet._begin()
             following = [tasks.create_task(one.follow(), name="watcher") for one in fleet._watchers]
             yield fleet
-            for one in following:
+            for one in (*following, *fleet._moving):
                 one.cancel()
 
     async def strike(self, blow: str) -> None:
@@ -204,12 +198,17 @@ class Fleet:
                 self._door.target = Path(other.where.socket)
                 await self._door.open()
                 working = tasks.create_task(self._live(), name="life elsewhere")
+            early, late = (self._chance.random() < MOVED for _ in range(2))
+            if early:
+                self._begin_move(node, other)
             try:
                 async with asyncio.timeout(LIFE_S):
                     await self._pulse.wait()
             except TimeoutError:
                 for sender in self._senders:
                     sender.complain_of_unrest()
+            if late:
+                self._begin_move(node, other)
             await asyncio.sleep(delay_s)  # the instant itself: nothing is waited for
             began = time.monotonic()
             struck_at = rfc3339()
@@ -221,7 +220,8 @@ class Fleet:
         self.blows.count[blow] += 1
         if blow == SERVER:
             await asyncio.to_thread(self._server.start)
-            await self._until_written(node)
+            for one in self._nodes:  # one has sessions that were moved
+                await self._until_written(one)
         else:
             self.blows.in_run += await asyncio.to_thread(self._was_running, number)
             await asyncio.to_thread(self._wait_for, UNTIL_REAPED, number)
@@ -231,6 +231,19 @@ class Fleet:
             self._door.target = Path(other.where.socket)
         await self._door.open()
         self._away = blow, node
+
+    def _begin_move(self, node: Node, other: Node) -> None:
+        session = self._chance.choice(self._senders).seen.session
+        self._moving.append(self._tasks.create_task(self._move(session, node, other), name="move"))
+
+    async def _move(self, session: str, node: Node, other: Node) -> None:
+        """Have the session moved; what becomes of that depends on when the blow comes."""
+        with suppress(ClientError):  # the daemon has gone, or the session was moved before
+            async with Client.connect(
+                path=node.where.socket, env=node.where.env, autostart=False, name="mover", role="admin"
+            ) as client:
+                await client.ask(api.SessionMove(session, str(other.where.home)), api.SessionMoved)
+                self.blows.moves += 1
 
     async def _until_written(self, node: Node) -> None:
         """Wait until no session is blocked: a client that comes back before gets a snapshot for some cursors."""
@@ -261,6 +274,8 @@ class Fleet:
         """Let the clients finish all that was accepted, and stop the daemons in order."""
         for sender in self._senders:
             sender.quota = 0
+        if self._moving:  # a session that is being moved refuses prompts, and then a client gives up
+            await asyncio.wait(self._moving, timeout=LIFE_S)
         try:
             async with asyncio.timeout(LIFE_S), asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._live(), name="life")
@@ -347,20 +362,6 @@ class Fleet:
         for node in self._nodes:
             if node.daemon is not None:
                 node.daemon.kill()
-
-
-def _furnish(folder: Path, story: Story, model_url: str, database: str) -> DaemonPaths:
-    """A home whose daemon knows the model, its key, the witness and the database."""
-    folder.mkdir()
-    door = {"ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0"}
-    where = place(folder, {"OPENAI_API_KEY": "none", URL: database, "ZOT_LIMITS_DRAIN_S": "60", **door})
-    where.home.mkdir(mode=0o700)
-    private_file.write(where.home / fleet_key.FILE, KEY.encode())
-    shutil.copytree(EXTENSION, where.home / "extensions" / "witness")
-    settings = 'resume = "auto"\n' if story.resume == "auto" else ""
-    settings += f'[providers.openai]\nbase_url = "{model_url}"\n'
-    (where.home / "config.toml").write_text(settings, encoding="utf-8")
-    return where
 
 
 async def run(story: Story, nursery: Nursery) -> tuple[Blows, Findings, Path | None]:

@@ -50,14 +50,14 @@ class HeldList:
         self.reached = asyncio.Event()
         self._asked = 0
         self._id = None
-        self._held = None
+        self._held = []
 
     async def prepare(self, page):
         await page.route_web_socket("**/v1", self._route)
 
     def release(self):
-        socket, message = self._held
-        socket.send(message)
+        for socket, message in self._held:
+            socket.send(message)
 
     def _route(self, socket):
         server = socket.connect_to_server()
@@ -72,7 +72,7 @@ class HeldList:
         def answered(message):
             frame = json.loads(message)
             if frame["type"] == "response" and self._id is not None and frame.get("id") == self._id:
-                self._held = socket, message
+                self._held.append((socket, message))
                 self.reached.set()
             else:
                 socket.send(message)

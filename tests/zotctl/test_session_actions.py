@@ -132,7 +132,7 @@ def test_list_models_lists_those_of_one_provider(live):
 def test_help_of_acp_lists_the_flags_of_another_machine(shell):
     code, out, _ = shell.zot("acp", "--help")
     assert code == 0
-    assert "--host URL" in out
+    assert "--host HOST" in out
 
 
 def test_a_rewind_names_a_command_that_can_be_typed(live):

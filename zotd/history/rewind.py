@@ -10,6 +10,7 @@ from zotd.core.lineage import RewindPoint, events_left
 from zotd.core.plan import returned
 from zotd.history.past import Past, past_at
 from zotd.ledger.ledger import Ledger, Shown
+from zotd.runs.worker import Intake
 from zotd.sessions.errands import run_alone
 from zotd.sessions.file_restores import undo_after
 from zotd.sessions.plans import renewed
@@ -74,7 +75,8 @@ def go_back(ledger: Ledger, past: Past, *, accepted: Callable[[], None] | None =
 
 
 def _refuse_when_busy(session: Session) -> None:
-    session.work.intake.check()
+    if session.work.intake is not Intake.OPEN:
+        raise session.work.intake.refusal()
     if session.ledger.damage is not None:
         raise CommandError(Code.BLOCKED, str(session.ledger.damage))
     if session.work.is_active:

@@ -56,10 +56,9 @@ class Intake(Enum):
     DRAINING = auto()  # the process ends soon; the run in progress stops where the next process can resume it
     MOVING = auto()  # another daemon gets the session; the run in progress stops where that one can resume it
 
-    def check(self) -> None:
-        """Raise CommandError if no jobs are started."""
-        if self is not Intake.OPEN:
-            raise CommandError(Code.SHUTTING_DOWN, BEING_MOVED if self is Intake.MOVING else STOPPING)
+    def refusal(self) -> CommandError:
+        """Return why a job is refused, unless it is open."""
+        return CommandError(Code.SHUTTING_DOWN, BEING_MOVED if self is Intake.MOVING else STOPPING)
 
 
 class PendingAbort(Enum):

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from zotd.runs.queue import Job
+from zotd.runs.worker import Intake
 from zotd.sessions.session import Session
 from zotd.wire.api import Started
 from zotd.wire.errors import Code, CommandError
@@ -15,7 +16,8 @@ async def run_alone(session: Session, errand: Callable[[], Awaitable[None]]) -> 
         CommandError: a run is in progress or was cut, or the errand has failed.
     """
     ledger = session.ledger
-    session.work.intake.check()
+    if session.work.intake is not Intake.OPEN:
+        raise session.work.intake.refusal()
     if ledger.failure is not None:
         raise CommandError(Code.STORAGE_BLOCKED, f"the journal cannot be written: {ledger.failure}")
     if ledger.damage is not None:

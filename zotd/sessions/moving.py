@@ -55,7 +55,8 @@ def begin(session: Session) -> None:
         raise CommandError(
             Code.CONFLICT, f"work in the background would end ({', '.join(jobs)}); wait for it, or stop it first"
         )
-    session.work.intake.check()
+    if session.work.intake is not Intake.OPEN:
+        raise session.work.intake.refusal()
     session.work.drain(Intake.MOVING)
 
 

@@ -27,7 +27,7 @@ from zotd.runs.context import RunContext
 from zotd.runs.queue import STEER, Job, Queue, SubmitRequest, content_of
 from zotd.runs.recovery import GO_ON
 from zotd.runs.side_question import SideQuestions
-from zotd.runs.worker import Activity, Worker
+from zotd.runs.worker import Activity, Intake, Worker
 from zotd.sessions.agent_settings import check_changes, check_own
 from zotd.sessions.children import Children
 from zotd.sessions.clearing import clear
@@ -379,7 +379,8 @@ class Session:
     def _refuse_when_blocked(self) -> None:
         if self.is_closed or self.ledger.is_let_go:
             raise CommandError(Code.CONFLICT, str(LetGoError(self.id)))
-        self.work.intake.check()
+        if self.work.intake is not Intake.OPEN:
+            raise self.work.intake.refusal()
         if self.ledger.failure is not None:
             raise CommandError(Code.STORAGE_BLOCKED, f"the journal cannot be written: {self.ledger.failure}")
         if self.ledger.damage is not None:

@@ -10,6 +10,7 @@ from zotd.clock import rfc3339
 from zotd.core import records
 from zotd.runs.queue import Job, SubmitRequest
 from zotd.runs.shell import ShellCommand, ShellContext
+from zotd.runs.worker import Intake
 from zotd.sessions.session import Session
 from zotd.wire.api import Started
 from zotd.wire.errors import Code, CommandError
@@ -46,7 +47,8 @@ async def run_for_person(
         CommandError: something runs, or the model's history cannot take it in now.
         StorageError: the journal cannot be written.
     """
-    session.work.intake.check()
+    if session.work.intake is not Intake.OPEN:
+        raise session.work.intake.refusal()
     if session.ledger.damage is not None:
         raise CommandError(Code.BLOCKED, str(session.ledger.damage))
     if (first := order.request.known(session.ledger.transcript)) is not None:

@@ -1212,7 +1212,7 @@ class Draining(Frozen, frozen=True):
 class SessionMove(Frozen, frozen=True):
     """Have another daemon of the database go on with a session; `to` is its name, machine or home, empty for the only other one."""
 
-    session: str
+    session: str = ""
     to: str = ""
     request_id: str | None = None
 
