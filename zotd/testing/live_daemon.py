@@ -184,7 +184,8 @@ class DaemonProcess:
         """Send a signal, SIGTERM by default, and wait for the end; the exit code. Harmless when it has ended."""
         assert self._process is not None
         if self._process.poll() is None:
-            os.kill(self.pid or self._process.pid, number)
+            with suppress(ProcessLookupError):  # a daemon of the template process ends before its client does
+                os.kill(self.pid or self._process.pid, number)
         return self.wait()
 
     def wait(self) -> int:
