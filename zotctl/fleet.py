@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from zotctl import link, output
+from zotctl import fleet_ready, link, output
 from zotctl.commands import Subparsers
 from zotd import fleet_key, paths, private_file
 from zotd.client.errors import ClientError
@@ -15,6 +15,7 @@ EPILOG = """\
 examples:
   zotctl fleet status
   zotctl fleet key
+  zotctl fleet ready
 
 Daemons with the same key forward clients to each other, so that any of them serves all sessions of the database.
 """
@@ -35,7 +36,13 @@ def add(commands: Subparsers) -> None:
         epilog="example: zotctl fleet key && scp -p ~/.zot/fleet-key box2:.zot/",
     )
     key.set_defaults(run=_key)
-    for action in (status, key):
+    ready = actions.add_parser(
+        "ready",
+        help="exit with 0 if this daemon takes work, for readiness probes; it is not started",
+        epilog="example: zotctl fleet ready || systemctl status zotd",
+    )
+    ready.set_defaults(run=fleet_ready.run)
+    for action in (status, key, ready):
         action.add_argument("--json", action="store_true", help="print the result as JSON")
 
 

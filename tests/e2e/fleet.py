@@ -39,10 +39,17 @@ async def until(database, query, *values):
 
 async def output_of(house, module, *arguments):
     """What a program prints for a user of this daemon."""
+    code, out, _ = await printed_by(house, module, *arguments)
+    assert code == 0
+    return out
+
+
+async def printed_by(house, module, *arguments):
+    """The exit code of a program of a user of this daemon, and what it prints."""
     program, *rest = warm.command(module, *arguments)
+    pipe = asyncio.subprocess.PIPE
     running = await asyncio.create_subprocess_exec(
-        program, *rest, env=house.place.env, stdout=asyncio.subprocess.PIPE, limit=2**20
+        program, *rest, env=house.place.env, stdout=pipe, stderr=pipe, limit=2**20
     )
-    printed, _ = await running.communicate()
-    assert running.returncode == 0
-    return printed.decode()
+    out, err = await running.communicate()
+    return running.returncode, out.decode(), err.decode()

@@ -24,3 +24,15 @@ def test_a_key_is_made_once_and_only_its_user_can_read_it(live):
 def test_a_daemon_with_a_file_has_no_fleet(live):
     assert "they are in a file" in live.zotctl("fleet", "status")[1]
     assert json.loads(live.zotctl("fleet", "status", "--json")[1]) == {"v": 1, "daemons": []}
+
+
+def test_a_daemon_with_a_file_is_ready_when_it_answers(live):
+    assert live.zotctl("fleet", "ready") == (0, "ready\n", "")
+    assert json.loads(live.zotctl("fleet", "ready", "--json")[1]) == {"v": 1, "ready": True}
+
+
+def test_a_daemon_that_does_not_run_is_not_ready_and_is_not_started(shell):
+    code, out, err = shell.zotctl("fleet", "ready")
+    assert (code, out) == (1, "")
+    assert "is not running" in err
+    assert not Path(shell.path).exists()

@@ -1,0 +1,50 @@
+"""`zotctl fleet ready` in a fleet; with a daemon whose sessions are in a file: tests/zotctl/test_fleet.py."""
+
+import os
+
+import psycopg
+
+from tests.e2e.fleet import name_of, printed_by
+from tests.e2e.test_draining import begin_draining
+from zotd.testing.script import CallPart, calls, text
+
+READY = (0, "ready\n", "")
+
+
+async def ready(house):
+    return await printed_by(house, "zotctl", "fleet", "ready")
+
+
+async def test_a_daemon_is_ready_until_its_database_is_away_and_again_afterwards(member, server):
+    house = member("one")
+    assert await ready(house) == READY
+    server.kill()
+    code, out, err = await ready(house)
+    assert (code, out) == (1, "")
+    assert err.startswith("zotctl: ")
+    assert err.count("\n") == 1
+    server.start()
+    while await ready(house) != READY:
+        pass  # until the lease was renewed
+
+
+async def test_a_daemon_whose_lease_another_one_has_is_not_ready(fleet, database):
+    one, two = fleet
+    with psycopg.connect(database) as connection:  # as a copy of its home registers
+        connection.execute("UPDATE daemons SET number = 1000 WHERE name = %s", (name_of(one),))
+    code, out, err = await ready(one)
+    assert (code, out) == (1, "")
+    assert err.startswith("zotctl: this daemon has no lease on the database")
+    assert await ready(two) == READY
+
+
+async def test_a_daemon_that_is_being_drained_is_not_ready(fleet, talk_in):
+    one, two = fleet
+    os.mkfifo(one.cwd / "go")
+    talk = await talk_in(one, calls(CallPart("bash", {"command": "echo started; read < go"})), text("done"))
+    await talk.ask("prompt", message="go")
+    await talk.until("tool_progress")
+    await begin_draining(await one.connect(), one.daemon.pid)
+    assert await ready(one) == (1, "", "zotctl: this daemon is stopping, and takes no new work\n")
+    assert await ready(two) == READY
+    (one.cwd / "go").write_text("\n")

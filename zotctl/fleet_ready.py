@@ -1,0 +1,28 @@
+"""`zotctl fleet ready`: whether the daemon of this home takes work, as readiness probes ask it."""
+
+import argparse
+
+from zotctl import link, output
+from zotd.client.errors import ClientError
+from zotd.client.fields import children, text
+
+ANSWER_S = 5.0
+"""Longest wait for each answer, in seconds. A daemon that cannot reach its database answers late, or not at all."""
+
+
+def run(args: argparse.Namespace) -> int:
+    """Return 0 if the daemon takes work; raises `ClientError` with the reason if not. Starts no daemon."""
+    with link.connect("zotctl", start=False) as connection:
+        if text(connection.call("daemon.status", timeout_s=ANSWER_S), "state") == "stopping":
+            raise ClientError("this daemon is stopping, and takes no new work")
+        daemons = children(connection.call("fleet.list", timeout_s=ANSWER_S), "daemons")
+    # There is none if the sessions are in a file.
+    if daemons and not any(one.get("is_this") is True and text(one, "state") == "running" for one in daemons):
+        raise ClientError(
+            "this daemon has no lease on the database, so other daemons may have its sessions; see its log"
+        )
+    if args.json:
+        output.print_json({"v": 1, "ready": True})
+    else:
+        print("ready")
+    return 0
