@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent
 def output_of_a_run(folder, text, *options):
     (folder / "test_one.py").write_text(text)
     command = [sys.executable, "-m", "pytest", "-p", "tests.failures", "-p", "no:cacheprovider", *options, str(folder)]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTEST_ADDOPTS": ""}
     run = subprocess.run(
         command, check=False, capture_output=True, text=True, cwd=folder, env=environment, timeout=120
     )  # it fails

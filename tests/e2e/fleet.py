@@ -1,6 +1,8 @@
 """Looks at the daemons of a database."""
 
 import asyncio
+import os
+import signal
 import socket
 
 import psycopg
@@ -53,3 +55,11 @@ async def printed_by(house, module, *arguments):
     )
     out, err = await running.communicate()
     return running.returncode, out.decode(), err.decode()
+
+
+async def begin_draining(client, pid=None):
+    """Send SIGTERM, to the daemon in this process unless told where, and wait until it has noticed."""
+    os.kill(pid or os.getpid(), signal.SIGTERM)
+    async with asyncio.timeout(60):
+        while (await client.ask("daemon.status"))["state"] != "stopping":
+            pass

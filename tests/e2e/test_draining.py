@@ -11,6 +11,7 @@ import pytest
 
 from tests.e2e.conftest import House, kinds, only
 from tests.e2e.family import OPENING, Cast, of, results_of, tasks
+from tests.e2e.fleet import begin_draining
 from zotd.testing.live_daemon import STOP_S, DaemonProcess, place, serving
 from zotd.testing.script import CallPart, Gate, Hang, Refusal, ScriptedReply, TextPart, calls, text
 
@@ -33,14 +34,6 @@ def draining(tmp_path, monkeypatch):
             yield House(stack, where)
 
     return draining
-
-
-async def begin_draining(client, pid=None):
-    """Send SIGTERM, to the daemon in this process unless told where, and wait until it has noticed."""
-    os.kill(pid or os.getpid(), signal.SIGTERM)
-    async with asyncio.timeout(60):
-        while (await client.ask("daemon.status"))["state"] != "stopping":
-            pass
 
 
 async def test_a_run_stops_after_its_calls_and_continues_after_the_restart(draining, model):

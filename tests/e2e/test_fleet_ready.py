@@ -1,11 +1,11 @@
 """`zotctl fleet ready` in a fleet; with a daemon whose sessions are in a file: tests/zotctl/test_fleet.py."""
 
+import asyncio
 import os
 
 import psycopg
 
-from tests.e2e.fleet import name_of, printed_by
-from tests.e2e.test_draining import begin_draining
+from tests.e2e.fleet import FAILOVER_S, begin_draining, name_of, printed_by
 from zotd.testing.script import CallPart, calls, text
 
 READY = (0, "ready\n", "")
@@ -24,8 +24,9 @@ async def test_a_daemon_is_ready_until_its_database_is_away_and_again_afterwards
     assert err.startswith("zotctl: ")
     assert err.count("\n") == 1
     server.start()
-    while await ready(house) != READY:
-        pass  # until the lease was renewed
+    async with asyncio.timeout(FAILOVER_S):
+        while await ready(house) != READY:
+            pass  # until the lease was renewed
 
 
 async def test_a_daemon_whose_lease_another_one_has_is_not_ready(fleet, database):
