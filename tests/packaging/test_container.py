@@ -74,4 +74,6 @@ def programs(steps, tmp_path):
 
 
 async def test_what_it_copies_is_enough_for_its_pip_step(programs, installation):
-    await installation(programs).check()
+    made = installation(programs)
+    await made.check()
+    await made.run("python", "-c", "import psycopg")  # sessions can be in PostgreSQL

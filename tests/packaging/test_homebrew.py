@@ -67,14 +67,15 @@ def test_each_resource_is_an_archive_of_its_version_on_pypi(formula, pinned):
         assert re.sub(r"[-_.]+", "_", archive[1].lower()).startswith(re.sub(r"[-_.]+", "_", stem)), url
 
 
-def needed(name, known):
+def needed(name, known, extra=""):
     """Add to `known` what a package needs here, directly and indirectly; the extra `crypto` comes with PyJWT for mcp."""
     for text in importlib.metadata.requires(name) or []:
         requirement = Requirement(text)
         other = canonicalize_name(requirement.name)
-        if other not in known and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+        if other not in known and (requirement.marker is None or requirement.marker.evaluate({"extra": extra})):
             known.add(other)
-            needed(requirement.name, known)
+            for one in ("", *requirement.extras):
+                needed(requirement.name, known, one)
     return known
 
 
@@ -86,6 +87,10 @@ def test_nothing_that_zot_needs_is_missing_or_older_than_it_allows(pinned):
             assert requirement.specifier.contains(pinned[canonicalize_name(requirement.name)]), text
 
 
-def test_the_constraints_are_the_same_versions(pinned):
+def test_the_constraints_are_the_same_versions_and_those_of_what_the_container_has_besides(pinned):
     lines = (ROOT / "packaging/constraints.txt").read_text().splitlines()[1:]
-    assert lines == [f"{name}=={version}" for name, version in pinned.items()]
+    versions = dict(line.split("==") for line in lines)
+    assert list(versions) == sorted(versions)
+    besides = needed("zotd", set(), "postgres") - set(pinned)
+    assert besides == {"psycopg", "psycopg-binary"}
+    assert versions == pinned | {name: versions[name] for name in besides}
