@@ -21,10 +21,12 @@ from benchmarks import (
     extensions_start,
     extensions_stop,
     extras,
+    failover,
     family,
     first_delta,
     first_prompt,
     fleet,
+    fleet_limits,
     jail,
     latency,
     memory,
@@ -32,6 +34,7 @@ from benchmarks import (
     postgres,
     reload,
     rig,
+    sizing,
     slow_client,
     startup,
     steps,
@@ -78,6 +81,9 @@ ON_REQUEST: Mapping[str, Measure] = {
     "checkpoints_large": checkpoints.measure_large,
     "postgres": postgres.measure,
     "fleet": fleet.measure,
+    "failover": failover.measure,
+    "sizing": sizing.measure,
+    "fleet_limits": fleet_limits.measure,
 }
 """What takes many minutes, or needs a server of PostgreSQL on this machine, and is measured only by name."""
 

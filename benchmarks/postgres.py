@@ -85,9 +85,9 @@ async def _many(server: PostgresServer) -> list[Row]:
         await file.close()
         database = await PostgresJournal.open(url, Path(folder))
         await _commits(database)  # connections, plans and indexes
-        before = _log_position(watch)
+        before = log_position(watch)
         in_database, stored_bytes = await _commits(database)
-        written_bytes = _log_position(watch) - before
+        written_bytes = log_position(watch) - before
         await database.close()
         floor = _floor(server, url)
     return [
@@ -158,7 +158,8 @@ async def _commits(journal: StoredJournal) -> tuple[float, int]:
     return AUTHORS * COMMITS / (time.perf_counter() - start), sum(author.stored_bytes for author in authors)
 
 
-def _log_position(watch: psycopg.Connection) -> int:
+def log_position(watch: psycopg.Connection) -> int:
+    """Return how many bytes the server has written to its log."""
     query = "SELECT pg_wal_lsn_diff(pg_current_wal_insert_lsn(), '0/0')::bigint"
     (position,) = watch.execute(query).fetchone() or (0,)
     return int(position)

@@ -42,7 +42,7 @@ class PostgresServer:
         self.user = pwd.getpwnam("nobody") if os.geteuid() == 0 else None
         if self.user is not None:
             os.chown(self.directory, self.user.pw_uid, self.user.pw_gid)
-        self.run("initdb", "-D", self.data, "-A", "trust", "-U", "admin", "-E", "UTF8", "--no-sync", "--locale=C")
+        self.make_cluster()
         self.configure(listen_addresses="", fsync="on" if fsync else "off", unix_socket_directories=str(self.directory))
         self.start()
 
@@ -50,6 +50,10 @@ class PostgresServer:
     def data(self) -> Path:
         """The directory of the cluster."""
         return self.directory / "data"
+
+    def make_cluster(self) -> None:
+        """Make the directory of the cluster; part of the construction."""
+        self.run("initdb", "-D", self.data, "-A", "trust", "-U", "admin", "-E", "UTF8", "--no-sync", "--locale=C")
 
     def run(self, program: str, *args: str | Path) -> None:
         """Run a program of the server, as the user that the server has."""
