@@ -206,6 +206,26 @@ def version_7(path):
         connection.executescript(VERSION_7)
 
 
+VERSION_8 = """
+ALTER TABLE sessions ADD COLUMN parent TEXT;
+CREATE INDEX sessions_parent ON sessions (parent) WHERE parent IS NOT NULL;
+ALTER TABLE sessions ADD COLUMN jobs INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX sessions_jobs ON sessions (id) WHERE jobs > 0;
+CREATE TABLE timers (
+    id TEXT PRIMARY KEY,
+    session TEXT NOT NULL,
+    row TEXT NOT NULL
+) WITHOUT ROWID;
+PRAGMA user_version = 8;
+"""
+
+
+def version_8(path):
+    version_7(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(VERSION_8)
+
+
 BUILDERS = {
     1: version_1,
     2: version_2,
@@ -214,5 +234,6 @@ BUILDERS = {
     5: version_5,
     6: version_6,
     7: version_7,
+    8: version_8,
 }
 """Builder by schema version."""

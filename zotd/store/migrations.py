@@ -179,6 +179,40 @@ def _version_8(connection: sqlite3.Connection) -> None:
     connection.execute(_TIMERS_8)
 
 
+_BATCHES_9 = """
+CREATE TABLE batches (
+    id TEXT PRIMARY KEY,
+    submitter TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    made TEXT NOT NULL,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    ended INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE batch_prompts (
+    batch TEXT NOT NULL REFERENCES batches (id),
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    daemon INTEGER,
+    session TEXT,
+    ended INTEGER,
+    row TEXT NOT NULL,
+    result TEXT,
+    PRIMARY KEY (batch, number)
+);
+CREATE INDEX batch_prompts_waiting ON batch_prompts (batch, labels, number) WHERE state = 'waiting';
+CREATE INDEX batch_prompts_running ON batch_prompts (batch, number) WHERE state = 'running';
+CREATE UNIQUE INDEX batch_prompts_ended ON batch_prompts (batch, ended) WHERE ended IS NOT NULL
+"""
+
+
+def _version_9(connection: sqlite3.Connection) -> None:
+    # The row and the result are texts of up to megabytes: only the row by its key has them, no index.
+    for statement in _BATCHES_9.split(";"):
+        connection.execute(statement)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _version_1,
     _version_2,
@@ -188,6 +222,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _version_6,
     _version_7,
     _version_8,
+    _version_9,
 )
 """`MIGRATIONS[n]` upgrades schema n to n + 1. A released migration never changes; `tests/store/older.py` builds a
 database of each schema."""

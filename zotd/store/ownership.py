@@ -7,6 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from zotd.core.ports import StorageError
+from zotd.store.claims import ClaimRules, SoleClaims
 from zotd.store.connection import SqlConnection
 from zotd.store.members import FleetMember, FleetMembers, NoMembers
 from zotd.store.ports import JournalDatabase
@@ -60,6 +61,8 @@ class Ownership(Protocol):
 
     members: FleetMembers
     """The daemons of the database."""
+    claims: ClaimRules
+    """Who works on what waits for any of them."""
 
     def follow(self, events: LeaseEvents) -> None:
         """Tell these of what happens from now on."""
@@ -127,6 +130,7 @@ class SoleOwnership:
     def __init__(self, database: JournalDatabase) -> None:
         self._database = database
         self.members: FleetMembers = NoMembers()
+        self.claims: ClaimRules = SoleClaims()
 
     def follow(self, events: LeaseEvents) -> None:
         """Nothing happens."""

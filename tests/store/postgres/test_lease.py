@@ -10,7 +10,7 @@ import pytest
 from tests.store.postgres.leases import QUICK, UNRENEWED, WAIT_S, Told, expire, number_of, soon, sql, texts_of
 from zotd.core.ports import PartialText
 from zotd.store.ownership import OwnedElsewhereError
-from zotd.store.postgres import lease
+from zotd.store.postgres import lease, registration
 from zotd.store.postgres.lease import FencedError
 
 
@@ -113,7 +113,7 @@ async def test_a_second_daemon_of_the_same_home_ends_the_first_one_for_good(open
 
 @UNRENEWED
 async def test_runs_are_aborted_before_a_lease_that_is_not_renewed_has_expired(open_as, monkeypatch):
-    monkeypatch.setattr(lease, "LADDER_S", lease.LEASE_S)
+    monkeypatch.setattr(lease, "LADDER_S", registration.LEASE_S)
     told = Told(await open_as("one"))
     assert "has not renewed the lease" in str(await soon(told.lost))
 
@@ -135,7 +135,7 @@ async def test_a_server_that_is_away_for_a_moment_takes_no_session_away(open_as,
 async def test_an_unanswered_registration_is_found_again(open_as, url, author_of, say, monkeypatch):
     paused = await open_as("paused")
     sql(url, "DELETE FROM daemons")
-    register = lease.register
+    register = registration.register
 
     def lost(connection, identity, address):
         """Registers, and loses the connection before it says so."""

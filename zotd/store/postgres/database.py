@@ -22,7 +22,8 @@ from zotd.store.postgres import schema
 from zotd.store.postgres.append import Append
 from zotd.store.postgres.dialect import SharedConnection
 from zotd.store.postgres.identity import DaemonIdentity, identity_of
-from zotd.store.postgres.lease import Lease, now, register
+from zotd.store.postgres.lease import Lease, now
+from zotd.store.postgres.registration import register
 from zotd.store.postgres.search import WordVectors
 from zotd.store.postgres.writer import ChangeWriter, QueuedChange, SharedChange
 from zotd.store.recovery import Recovery

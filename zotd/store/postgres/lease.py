@@ -29,12 +29,11 @@ from zotd.store.connection import SqlConnection
 from zotd.store.ownership import Handover, LeaseEvents
 from zotd.store.postgres import schema
 from zotd.store.postgres.identity import DaemonIdentity
+from zotd.store.postgres.notifications import WAKE, WORK, arrived
+from zotd.store.postgres.registration import EXPIRES, LEASE_S, register
 
 RENEW_S = 3.0
 """Time between two renewals."""
-
-LEASE_S = 10.0
-"""How long a lease is valid after a renewal. Two renewals may fail before it ends."""
 
 LADDER_S = 4.0
 """Time before the end of a lease at which runs are aborted: their processes get signals for up to 3.3 s."""
@@ -51,21 +50,10 @@ MAX_HEIRS = 1 << 16
 REAP_S = 1
 """Longest wait for a lock while the leases of others are looked at: this daemon's own has to be renewed."""
 
-WAKE = "zot_lease"
-"""Name of the notification that a daemon which hands over its sessions sends."""
-
 RETRY_S = 0.5
 """Time until a renewal that has failed is tried again."""
 
-_EXPIRES = f"clock_timestamp() + make_interval(secs => {LEASE_S})"
-
-_REPLACE = "DELETE FROM daemons WHERE home = %s"
-
-_NUMBER = "UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'generation' RETURNING value::bigint"
-
-_REGISTER = f"INSERT INTO daemons VALUES (%s, %s, %s, {_EXPIRES}, false, %s, %s)"  # noqa: S608  (an expression of our own)
-
-_RENEW = f"UPDATE daemons SET expires = {_EXPIRES}, address = %s WHERE number = %s AND home = %s"  # noqa: S608
+_RENEW = f"UPDATE daemons SET expires = {EXPIRES}, address = %s WHERE number = %s AND home = %s"  # noqa: S608
 
 _SUCCESSOR = "SELECT number FROM daemons WHERE home = %s"
 
@@ -156,6 +144,7 @@ class Lease:
         self._told: set[Handover] = set()  # handovers that are being received
         self._loop = asyncio.get_running_loop()
         self._events: LeaseEvents | None = None
+        self._told_of_work: Callable[[], None] = lambda: None
         self._alarm: asyncio.TimerHandle | None = None
         self._set_alarm(sent + LEASE_S)
         # A daemon thread: a server that does not answer must not keep the process from ending.
@@ -166,6 +155,10 @@ class Lease:
         """Tell these of what becomes of the lease. Only from then on is anything taken over from other daemons."""
         self._events = events
         self.wake()
+
+    def listen(self, told: Callable[[], None]) -> None:
+        """Call this on the event loop when a daemon sends the notification `WORK`. It may be lost."""
+        self._told_of_work = told
 
     @property
     def home(self) -> str:
@@ -279,13 +272,18 @@ class Lease:
     def _is_closing_after(self, wait_s: float) -> bool:
         """Wait until the time is over, another daemon has something for this one, or it is closed; whether it is."""
         connection = None if self._connection is None or self._connection.closed else self._connection
-        poll = select.poll()  # takes descriptors of any number
+        poll, ends = select.poll(), now() + wait_s  # takes descriptors of any number
         poll.register(self._wakeup, select.POLLIN)
         if connection is not None:
             poll.register(connection, select.POLLIN)
-        if self._wakeup.fileno() in {descriptor for descriptor, _ in poll.poll(wait_s * 1000)}:
-            self._wakeup.recv(WAKE_BYTES)
-        # What came on the connection is read by the next statement.
+        while ready := {descriptor for descriptor, _ in poll.poll(max(ends - now(), 0.0) * 1000)}:
+            if self._wakeup.fileno() in ready:
+                self._wakeup.recv(WAKE_BYTES)
+                break
+            # A renewal is a write that is synced, which other notifications are no reason for.
+            if connection is None or WAKE in (channels := arrived(connection)) or not channels:
+                break
+            self._tell_of_work()
         return self._closing.is_set()
 
     def _renew(self) -> bool:
@@ -347,8 +345,10 @@ class Lease:
         given = {Handover(*found) for found in connection.execute(_GIVEN, (self.number,)).fetchall()}
         if ended or was_unsure or has_timers:
             self._tell(partial(events.changed, taken))
+            self._tell_of_work()  # what a daemon ran that has ended
         if new := given - self._told:
             self._tell(partial(events.given, sorted(new, key=lambda one: one.session)))
+            self._tell_of_work()
         self._told = given
         self._is_unsure = False
 
@@ -359,11 +359,21 @@ class Lease:
     def _connected(self) -> psycopg.Connection:
         if self._connection is None or self._connection.closed:
             self._connection = self._connect()
-            self._connection.add_notify_handler(lambda _: self.wake())
-            self._connection.execute(f"LISTEN {WAKE}".encode())
+            self._connection.add_notify_handler(self._notified)
+            self._connection.execute(f"LISTEN {WAKE}; LISTEN {WORK}".encode())
             # A renewal that waits for longer comes too late.
             self._connection.execute(f"SET statement_timeout = '{LEASE_S:g}s'")
         return self._connection
+
+    def _notified(self, notification: psycopg.Notify) -> None:
+        """A notification came while a statement was under way."""
+        if notification.channel == WORK:
+            self._tell_of_work()
+        else:
+            self.wake()
+
+    def _tell_of_work(self) -> None:
+        self._tell(self._told_of_work)
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
@@ -375,11 +385,3 @@ class Lease:
 def now() -> float:
     """Return seconds of a clock that cannot be set, and that goes on while the machine sleeps if the system has one."""
     return time.clock_gettime(_clock)
-
-
-def register(connection: psycopg.Connection, identity: DaemonIdentity, address: str = "") -> int:
-    """Give a daemon a number and a lease, in place of an earlier daemon of its home; in the caller's transaction."""
-    connection.execute(_REPLACE, (identity.home,))
-    (number,) = connection.execute(_NUMBER).fetchone() or (0,)
-    connection.execute(_REGISTER, (number, identity.home, identity.name, identity.application, address))
-    return int(number)

@@ -5,9 +5,11 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 
 from zotd.core.ports import StorageError
+from zotd.store.claims import ClaimRules
 from zotd.store.connection import Parameters, SqlConnection, Write
 from zotd.store.members import FleetMember, FleetMembers
 from zotd.store.ownership import NOBODY, LeaseEvents, OwnedElsewhereError, TimerElsewhereError
+from zotd.store.postgres.claims import LeasedClaims
 from zotd.store.postgres.database import PostgresDatabase
 from zotd.store.postgres.members import LeasedMembers, holder
 
@@ -66,6 +68,7 @@ class LeasedOwnership:
         self._database = database
         self._lease = database.lease
         self.members: FleetMembers = LeasedMembers(database)
+        self.claims: ClaimRules = LeasedClaims(database.lease)
 
     def follow(self, events: LeaseEvents) -> None:
         """Tell these of what becomes of the lease from now on."""

@@ -136,7 +136,37 @@ def _moves(connection: psycopg.Connection) -> None:
     connection.execute("ALTER TABLE handovers ADD COLUMN goes_on boolean NOT NULL DEFAULT true")
 
 
-MIGRATIONS = (_first, _leases, _addresses, _moves)
+def _batches(connection: psycopg.Connection) -> None:
+    connection.execute("""
+    CREATE TABLE batches (
+        id text PRIMARY KEY COLLATE "C",
+        submitter text NOT NULL,
+        priority integer NOT NULL,
+        made text NOT NULL COLLATE "C",
+        cancelled integer NOT NULL DEFAULT 0,
+        ended bigint NOT NULL DEFAULT 0
+    );
+    CREATE TABLE batch_prompts (
+        batch text NOT NULL COLLATE "C",
+        number bigint NOT NULL,
+        state text NOT NULL,
+        labels text NOT NULL COLLATE "C",
+        attempts integer NOT NULL DEFAULT 0,
+        daemon bigint,
+        session text,
+        ended bigint,
+        row text NOT NULL,
+        result text,
+        PRIMARY KEY (batch, number)
+    );
+    CREATE INDEX batch_prompts_waiting ON batch_prompts (batch, labels, number) WHERE state = 'waiting';
+    CREATE INDEX batch_prompts_running ON batch_prompts (batch, number) WHERE state = 'running';
+    CREATE UNIQUE INDEX batch_prompts_ended ON batch_prompts (batch, ended) WHERE ended IS NOT NULL;
+    ALTER TABLE daemons ADD COLUMN labels text NOT NULL DEFAULT '[]';
+    """)
+
+
+MIGRATIONS = (_first, _leases, _addresses, _moves, _batches)
 """Each makes the schema whose number is its place, counted from 1, out of the one before."""
 
 
