@@ -103,6 +103,7 @@ TESTS_OF_MANY = {
 TESTED_BY = {
     "api/methods": "api",
     "api/page": "page",
+    "batches": "e2e/test_batches.py",
     "config": "test_config.py",
     "exthost/validation": "zotctl/ext/test_validate.py",
     "logs": "test_logs.py",

@@ -4,7 +4,7 @@ import argparse
 import os
 from pathlib import Path
 
-from zotctl import fleet_ready, link, output
+from zotctl import fleet_batches, fleet_ready, fleet_run, link, output
 from zotctl.commands import Subparsers
 from zotd import fleet_key, paths, private_file
 from zotd.client.errors import ClientError
@@ -16,6 +16,9 @@ examples:
   zotctl fleet status
   zotctl fleet key
   zotctl fleet ready
+  zotctl fleet run prompts.jsonl > results.jsonl
+  zotctl fleet batches
+  zotctl fleet cancel prompts-0123456789ab
 
 Daemons with the same key forward clients to each other, so that any of them serves all sessions of the database.
 """
@@ -23,7 +26,9 @@ Daemons with the same key forward clients to each other, so that any of them ser
 
 def add(commands: Subparsers) -> None:
     """Register `fleet` and its actions."""
-    parser = commands.add_parser("fleet", help="show the daemons that share a database", epilog=EPILOG)
+    parser = commands.add_parser(
+        "fleet", help="show the daemons that share a database, and have them run prompts", epilog=EPILOG
+    )
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     status = actions.add_parser(
@@ -42,7 +47,8 @@ def add(commands: Subparsers) -> None:
         epilog="example: zotctl fleet ready || systemctl status zotd",
     )
     ready.set_defaults(run=fleet_ready.run)
-    for action in (status, key, ready):
+    fleet_run.add(actions)
+    for action in (status, key, ready, *fleet_batches.add(actions)):
         action.add_argument("--json", action="store_true", help="print the result as JSON")
 
 

@@ -201,6 +201,8 @@ class Daemon:
         assert manager.journal is not None
         manager.journal.ownership.follow(LeaseWatch(manager, parts.timers, spawn=self._spawn, resumes=resumes).events)
         await contain("recovery", recover(manager, resumes=resumes))
+        if parts.batches is not None:
+            self._spawn("batches", parts.batches.run())
         if parts.timers is not None:
             await parts.timers.run()
 
@@ -341,6 +343,7 @@ class Daemon:
                 spawn=self._spawn,
             ),
             timers=parts.timers,
+            batches=parts.batches,
             stop=self.stop,
             drain=self._leaving.drain,
             changed=self._leaving.look,
@@ -350,8 +353,7 @@ class Daemon:
         )
         self._leaving.watch(context)
         self._spawn("descendants", heritage.watch())
-        used = journal.database.used_bytes
-        kept = partial(sessions_with_timers, journal.database)
+        used, kept = journal.database.used_bytes, partial(sessions_with_timers, journal.database)
         self._spawn("retention", RetentionTask(manager, lambda: self._config.retention, used, kept).run())
         return context
 

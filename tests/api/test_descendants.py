@@ -38,8 +38,8 @@ ABOUT_NONE = {"hello", "ping", "subscribe", "session.list", "get_models", "daemo
 READS = {"session.get", "session.history", "attach", "detach", "presence", "get_state", "get_messages", "queue.list"}
 
 VALUES = {
-    "args": "", "code": "x", "cwd": "/", "height": 1, "input": "i_1", "job": "j1", "key": "up", "message": "go", "model": "x", "name": "nobody",
-    "panel_id": "p", "position": 1, "query": "x", "question": "x", "reasoning": "low", "seq": 1, "servers": {}, "timer": "t_1", "topics": [], "width": 1,
+    "args": "", "batch": "b", "code": "x", "cwd": "/", "height": 1, "input": "i_1", "job": "j1", "key": "up", "message": "go", "model": "x", "name": "nobody",
+    "panel_id": "p", "position": 1, "prompts": [], "query": "x", "question": "x", "reasoning": "low", "seq": 1, "servers": {}, "timer": "t_1", "topics": [], "width": 1,
 }  # fmt: skip
 """A value for each required field of a command."""
 

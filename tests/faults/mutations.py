@@ -84,6 +84,8 @@ VALUES: Mapping[str, object] = {
     "provider": "openai",
     "model": "gpt-4o",
     "kind": "file",
+    "batch": "b",
+    "prompts": [],
     "reasoning": "low",
     "mode": "yolo",
     "decision": "deny",

@@ -22,13 +22,13 @@ ROLES = {
         subscribe push.key
         get_state get_messages get_models model.show complete prompt.history workspace.info session.changes session.plan session.jobs queue.list approval.list grant.list channel.list ext.list ext.logs ext.doctor
         daemon.status fleet.list daemon.metrics usage.report auth.list
-        session.family agents.list timer.list diagnostics.list
+        session.family agents.list timer.list diagnostics.list batch.list batch.results
     """,
     Role.SUBMIT: """
         session.create session.configure session.rename session.fork session.rewind session.undo session.redo session.plan_edit session.job_move session.job_stop
         session.export session.close session.mcp_servers session.side_question
         prompt abort retry compact queue.withdraw queue.move run_command clear set_model set_reasoning
-        timer.add timer.edit timer.pause timer.resume timer.remove timer.run
+        timer.add timer.edit timer.pause timer.resume timer.remove timer.run batch.submit batch.cancel
         panel.key panel.resize panel.close ext.reload ext.tap push.subscribe push.unsubscribe
     """,
     Role.APPROVE: """

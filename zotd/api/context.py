@@ -12,6 +12,7 @@ from weakref import WeakSet
 from zotd.api.channel_desk import ChannelDesk
 from zotd.api.fleet.fleet import Fleet
 from zotd.api.presence import Presences
+from zotd.batches.batches import Batches
 from zotd.core.life import ExtensionState
 from zotd.ledger.spending import Spending
 from zotd.process import figures
@@ -128,6 +129,8 @@ class DaemonContext:
     """The daemons of the same database; None if they have no key to recognise each other."""
     timers: Timers | None = None
     """Prompts that are sent when they are due; None: there are none."""
+    batches: Batches | None = None
+    """Prompts that any daemon of the database runs; None: there are none."""
     push: PushService | None = None
     """Sends push messages to browsers; None if their subscriptions cannot be read."""
     remote_heavy: asyncio.Lock = field(default_factory=asyncio.Lock)

@@ -27,6 +27,7 @@ from zotd.config.kinds import (
     Part,
     PartOrNone,
     Pause,
+    Places,
     Postgres,
     Seconds,
     Tokens,
@@ -392,6 +393,12 @@ class FleetSection(Struct, frozen=True, kw_only=True):
     address: DaemonUrl | None = None
     """URL at which the other daemons reach the WebSocket door of this one, for example `wss://box1.example.org:7777`. Default:
     the address and port of `websocket.listen`, unless that stands for all addresses of the machine."""
+
+    labels: Names = ()
+    """What this daemon has, for prompts of batches that need it, for example a repository or a GPU. See batches.md."""
+
+    prompts_at_once: Places = 4
+    """How many prompts of batches this daemon runs at the same time. 0: none, it only takes them for others."""
 
 
 class PushSection(Struct, frozen=True, kw_only=True):

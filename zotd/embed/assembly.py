@@ -9,6 +9,8 @@ from pathlib import Path
 from msgspec import Struct, structs
 
 from zotd import paths
+from zotd.batches.batches import Batches
+from zotd.batches.prompt_runs import PromptRuns
 from zotd.config import Config
 from zotd.config.current import CurrentConfig
 from zotd.contributions.discovery import ExtensionSources, programs
@@ -44,6 +46,7 @@ from zotd.sessions.timers import Timers
 from zotd.sessions.tool_offers import Delegate, Resume
 from zotd.sessions.wakes import wake_later
 from zotd.store import credentials, keyring_vault
+from zotd.store.batches import StoredBatches
 from zotd.store.journal import StoredJournal
 from zotd.store.key_command import KeyCommand
 from zotd.store.logins import LoginStore
@@ -82,6 +85,8 @@ class EmbeddedParts(Struct, frozen=True):
     manager: Manager
     timers: Timers | None
     """Prompts that are sent when they are due, while its `run` does; None: only a daemon has any."""
+    batches: Batches | None
+    """Prompts that any daemon of the database runs, while its `run` does; None: only a daemon has any."""
     models: ModelChooser
     catalog: Catalog
     spending: Spending
@@ -161,6 +166,7 @@ def assemble(
         config=current,
         manager=manager,
         timers=_timers(manager, instruments, spawn) if addressed else None,
+        batches=_batches(manager, spawn) if addressed else None,
         models=models,
         catalog=catalog,
         spending=spending,
@@ -213,6 +219,21 @@ def _timers(manager: Manager, instruments: Instruments, spawn: Spawn) -> Timers 
     manager.commands.connect(partial(loop, timers))
     manager.planner.offers.connect_timers(partial(wake_later, timers))
     return timers
+
+
+def _batches(manager: Manager, spawn: Spawn) -> Batches | None:
+    journal = manager.journal
+    if journal is None:
+        return None
+    fleet = manager.config.value.fleet
+    return Batches(
+        manager,
+        StoredBatches(journal.database, journal.ownership),
+        PromptRuns(manager, journal),
+        spawn=spawn,
+        labels=lambda: fleet.labels,
+        places=lambda: fleet.prompts_at_once,
+    )
 
 
 def _agent_runs(config: CurrentConfig, spawn: Spawn, machine: Machine) -> AgentRuns:

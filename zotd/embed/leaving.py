@@ -86,6 +86,7 @@ class Leaving:
         needed = (
             self._context.connections
             or manager.extension_pool.serves_channels
+            or (self._context.batches is not None and self._context.batches.is_active)
             or (self._context.timers is not None and self._context.timers.is_active)
             or any(map(is_awaited, manager.loaded))
         )

@@ -10,6 +10,15 @@ from msgspec import Struct
 
 from zotd.wire import auth, extensions, reports
 from zotd.wire.base import Frozen
+from zotd.wire.batches import (
+    BatchCancelled,
+    BatchList,
+    BatchName,
+    BatchResultQuery,
+    BatchResults,
+    BatchSubmit,
+    BatchSubmitted,
+)
 from zotd.wire.channels import ChannelList, ChannelPair, ChannelUnpair, PairedSender
 from zotd.wire.content import Message, ShellRun, Tokens
 from zotd.wire.diagnostics import DiagnosticsScope, LanguageServerReport
@@ -1355,6 +1364,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.jobs", OfSession, JobList, "lists the jobs of a session"),
         ("session.changes", FileChanges, ChangedFiles, "returns what a run has changed in files"),
         ("timer.list", TimerQuery, TimerList, "lists timers"),
+        ("batch.list", Nothing, BatchList, "lists batches of prompts"),
+        ("batch.results", BatchResultQuery, BatchResults, "returns what has come of the prompts of a batch"),
         ("queue.list", OfSession, QueueList, "lists queued inputs"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "lists extensions and their states"),
         ("ext.logs", extensions.Logs, extensions.LogPage, "returns the end of an extension's log"),
@@ -1394,6 +1405,8 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("timer.resume", TimerName, TimerInfo, "lets a paused timer fire again"),
         ("timer.remove", TimerName, None, "removes a timer"),
         ("timer.run", TimerName, TimerFired, "fires a timer now, beside its due times"),
+        ("batch.submit", BatchSubmit, BatchSubmitted, "has prompts run, each in a session, by any daemon of the fleet"),
+        ("batch.cancel", BatchName, BatchCancelled, "runs no more prompts of a batch, and aborts those that run"),
         ("run_command", RunCommand, CommandResult, "runs a slash command"),
         ("clear", Mutation, None, "clears the transcript"),
         ("set_model", SetModel, ModelName, "switches the model"),

@@ -60,6 +60,8 @@ FIELDS = {
     "browser": "d_1",
     "steps": [],
     "timer": "t_1",
+    "batch": "b",
+    "prompts": [],
     "revision": 0,
     "job": "j1",
     "option": "mode",

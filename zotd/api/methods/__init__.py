@@ -9,6 +9,7 @@ from zotd.api.dispatch import Handler
 from zotd.api.methods import (
     agents,
     approvals,
+    batches,
     channels,
     completion,
     credentials,
@@ -159,6 +160,10 @@ OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
     "timer.resume": lambda context: partial(timers.resume, context.timers),
     "timer.remove": lambda context: partial(timers.remove, context.timers),
     "timer.run": lambda context: partial(timers.run, context.timers),
+    "batch.submit": lambda context: partial(batches.submit, context.batches),
+    "batch.results": lambda context: partial(batches.results, context.batches),
+    "batch.list": lambda context: partial(batches.listing, context.batches),
+    "batch.cancel": lambda context: partial(batches.cancel, context.batches),
     "usage.report": lambda context: partial(usage.report, context.archive, context.spending),
     "hello": lambda context: partial(daemon.hello, context.epoch),
 }

@@ -1,0 +1,152 @@
+"""`zotctl fleet run`: has the prompts of a file run by the daemons of a fleet, and prints their results.
+
+    read FILE ──> submit (again, if that was interrupted) ──> results, as they come ──> all are there
+
+The batch belongs to the daemons. Whoever ends this program loses nothing: the same command goes on, and prints all results.
+"""
+
+import argparse
+import shlex
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from zotctl import fleet_file, link, output
+from zotd.client.blocking import CALL_S, Connection, Json
+from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError, NotRunningError
+from zotd.client.fields import children, number, text
+from zotd.sanitize import one_line
+
+WAIT_S = 20.0
+"""How long the daemon waits for a result before it answers that there is none."""
+
+AWAY_S = 60.0
+"""How long a daemon may be away while results are awaited."""
+
+AGAIN_S = 1.0
+"""Time between two attempts to reach it."""
+
+AWAY = (ConnectionLostError, NoAnswerError, NotRunningError)
+
+EPILOG = """\
+examples:
+  zotctl fleet run prompts.jsonl > results.jsonl
+  zotctl fleet run prompts.jsonl --priority 5 --label gpu --limit-usd 2 --retries 1
+  zotctl fleet run prompts.jsonl --after 250 >> results.jsonl
+
+Each line of the file is an object with "prompt" and, if wanted, "cwd", "labels", "provider", "model", "mode", "limit_usd",
+"limit_s" and "retries". Each result is printed as an object with the "line" of its prompt. Ctrl-C ends this command and not
+the batch: run it again to print the results from the first, or with --after PLACE those behind the last one that you have.
+
+The exit code is 0 if all prompts were done, and 1 if one was not.
+"""
+
+
+def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argparse.ArgumentParser:
+    """Register the action; return its parser."""
+    parser = actions.add_parser(
+        "run", help="have the prompts of a file run, and print the results as JSON lines", epilog=EPILOG
+    )
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("file", metavar="FILE", help="file with a JSON object for each prompt; - for standard input")
+    parser.add_argument("--id", metavar="ID", help="name of the batch; default: made of the file's name and content")
+    parser.add_argument("--priority", type=int, default=0, metavar="N", help="batches with a higher one come first")
+    parser.add_argument("--cwd", metavar="DIR", help="directory of prompts that name none; default: this one")
+    parser.add_argument(
+        "--label", action="append", dest="labels", metavar="LABEL", help="of daemons that may run them; repeatable"
+    )
+    parser.add_argument("--provider", metavar="NAME", help="vendor of the model")
+    parser.add_argument("--model", metavar="NAME", help="the model")
+    parser.add_argument("--mode", metavar="MODE", help="approval mode of the sessions")
+    parser.add_argument("--limit-usd", type=float, metavar="USD", help="budget of each prompt")
+    parser.add_argument("--limit-s", type=float, metavar="S", help="longest time of each attempt in seconds")
+    parser.add_argument("--retries", type=int, metavar="N", help="how often a prompt that has failed is run again")
+    parser.add_argument("--after", type=int, default=0, metavar="PLACE", help="print only results behind this place")
+    parser.add_argument("--detach", action="store_true", help="submit the prompts, and do not wait for results")
+    parser.set_defaults(run=run)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    """Submit the prompts of a file, print their results, and return the exit code."""
+    defaults: Json = {
+        name: value
+        for name in ("labels", "provider", "model", "mode", "limit_usd", "limit_s", "retries")
+        if (value := getattr(args, name)) is not None
+    }
+    data = fleet_file.read(args.file)
+    orders = fleet_file.orders(args.file, data, str(Path(args.cwd or ".").absolute()), defaults)
+    batch = args.id or fleet_file.batch_id(args.file, orders)
+    with_link = Link()
+    try:
+        added = sum(
+            number(with_link.call("batch.submit", batch=batch, prompts=chunk, priority=args.priority), "added")
+            for chunk in fleet_file.chunks(orders)
+        )
+        _say(f"batch {batch}: {added} prompts submitted, {len(orders) - added} were there")
+        if args.detach:
+            return 0
+        return _print_results(with_link, batch, args.after)
+    except KeyboardInterrupt:
+        _say(f"the batch {batch} goes on; run the same command again to print its results")
+        _say(f"to end it, run: zotctl fleet cancel {shlex.quote(batch)}")
+        raise
+    except AWAY as error:
+        raise ClientError(f"{error}; nothing is lost: run the same command again") from error
+    finally:
+        with_link.close()
+
+
+class Link:
+    """A connection to the daemon that is made again when it was lost."""
+
+    def __init__(self) -> None:
+        self._connection: Connection | None = None
+
+    def call(self, command: str, /, **fields: object) -> Json:
+        """Return the response of a command that may be repeated; raises ClientError."""
+        deadline = time.monotonic() + AWAY_S
+        while True:
+            try:
+                if self._connection is None:
+                    self._connection = link.connect("zotctl")
+                return self._connection.call(command, dict(fields), timeout_s=WAIT_S + CALL_S)
+            except AWAY:
+                self.close()
+                if time.monotonic() > deadline:
+                    raise
+            time.sleep(AGAIN_S)
+
+    def close(self) -> None:
+        """Close it."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def awaited(with_link: Link, batch: str, after: int = 0) -> Iterator[Json]:
+    """Yield the results of a batch behind a place, as they come, until all are there."""
+    while True:
+        page = with_link.call("batch.results", batch=batch, after=after, wait_s=WAIT_S)
+        found = children(page, "results")
+        yield from found
+        if found:
+            after = number(found[-1], "place")
+        elif not number(page, "left"):
+            return
+
+
+def _print_results(with_link: Link, batch: str, after: int) -> int:
+    code = 0
+    for result in awaited(with_link, batch, after):
+        line = {"v": 1, "line": result.pop("number"), "batch": batch, **result}
+        output.print_json(line)
+        sys.stdout.flush()  # each result is there when it is shown
+        if text(result, "state") != "done":
+            code = 1
+    return code
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"zotctl: {one_line(sentence)}\n")

@@ -1,0 +1,1 @@
+"""Batches of prompts, which any daemon of a fleet works through (`docs/batches.md`)."""
