@@ -2,13 +2,15 @@
 
 import argparse
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 from zotctl import fleet_batches, fleet_ready, fleet_run, link, output
 from zotctl.commands import Subparsers
 from zotd import fleet_key, paths, private_file
+from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
-from zotd.client.fields import children, number, text
+from zotd.client.fields import children, number, strings, text
 from zotd.sanitize import one_line
 
 EPILOG = """\
@@ -32,7 +34,9 @@ def add(commands: Subparsers) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     status = actions.add_parser(
-        "status", help="list the daemons and how many sessions each has", epilog="example: zotctl fleet status --json"
+        "status",
+        help="list the daemons, their sessions, and why prompts of batches wait",
+        epilog="example: zotctl fleet status --json",
     )
     status.set_defaults(run=_status)
     key = actions.add_parser(
@@ -54,13 +58,30 @@ def add(commands: Subparsers) -> None:
 
 def _status(args: argparse.Namespace) -> int:
     with link.connect("zotctl") as connection:
-        found = children(connection.call("fleet.list"), "daemons")
+        answer = connection.call("fleet.list")
+    found, waiting = children(answer, "daemons"), children(answer, "waiting")
     if args.json:
-        output.print_json({"v": 1, "daemons": found})
+        output.print_json({"v": 1, "daemons": found, "waiting": waiting})
         return 0
-    if not found:
+    if found:
+        _print_daemons(found)
+    else:
         print("no other daemon can use these sessions: they are in a file, not in PostgreSQL (docs/postgresql.md)")
-        return 0
+    for one in waiting:
+        print(one_line(_why(one)))
+    return 0
+
+
+def _why(waiting: Json) -> str:
+    """Return a sentence that says for what prompts of batches wait."""
+    labels, daemons = ", ".join(strings(waiting, "labels")), number(waiting, "daemons")
+    of_them = f"of {daemons} with the labels {labels}" if labels else f"of {daemons}"
+    if not daemons:
+        return f"{number(waiting, 'prompts')} prompts wait for a daemon with the labels {labels}: none has them"
+    return f"{number(waiting, 'prompts')} prompts wait for a free place in one {of_them}"
+
+
+def _print_daemons(found: Sequence[Json]) -> None:
     rows = [
         [
             text(one, "name") + (" (this one)" if one.get("is_this") is True else ""),
@@ -68,11 +89,11 @@ def _status(args: argparse.Namespace) -> int:
             str(number(one, "sessions")),
             str(number(one, "running")),
             text(one, "address") or "none",
+            ", ".join(strings(one, "labels")),
         ]
         for one in found
     ]
-    output.print_table(["DAEMON", "STATE", "SESSIONS", "RUNNING", "ADDRESS"], rows)
-    return 0
+    output.print_table(["DAEMON", "STATE", "SESSIONS", "RUNNING", "ADDRESS", "LABELS"], rows)
 
 
 def _key(args: argparse.Namespace) -> int:

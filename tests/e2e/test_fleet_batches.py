@@ -123,5 +123,11 @@ async def test_prompts_wait_for_a_daemon_with_their_labels(open_as, model, datab
     await submit(plain, "b", batch="any")
     await results(plain, 1, "any")
     assert row(database, "SELECT state FROM batch_prompts WHERE batch = 'b'") == ("waiting",)
-    open_as("large", server, ZOT_FLEET_LABELS="gpu big more")
+    client = await plain.connect()
+    waiting = (await client.ask("fleet.list"))["waiting"]
+    assert waiting == [{"labels": ["big", "gpu"], "prompts": 1, "daemons": 0}]
+    large = open_as("large", server, ZOT_FLEET_LABELS="gpu big more")
     assert (await result(plain))["state"] == "done"
+    await until(database, 'SELECT labels = \'["big","gpu","more"]\' FROM daemons WHERE name = %s', name_of(large))
+    daemons = (await client.ask("fleet.list"))["daemons"]
+    assert [one["labels"] for one in daemons] == [[], ["big", "gpu", "more"]]

@@ -23,7 +23,7 @@ def test_a_key_is_made_once_and_only_its_user_can_read_it(live):
 
 def test_a_daemon_with_a_file_has_no_fleet(live):
     assert "they are in a file" in live.zotctl("fleet", "status")[1]
-    assert json.loads(live.zotctl("fleet", "status", "--json")[1]) == {"v": 1, "daemons": []}
+    assert json.loads(live.zotctl("fleet", "status", "--json")[1]) == {"v": 1, "daemons": [], "waiting": []}
 
 
 def test_a_daemon_with_a_file_is_ready_when_it_answers(live):

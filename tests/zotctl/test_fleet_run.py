@@ -56,6 +56,11 @@ def test_an_interrupted_command_leaves_the_batch_and_says_how_to_come_back(live)
     )
     (batch,) = json.loads(live.zotctl("fleet", "batches", "--json")[1])["batches"]
     assert (batch["id"], batch["waiting"]) == ("mine", 5)
+    found = json.loads(live.zotctl("fleet", "status", "--json")[1])
+    assert found["waiting"] == [{"labels": ["nowhere"], "prompts": 5, "daemons": 0}]
+    assert live.zotctl("fleet", "status")[1].endswith(
+        "\n5 prompts wait for a daemon with the labels nowhere: none has them\n"
+    )
     code, out, _ = live.zotctl("fleet", "cancel", "mine")
     assert (code, out) == (0, "cancelled mine: 5 prompts were not run; what runs is aborted\n")
     assert "mine (cancelled)" in live.zotctl("fleet", "batches")[1]

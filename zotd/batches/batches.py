@@ -45,7 +45,8 @@ class Batches:
         self._manager = manager
         self._runs = runs
         self._spawn = spawn
-        self._labels = labels
+        self.labels = labels
+        """Returns those of this daemon."""
         self._places = places
         self._at_work: dict[tuple[str, int, int], PromptClaim] = {}
         self._woken = asyncio.Event()
@@ -72,6 +73,8 @@ class Batches:
 
     async def run(self) -> None:
         """Take and run prompts, until cancelled."""
+        if labels := self.labels():
+            self.store.offer(labels)
         while not self._manager.is_stopping:
             self._woken.clear()
             try:
@@ -99,7 +102,7 @@ class Batches:
             if claim.key not in self._at_work and not self._manager.is_stopping and await self.store.adopt(claim):
                 log.info("%s goes on in session %s", claim.name, claim.session)
                 self._begin(claim)
-        labels = self._labels()
+        labels = self.labels()
         while len(self._at_work) < self._places() and not self._manager.is_stopping:
             # A look is cheaper than a transaction that finds nothing.
             if not await self.store.has_work(labels) or (found := await self.store.claim(labels)) is None:

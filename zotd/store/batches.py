@@ -47,6 +47,8 @@ DELETE FROM batches WHERE made < :before AND id <> :batch
 
 _LABELS = "SELECT DISTINCT labels FROM batch_prompts WHERE state = 'waiting'"
 
+_WAITING = "SELECT labels, count(*) FROM batch_prompts WHERE state = 'waiting' GROUP BY labels ORDER BY labels"
+
 _BATCHES_BY_TURN = """
 SELECT id FROM batches WHERE EXISTS (
     SELECT 1 FROM batch_prompts WHERE batch = id AND state = 'waiting' AND labels IN ({})
@@ -180,6 +182,10 @@ class StoredBatches:
         self.rules: ClaimRules = ownership.claims
         """How daemons share the work."""
 
+    def offer(self, labels: Collection[str]) -> None:
+        """Tell the other daemons which labels this one has. Returns at once."""
+        self._ownership.members.offer(sorted(labels))
+
     async def submit(self, batch: NewBatch, prompts: Sequence[tuple[int, BatchPrompt]]) -> int:
         """Add these numbered prompts, unless they are there; return how many are new. When it returns, they are stored.
 
@@ -191,6 +197,11 @@ class StoredBatches:
     async def has_work(self, own: Collection[str]) -> bool:
         """Return whether a prompt waits that a daemon with these labels runs."""
         return bool(await self._database.read(partial(_waiting_labels, own=own)))
+
+    async def waiting(self) -> Sequence[tuple[Sequence[str], int]]:
+        """Return the sets of labels of prompts that wait, and how many have each."""
+        rows = await self._database.read(lambda connection: connection.execute(_WAITING).fetchall())
+        return [(msgspec.json.decode(labels, type=list[str]), count) for labels, count in rows]
 
     async def claim(self, own: Collection[str]) -> PromptClaim | None:
         """Take the next prompt that waits for a daemon with these labels; None: there is none."""

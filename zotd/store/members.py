@@ -32,6 +32,8 @@ class MemberLoad(Struct, frozen=True):
     """Those that no other daemon can open."""
     running: int
     """Of these, those that run or wait for a decision."""
+    labels: Sequence[str] = ()
+    """`fleet.labels` of the daemon."""
 
 
 class FleetMembers(Protocol):
@@ -44,6 +46,10 @@ class FleetMembers(Protocol):
 
     def announce(self, address: str) -> None:
         """Tell the others where they reach this daemon. Returns at once; it is stored within a moment, and kept stored."""
+        ...
+
+    def offer(self, labels: Sequence[str]) -> None:
+        """Tell the others which labels this daemon has, like `announce`."""
         ...
 
     async def loads(self) -> Sequence[MemberLoad]:
@@ -59,6 +65,9 @@ class NoMembers:
 
     def announce(self, address: str) -> None:
         """No other daemon needs it."""
+
+    def offer(self, labels: Sequence[str]) -> None:
+        """No other daemon needs them."""
 
     async def loads(self) -> Sequence[MemberLoad]:
         """Return nothing."""

@@ -6,7 +6,7 @@ Session commands have a field `session`, except on stdio (`docs/protocol.md`).
 
 from enum import IntEnum
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from zotd.wire import auth, extensions, reports
 from zotd.wire.base import Frozen
@@ -1247,12 +1247,26 @@ class FleetDaemon(Frozen, frozen=True, omit_defaults=False):
     """Sessions that no other daemon can open."""
     running: int
     """Of these, those that run or wait for a decision."""
+    labels: list[str]
+    """What it has, for prompts of batches that need it."""
+
+
+class WaitingPrompts(Frozen, frozen=True, omit_defaults=False):
+    """Prompts of batches that no daemon runs yet."""
+
+    labels: list[str]
+    """They need a daemon that has all of these."""
+    prompts: int
+    daemons: int
+    """How many running daemons have them. 0: the prompts wait for such a daemon; else for a free place."""
 
 
 class FleetList(Frozen, frozen=True):
     """All daemons of the database, oldest first; none if the sessions are in a file."""
 
     daemons: list[FleetDaemon]
+    waiting: list[WaitingPrompts] = field(default_factory=list)
+    """By the labels that they need."""
 
 
 class ConfigReloaded(Frozen, frozen=True):

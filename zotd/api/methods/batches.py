@@ -66,8 +66,8 @@ async def results(batches: Batches | None, call: Invocation, params: wire.BatchR
     del call
     keeper, ends = _keeper(batches), time.monotonic() + min(params.wait_s, WAIT_S)
     while True:
+        sums = await keeper.store.sums(params.batch)  # first: what it counts as ended is among the results
         found = await keeper.store.results(params.batch, params.after, PAGE_BYTES)
-        sums = await keeper.store.sums(params.batch)
         if not sums:
             raise CommandError(Code.NOT_FOUND, f'there is no batch "{params.batch}"; `zotctl fleet batches` lists them')
         left, left_s = sums[0].waiting + sums[0].running, ends - time.monotonic()

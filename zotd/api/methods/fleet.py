@@ -8,19 +8,32 @@ from zotd.wire import api
 from zotd.wire.errors import Code, CommandError
 
 
-async def listing(call: Invocation, params: api.Nothing) -> api.FleetList:
-    """List the daemons, this one included."""
+async def listing(context: DaemonContext, call: Invocation, params: api.Nothing) -> api.FleetList:
+    """List the daemons, this one included, and the prompts that wait for one."""
     del params
     journal = call.manager.journal
     loads = [] if journal is None else await journal.ownership.members.loads()
-    return api.FleetList(
-        [
-            api.FleetDaemon(
-                load.member.name, load.member.address, load.state, load.is_this, load.sessions, load.running
-            )
-            for load in loads
-        ]
-    )
+    daemons = [
+        api.FleetDaemon(
+            load.member.name,
+            load.member.address,
+            load.state,
+            load.is_this,
+            load.sessions,
+            load.running,
+            list(load.labels),
+        )
+        for load in loads
+    ]
+    if context.batches is None:
+        return api.FleetList(daemons)
+    # With a file this daemon is the only one.
+    offers = [load.labels for load in loads if load.state == "running"] if loads else [context.batches.labels()]
+    waiting = [
+        api.WaitingPrompts(list(labels), prompts, sum(set(labels) <= set(offer) for offer in offers))
+        for labels, prompts in await context.batches.store.waiting()
+    ]
+    return api.FleetList(daemons, waiting)
 
 
 async def move(context: DaemonContext, call: Invocation, params: api.SessionMove) -> api.SessionMoved:

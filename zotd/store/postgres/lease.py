@@ -53,7 +53,7 @@ REAP_S = 1
 RETRY_S = 0.5
 """Time until a renewal that has failed is tried again."""
 
-_RENEW = f"UPDATE daemons SET expires = {EXPIRES}, address = %s WHERE number = %s AND home = %s"  # noqa: S608
+_RENEW = f"UPDATE daemons SET expires = {EXPIRES}, address = %s, labels = %s WHERE number = %s AND home = %s"  # noqa: S608
 
 _SUCCESSOR = "SELECT number FROM daemons WHERE home = %s"
 
@@ -133,7 +133,7 @@ class Lease:
         self._wakeup, self._wakeup_write = socket.socketpair()
         self._wakeup_write.setblocking(False)
         self._trouble = ""
-        self._address = ""
+        self._address, self._labels = "", "[]"
         self._renew_s = RENEW_S
         self._gifts: list[str] = []
         self._seed = secrets.randbelow(MAX_HEIRS)  # all sessions go to the same heir, so that no family is split
@@ -168,6 +168,11 @@ class Lease:
     def announce(self, address: str) -> None:
         """Store this address with the next renewal, which is now, and with all that follow."""
         self._address = address
+        self.wake()
+
+    def offer(self, labels: str) -> None:
+        """Store these labels, a list in JSON, like the address."""
+        self._labels = labels
         self.wake()
 
     async def close(self) -> None:
@@ -291,7 +296,7 @@ class Lease:
         connection, sent, home = self._connected(), now(), self._identity.home
         if sent > self._ends:  # the clock of the event loop may have stood still, as the machine has
             self._lose("the lease of this daemon has expired")
-        if connection.execute(_RENEW, (self._address, self.number, home)).rowcount == 1:
+        if connection.execute(_RENEW, (self._address, self._labels, self.number, home)).rowcount == 1:
             self._have_until(sent + LEASE_S)
         elif self._closing.is_set():
             return False

@@ -2,16 +2,19 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from zotd.store.connection import Row, SqlConnection
 from zotd.store.members import FleetMember, MemberLoad, MemberState
 from zotd.store.postgres.database import PostgresDatabase
+from zotd.wire.base import ENCODER
 
 _HOLDER = """
 SELECT daemons.number, daemons.home, daemons.name, daemons.address FROM sessions JOIN daemons ON number = owner WHERE id = ?
 """
 
 _LOADS = """
-SELECT number, home, daemons.name, address, stopping, expires < clock_timestamp(),
+SELECT number, home, daemons.name, address, stopping, expires < clock_timestamp(), labels,
     count(sessions.key), count(sessions.key) FILTER (WHERE state IN ('running', 'waiting'))
 FROM daemons LEFT JOIN sessions ON owner = number GROUP BY number ORDER BY number
 """
@@ -32,6 +35,10 @@ class LeasedMembers:
         """Store the address with the next renewal of the lease, which is now."""
         self._database.lease.announce(address)
 
+    def offer(self, labels: Sequence[str]) -> None:
+        """Store the labels with the next renewal of the lease, which is now."""
+        self._database.lease.offer(ENCODER.encode(list(labels)).decode())
+
     async def loads(self) -> Sequence[MemberLoad]:
         """Return all daemons, also those whose leases have expired."""
         rows = await self._database.read(lambda connection: connection.execute(_LOADS).fetchall())
@@ -45,6 +52,13 @@ def holder(connection: SqlConnection, session: str) -> FleetMember | None:
 
 
 def _load(row: Row, this: int) -> MemberLoad:
-    number, home, name, address, is_stopping, has_expired, sessions, running = row
+    number, home, name, address, is_stopping, has_expired, labels, sessions, running = row
     state: MemberState = "expired" if has_expired else "stopping" if is_stopping else "running"
-    return MemberLoad(FleetMember(number, home, name, address), state, number == this, sessions, running)
+    return MemberLoad(
+        FleetMember(number, home, name, address),
+        state,
+        number == this,
+        sessions,
+        running,
+        msgspec.json.decode(labels, type=list[str]),
+    )
