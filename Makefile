@@ -2,7 +2,7 @@
 # make test     all tests
 # make check    what CI runs: format, lint, types, layers, dead code, dependencies, spelling, tests
 # make faults   is what was promised kept when the daemon is killed, flooded and lied to; an hour and a half
-# make fleet    is it kept when daemons that share a database are killed, paused and cut off; half an hour
+# make fleet    is it kept when daemons that share a database are killed, paused and cut off; 40 minutes
 # make attacks  does one of a hundred known attacks work; a minute
 # make bench    how fast it is here, beside what nothing can be faster than; eight minutes
 # make docs     writes the generated pages again
@@ -57,7 +57,7 @@ faults: .venv/.dev
 	$(BIN)/python -m tests.faults
 
 fleet: .venv/.dev
-	$(BIN)/python -m tests.faults fleet
+	$(BIN)/python -m tests.faults fleet batches
 
 attacks: .venv/.dev
 	$(BIN)/python -m tests.attacks

@@ -4,7 +4,7 @@ import secrets
 
 import pytest
 
-from tests.faults import checkpoints, fallback, families, fleet, kills, postgres, power, weather
+from tests.faults import batches, checkpoints, fallback, families, fleet, kills, postgres, power, weather
 from tests.faults.row import Options
 from tests.needs import ABSENT, needs
 from zotd.testing.postgres_server import MISSING
@@ -39,6 +39,14 @@ async def test_daemons_of_one_database_lose_nothing_and_do_nothing_twice_when_on
     said: list[str] = []
     stored, *_ = await fleet.run(Options(secrets.randbits(32), 0.001, say=said.append))  # the others are about time
     assert stored.ok, "\n".join([*said, stored.line()])
+
+
+@pytest.mark.skipif(MISSING is not None, reason=f"{ABSENT}PostgreSQL and psycopg")
+@pytest.mark.timeout(400)  # 20 s, most of which are waits for the ends of leases
+async def test_each_prompt_of_a_batch_has_one_result_when_daemons_are_killed():
+    said: list[str] = []
+    row = await batches.run(Options(secrets.randbits(32), 0.04, say=said.append))
+    assert row.ok, "\n".join([*said, row.line()])
 
 
 LACKING = power.missing()
