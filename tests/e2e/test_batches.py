@@ -151,6 +151,45 @@ async def test_a_cancelled_batch_aborts_what_runs_and_ends_what_waits(batch_hous
     assert await client.refused("batch.cancel", batch="none") == "not_found"
 
 
+@pytest.mark.parametrize("command", ["abort", "session.close"])
+async def test_a_run_that_a_person_aborts_is_not_retried(batch_house, command):
+    house = await batch_house(calls(CallPart("bash", BUSY)), text("never"))
+    prepare(house)
+    await submit(house, "a", mode="yolo", retries=5)
+    await until_ran(house)
+    client = await house.connect()
+    (session,) = (await client.ask("session.list"))["sessions"]
+    await client.ask(command, session=session["id"])
+    found = await result(house)
+    assert (found["state"], found["error"], found["attempts"]) == ("failed", "aborted", 1)
+
+
+async def test_a_prompt_whose_session_is_deleted_is_not_run_again(batch_house):
+    house = await batch_house(calls(CallPart("bash", BUSY)), text("never"))
+    prepare(house)
+    await submit(house, "a", mode="yolo")
+    await until_ran(house)
+    client = await house.connect(client={"name": "test"}, role="admin")
+    (session,) = (await client.ask("session.list"))["sessions"]
+    await client.ask("session.delete", session=session["id"])
+    found = await result(house)
+    assert found["state"] == "failed"
+    assert (house.cwd / "ran").read_text() == "x\n"
+
+
+async def test_a_daemon_that_stops_when_it_is_idle_takes_no_more_prompts(batch_house):
+    house = await batch_house(calls(CallPart("bash", BUSY)), text("one"), text("two"), ZOT_FLEET_PROMPTS_AT_ONCE="1")
+    prepare(house)
+    client = await house.connect(client={"name": "test"}, role="admin")
+    await submit(house, "a", "b", client=client, mode="yolo")
+    await until_ran(house)
+    await client.ask("daemon.shutdown", when_idle=True)
+    await asyncio.to_thread((house.cwd / "go").write_text, "\n")
+    await asyncio.to_thread(house.daemon.end, 0)
+    house.daemon.start()
+    assert [one["text"] for one in await results(house, 2)] == ["one", "two"]
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [

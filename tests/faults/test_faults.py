@@ -45,7 +45,7 @@ async def test_daemons_of_one_database_lose_nothing_and_do_nothing_twice_when_on
 @pytest.mark.timeout(400)  # 20 s, most of which are waits for the ends of leases
 async def test_each_prompt_of_a_batch_has_one_result_when_daemons_are_killed():
     said: list[str] = []
-    row = await batches.run(Options(secrets.randbits(32), 0.04, say=said.append))
+    row = await batches.run(Options(secrets.randbits(32), 0.08, say=said.append))
     assert row.ok, "\n".join([*said, row.line()])
 
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Callable, Collection
 from contextlib import suppress
 
-from zotd.batches.prompt_runs import PromptRuns
+from zotd.batches.prompt_runs import ABORTED, PromptRuns
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.opening import SessionElsewhereError
@@ -51,6 +51,7 @@ class Batches:
         self._at_work: dict[tuple[str, int, int], PromptClaim] = {}
         self._woken = asyncio.Event()
         self._is_held_up = False
+        self._is_full = False
         self._news = asyncio.Event()
         store.rules.listen(self.look)
 
@@ -64,6 +65,10 @@ class Batches:
         self._woken.set()
         news, self._news = self._news, asyncio.Event()
         news.set()
+
+    def take_no_more(self) -> None:
+        """Take no more prompts that wait, because the daemon ends when nothing runs; what runs goes on."""
+        self._is_full = True
 
     async def news(self, limit_s: float) -> None:
         """Wait until something has changed, at most so many seconds. It may have changed elsewhere without being noticed."""
@@ -103,7 +108,7 @@ class Batches:
                 log.info("%s goes on in session %s", claim.name, claim.session)
                 self._begin(claim)
         labels = self.labels()
-        while len(self._at_work) < self._places() and not self._manager.is_stopping:
+        while len(self._at_work) < self._places() and not (self._is_full or self._manager.is_stopping):
             # A look is cheaper than a transaction that finds nothing.
             if not await self.store.has_work(labels) or (found := await self.store.claim(labels)) is None:
                 return
@@ -125,7 +130,7 @@ class Batches:
             result = await self._runs.carry_out(claim)
             if result is None:
                 self._is_held_up = True
-            elif result.state == "failed" and claim.attempt <= claim.prompt.retries:
+            elif result.state == "failed" and result.error != ABORTED and claim.attempt <= claim.prompt.retries:
                 log.info("%s has failed, and is tried again: %s", claim.name, result.error)
                 await self.store.retry(claim)
             else:

@@ -27,6 +27,9 @@ PASSING = frozenset({Code.SHUTTING_DOWN, Code.STORAGE_BLOCKED})
 GOES_ON = frozenset({Code.BUSY, Code.CONFLICT})
 """Refusals of a run that somebody else goes on with, or that has ended."""
 
+ABORTED = "aborted"
+"""`PromptResult.error` of a run that a person has aborted, who does not want it again."""
+
 NO_REPLY = "the run has ended without a reply"
 
 TOO_LONG = "aborted after {limit_s:g} s, the limit of the prompt"
@@ -140,12 +143,14 @@ class PromptRuns:
         return False
 
     async def _outcome(self, session: Session, claim: PromptClaim, *, is_late: bool) -> PromptResult | None:
-        if self._manager.is_stopping or session.ledger.is_let_go:
+        if self._manager.is_stopping:
             return None
         if session.ledger.failure is not None:
             raise session.ledger.failure
         if session.ledger.transcript.interrupted:  # it was stopped to go on elsewhere
             return None
+        if session.ledger.is_let_go:  # somebody has closed it, or deleted it: then there is none to go on with
+            session = await self._manager.get(claim.session)
         end = await self._end_of(session)
         if claim.key in self._cancelled:
             return await self._result(session, claim, "cancelled", end, error=CANCELLED)

@@ -49,6 +49,8 @@ class Leaving:
         """End the daemon, at once or as soon as no run is interrupted by it."""
         if when_idle and self._context is not None:
             self._when_idle = True
+            if self._context.batches is not None:
+                self._context.batches.take_no_more()
             # Nested calls of extensions belong to no run, so the end of the last one is reported separately.
             self._context.manager.nested.watch_end(self.look)
             self.look()
