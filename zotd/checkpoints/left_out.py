@@ -65,11 +65,21 @@ def left_out(omissions: Iterable[Omission]) -> LeftOut:
     return LeftOut(sorted(omissions, key=lambda one: one.path))
 
 
+def encoded(listed: LeftOut) -> bytes:
+    """Return the list as bytes; empty for an empty list."""
+    return b"\0".join(f"{one.why} {one.size} ".encode() + os.fsencode(one.path) for one in listed.omissions)
+
+
+def decoded(content: bytes) -> LeftOut:
+    """Return the list of these bytes; raises ValueError if they are none."""
+    return LeftOut([_omission(line) for line in content.split(b"\0")] if content else ())
+
+
 def write(folder: str, listed: LeftOut) -> str:
     """Store a list below the shadow repository `folder`, and return its digest; empty for an empty list."""
     if not listed.omissions:
         return ""
-    content = b"\0".join(f"{one.why} {one.size} ".encode() + os.fsencode(one.path) for one in listed.omissions)
+    content = encoded(listed)
     digest = hashlib.blake2b(content, digest_size=DIGEST_BYTES).hexdigest()
     place = os.path.join(folder, FOLDER, digest)
     if not os.path.exists(place):
@@ -87,7 +97,7 @@ def read(folder: str, digest: str) -> LeftOut:
     try:
         with open(os.path.join(folder, FOLDER, digest), "rb") as file:
             content = zlib.decompress(file.read())
-        return LeftOut([_omission(line) for line in content.split(b"\0")])
+        return decoded(content)
     except (OSError, zlib.error, ValueError) as error:
         raise CheckpointError(
             f"the list of what the checkpoint left out is damaged ({error}); choose another checkpoint"

@@ -77,3 +77,23 @@ class RunChanges(Struct, frozen=True):
     run: RecordedRun
     files: Mapping[str, LineCount | None]
     patch: bytes
+
+
+class Brought(Struct, frozen=True):
+    """What was brought from another place (`synced`).
+
+    Attributes:
+        place: from where; empty: nothing was to be brought.
+        made: when the copy was made there, in seconds since the epoch.
+        paths: files that have changed.
+        kept: files that were left alone, each with the reason.
+        commits: why the commits of the other place are not checked out here; empty: they are, or there are none.
+        is_own: this directory has made the newest copy itself, so no other daemon can push one late.
+    """
+
+    place: str = ""
+    made: float = 0.0
+    paths: Sequence[str] = ()
+    kept: Sequence[Kept] = ()
+    commits: str = ""
+    is_own: bool = False

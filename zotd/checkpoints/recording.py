@@ -54,9 +54,12 @@ class Recorder:
 
     def tree(self) -> str:
         """Return the object name of the present state's tree, without a checkpoint of it; raises as `record` does."""
+        return self.present().tree
+
+    def present(self) -> PresentState:
+        """Return the present state, without a checkpoint of it; raises as `record` does."""
         last = self._last()
-        present = self._incremental(last)
-        return present.tree if present else Scanner(self._repository, self._limits).scan(last).state.tree
+        return self._incremental(last) or Scanner(self._repository, self._limits).scan(last).state
 
     def verify(self) -> None:
         """Look at all files, for changes of which the baseline was not told; the next recording has them.

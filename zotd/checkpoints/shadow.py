@@ -6,6 +6,7 @@ into the user's own repository. So nothing in a workspace can start a program, a
 
 import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
@@ -204,6 +205,7 @@ class ShadowRepository:
                     stdin=given if stdin else subprocess.DEVNULL,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
+                    process_group=0,  # not a session: `process.exit` would take it for an orphan, and reap it
                 )
         except OSError as error:
             raise CheckpointError(f"git cannot be run in {self.workspace}: {error.strerror}") from error
@@ -225,7 +227,8 @@ class ShadowRepository:
                     return process.communicate(timeout=POLL_S)
                 self._check_patience(give_up)
         except BaseException:
-            process.kill()
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # with its ssh, which would keep the pipes open
             process.communicate()
             raise
 
