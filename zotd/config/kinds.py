@@ -32,6 +32,13 @@ Postgres = Annotated[
 DaemonUrl = Annotated[
     str, Meta(pattern=r"^wss?://[^/@?#\s]+\Z", title="a URL of a WebSocket door such as wss://host:port")
 ]
+GitUrl = Annotated[
+    str,
+    Meta(
+        pattern=r"^(/|(ssh|https|file)://|[A-Za-z0-9][^\s:/]*:(?!:))[^\s]*\Z",
+        title="an absolute path, HOST:PATH, or an ssh:// or https:// URL of a git repository",
+    ),
+]
 Contact = Annotated[str, Meta(pattern=r"^(mailto:|https://)\S+\Z", title="a mailto: or https: URL")]
 Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of strings: a program and its arguments")]
 Names = Annotated[tuple[str, ...], Meta(title="a list of strings")]

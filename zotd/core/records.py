@@ -383,10 +383,13 @@ class RewindRow(Record, tag="rewind", frozen=True, kw_only=True):
 
 
 class FileRestore(Record, tag="file_restore", frozen=True, kw_only=True):
-    """Files of the workspace were returned to an earlier state, for a user; `content` is a message for the model."""
+    """Files of the workspace were returned to an earlier state, for a user, or brought from another place.
+
+    `content` is a message for the model.
+    """
 
     action: str
-    """`undo`, `redo` or `rewind`."""
+    """`undo`, `redo`, `rewind` or `arrival`."""
     files: int
     """Number of files that were changed."""
     checkpoint: int

@@ -1,6 +1,7 @@
 """Assembles the parts that every program needs to run sessions: the daemon, `zot rpc`, and `Runtime`."""
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
@@ -160,8 +161,7 @@ def assemble(
         environment=env,
         addressed=addressed,
     )
-    _connect_subagents(manager)
-    planner.other_agents.connect(partial(_agent_runs, current, spawn))
+    _connect(manager, config, home, spawn)
     return EmbeddedParts(
         config=current,
         manager=manager,
@@ -176,6 +176,28 @@ def assemble(
         telemetry=telemetry,
         close=providers.close,
     )
+
+
+def _connect(manager: Manager, config: Config, home: Path, spawn: Spawn) -> None:
+    """Give the planner what needs the manager, or what few sessions use."""
+    _connect_places(manager.planner, config, home, spawn)
+    _connect_subagents(manager)
+    manager.planner.other_agents.connect(partial(_agent_runs, manager.config, spawn))
+
+
+def _connect_places(planner: Planner, config: Config, home: Path, spawn: Spawn) -> None:
+    """Have the files of sessions follow them to other machines, if that is configured."""
+    url = config.fleet.workspaces
+    if url is None:
+        return
+    from zotd.workspace.workspace_sync import SyncSettings, WorkspaceSync  # noqa: PLC0415  (few daemons share files)
+
+    keeper = planner.keeper
+    place = config.fleet.place or os.uname().nodename
+    settings = SyncSettings(
+        url=url, place=place, home=str(home), file_bytes=lambda: keeper.settings.max_file_mb * 1_000_000, spawn=spawn
+    )
+    keeper.connect(partial(WorkspaceSync, settings))
 
 
 def _notifier(current: CurrentConfig, grounds: PoolConfig, spawn: Spawn) -> Notifier:

@@ -21,6 +21,7 @@ from zotd.tools.shared import ToolError
 from zotd.wire import events
 from zotd.wire.api import Partial, RunInfo
 from zotd.wire.content import ShellRun, Text
+from zotd.wire.errors import CommandError
 
 ShellContext = Callable[[str, Callable[[str], None]], ToolContext]
 """Gives what a call with this id runs with, and shows its progress."""
@@ -77,7 +78,10 @@ class ShellCommand:
     async def _outcome(self) -> tuple[ShellRun, str]:
         """How it ended, and what is to be read of it."""
         order = self._order
-        context = (await self._grounds())(order.id, self._progress)
+        try:
+            context = (await self._grounds())(order.id, self._progress)
+        except CommandError as error:
+            return _shown(order, exit=NOT_STARTED), f"$ {order.command}\n\nnot run: {error.sentence}"
         if self._is_aborted:
             return _shown(order), bash.CommandFinished("", None, 0).told(order.command, ABORTED)
         self._patience = asyncio.timeout(None)

@@ -40,6 +40,7 @@ log = logging.getLogger(__name__)
 
 ABORTED = "aborted by the user before it was done; what it had already done stays done"
 NOT_STARTED = "not run: the user aborted first"
+NO_OBJECT = "the arguments of {name} were not a JSON object; call it again with valid JSON"
 
 
 class Launch(Struct, frozen=True):
@@ -343,9 +344,7 @@ class ToolCalls:
             reason = self._absent(call.name) or f'unknown tool "{call.name}"'
             return ToolOutcome.error(f"{reason}; the tools here are: {names}")
         if call.id in self._broken:
-            return ToolOutcome.error(
-                f"the arguments of {call.name} were not a JSON object; call it again with valid JSON"
-            )
+            return ToolOutcome.error(NO_OBJECT.format(name=call.name))
         if not self._is_safe(call):
             await self._recording.before_change()
         try:
@@ -363,6 +362,7 @@ class ToolCalls:
 
     def _tell(self, key: str, outcome: ToolOutcome) -> None:
         del self._tasks[key]
+        self._recording.end_call()
         self._took[key] = round(asyncio.get_running_loop().time() - self._since.pop(key), 4)
         self._ended(key, outcome)
 

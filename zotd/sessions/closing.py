@@ -29,7 +29,7 @@ class Closing:
         self._under_way: dict[str, asyncio.Event] = {}
 
     async def over(self, session_id: str) -> None:
-        """Wait until the session is not being closed; at once when it is not. Bounded by `STOP_S`, and a commit."""
+        """Wait until the session is not being closed; at once when it is not. Bounded by `STOP_S`, a commit, and a push."""
         while (done := self._under_way.get(session_id)) is not None:
             await done.wait()
 
@@ -46,6 +46,7 @@ class Closing:
         try:
             await _rest(session)
             await session.jobs.end_all(CLOSED)
+            await session.checkpoints.settle()  # another daemon may have it next
             yield
         finally:
             session.is_closed = self._current(session.id) is not session

@@ -264,6 +264,7 @@ class Manager:
             self._forget(session)
             if stored is not None:
                 await stored.delete(session.id)
+                session.checkpoints.forget()
         self._tell(removed(session))
 
     async def stop(self) -> None:
@@ -280,6 +281,7 @@ class Manager:
         async with asyncio.TaskGroup() as group:
             for session in self.loaded:
                 group.create_task(session.jobs.end_all(STOPPED, tasks=False), name=f"jobs of {session.id}")
+                group.create_task(session.checkpoints.settle(), name=f"files of {session.id}")
         for session in self.loaded:
             session.jail.close()
             session.checkpoints.close()

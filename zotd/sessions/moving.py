@@ -17,9 +17,13 @@ from zotd.sessions.boot_recovery import receive
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
 from zotd.sessions.shutdown import HANDED_OVER, MOVED, would_be_cut
+from zotd.sessions.workspace_arrival import store
 from zotd.store.members import FleetMember, MemberLoad
 from zotd.store.ownership import Handover
 from zotd.wire.errors import Code, CommandError
+
+STAYS = "the session was not moved, because its files cannot be stored; it stays here"
+"""Why clients are disconnected: the session is loaded anew."""
 
 log = logging.getLogger(__name__)
 
@@ -72,6 +76,12 @@ async def finish(manager: Manager, session: Session, member: FleetMember, *, was
     transcript = session.ledger.transcript
     has_failed = transcript.held and not transcript.interrupted  # and inputs wait for a person
     goes_on = was_active and not session.is_quieted and not has_failed
+    try:
+        await store(session)
+    except CommandError as error:
+        log.warning("session %s was not moved: %s", session.id, error)
+        await _stay(manager, session, goes_on=goes_on)
+        raise
     for child in _below(manager, session):
         await _give(manager, child, member, goes_on=False)
     if await _give(manager, session, member, goes_on=goes_on):
@@ -79,6 +89,15 @@ async def finish(manager: Manager, session: Session, member: FleetMember, *, was
     log.warning("session %s was not moved, because the daemon %s has ended", session.id, member.name)
     await receive(manager, Handover(session.id, goes_on))
     return False
+
+
+async def _stay(manager: Manager, session: Session, *, goes_on: bool) -> None:
+    """Let the session go on here, as soon as the shared repository answers."""
+    session.ledger.live([moved(session, STAYS)])
+    manager.give_up(session)
+    if session.work.is_active:
+        session.abort()
+    await receive(manager, Handover(session.id, goes_on))
 
 
 async def _give(manager: Manager, session: Session, member: FleetMember, *, goes_on: bool) -> bool:

@@ -28,6 +28,7 @@ from zotd.ledger.ledger import Shown
 from zotd.runs.tool_calls import operation_key
 from zotd.sessions.planner import Planner
 from zotd.sessions.session import Session
+from zotd.wire.errors import CommandError
 
 log = logging.getLogger(__name__)
 
@@ -96,6 +97,8 @@ class NestedCalls:
             return ToolOutcome.error(f"{request.name} did not end within {self._limit_s:g} s and was stopped")
         except RefusedError as refused:
             return ToolOutcome.error(str(refused))
+        except CommandError as refused:
+            return ToolOutcome.error(f"{request.name} was not run: {refused.sentence}")
         except StorageError as error:
             return ToolOutcome.error(f"{request.name} was not run, because the journal cannot be written: {error}")
         except Exception:  # a tool's fault must cost this call only

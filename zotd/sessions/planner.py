@@ -40,6 +40,7 @@ from zotd.sessions.run_models import RunModels
 from zotd.sessions.session import Session
 from zotd.sessions.tool_offers import ToolOffers
 from zotd.sessions.unavailable import NOT_OPENED
+from zotd.sessions.workspace_arrival import arrive
 from zotd.workspace.context import ContextPaths, WorkspaceContext
 from zotd.workspace.environment import Environment
 from zotd.workspace.session_checkpoints import CheckpointKeeper
@@ -112,6 +113,8 @@ class Planner:
 
         Files, keys and trust are looked up for each run. What follows from them is computed when one of them differs.
         """
+        if session.checkpoints.sync is not None:
+            await arrive(session)
         if session.ledger.row.jobs:
             await self.offers.resume_tasks(session)
         is_trusted = _known_trust(session)
@@ -208,7 +211,8 @@ class Planner:
         return self._authorization(session, hooks, ground, unattended="deny")
 
     async def tool_context(self, session: Session) -> Callable[[str, Callable[[str], None]], ToolContext]:
-        """Return `RunContext.tool_context` for calls that no model makes."""
+        """Return `RunContext.tool_context` for calls that no model makes; raises CommandError if the session's files are not here."""
+        await arrive(session)
         return self._tool_context(session, await self.paths(session))
 
     def paths_in(self, cwd: str) -> ContextPaths:

@@ -110,10 +110,10 @@ class Session:
         """Connections that keep an ephemeral session although they do not follow it: those that created it."""
         self.environment = environment
         """The environment and keys that runs use: of the client that sent its own last, else of the daemon."""
-        self.watch = planner.watch(ledger, lambda: self.environment.variables)
+        self.watch = planner.watch(ledger, self._variables)
         """Follows its runs, for figures and traces."""
         self.checkpoints = planner.keeper.of(
-            self.id, ledger.row.cwd, environment=lambda: self.environment.variables, told=self._warn
+            self.id, ledger.row.cwd, environment=self._variables, told=self._warn, is_stored=not ephemeral
         )
         """The recorded states of its directory's files."""
         self._planner = planner
@@ -192,6 +192,8 @@ class Session:
     async def reload(self, row: SessionRow) -> None:
         """Begin anew from what the journal holds, when it could not write; followers, environment and keys stay."""
         await self._loading.reload(row)
+        if self.checkpoints.sync is not None:
+            self.checkpoints.sync.restored()
 
     # --- inputs -----------------------------------------------------------------------------------------------
 
@@ -368,6 +370,9 @@ class Session:
         )
         self.work.wake()
         await future
+
+    def _variables(self) -> Mapping[str, str]:
+        return self.environment.variables
 
     def _warn(self, text: str) -> None:
         self.ledger.live([events.Notice("warn", text, session=self.ledger.label)])

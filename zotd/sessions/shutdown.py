@@ -12,17 +12,27 @@
 | such a question without a deadline, or nothing, is there | stops | yes |
 """
 
+import logging
+from contextlib import nullcontext
+
 from zotd.permissions.pending import lasting
 from zotd.runs.worker import Intake
 from zotd.sessions.announcements import moved
 from zotd.sessions.manager import Manager
 from zotd.sessions.session import Session
+from zotd.sessions.workspace_arrival import store
+from zotd.wire.errors import CommandError
 
 HANDED_OVER = "ended because another daemon goes on with the session"
 """Why jobs ended, as the model reads it."""
 
 MOVED = "another daemon goes on with the session"
 """Why clients are disconnected."""
+
+NOT_STORED = "its files could not be stored for another daemon, so none goes on with the session by itself"
+"""Why clients are disconnected, too."""
+
+log = logging.getLogger(__name__)
 
 
 def is_busy(manager: Manager) -> bool:
@@ -41,13 +51,25 @@ def drain(manager: Manager) -> None:
 
 async def hand_over(manager: Manager, session: Session) -> None:
     """Have another daemon go on with a session of which a run was active, as soon as it has stopped."""
-    await session.stopped()
-    await session.ledger.settled.wait()
-    await session.jobs.end_all(HANDED_OVER, tasks=False)
-    assert manager.journal is not None
-    manager.journal.ownership.give(session.id)
-    session.ledger.live([moved(session, MOVED)])
-    manager.give_up(session)
+    sync = session.checkpoints.sync
+    with nullcontext() if sync is None else sync.leaving():
+        await session.stopped()
+        await session.ledger.settled.wait()
+        await session.jobs.end_all(HANDED_OVER, tasks=False)
+        assert manager.journal is not None
+        ownership, reason = manager.journal.ownership, MOVED
+        if sync is not None:
+            ownership.prepare_to_end(
+                without=[session.id]
+            )  # until its files are stored: else others go on with older ones
+        try:
+            await store(session)
+            ownership.give(session.id)
+        except CommandError as error:
+            log.warning("session %s is not handed over: %s", session.id, error)
+            reason = NOT_STORED
+        session.ledger.live([moved(session, reason)])
+        manager.give_up(session)
 
 
 def is_awaited(session: Session) -> bool:

@@ -88,8 +88,11 @@ class Ownership(Protocol):
         """Return which of these sessions other daemons have, with the names of the daemons."""
         ...
 
-    def prepare_to_end(self, gifts: Sequence[str] = ()) -> None:
-        """Take nothing over from other daemons any more. When the journal is closed, another one goes on with the `gifts`."""
+    def prepare_to_end(self, gifts: Sequence[str] = (), *, without: Sequence[str] = ()) -> None:
+        """Take nothing over from other daemons any more. When the journal is closed, another one goes on with the `gifts`.
+
+        `without`: those of an earlier call with which none is to go on.
+        """
         ...
 
     def give(self, session: str) -> None:
@@ -153,7 +156,7 @@ class SoleOwnership:
         """Return nothing."""
         return {}
 
-    def prepare_to_end(self, gifts: Sequence[str] = ()) -> None:
+    def prepare_to_end(self, gifts: Sequence[str] = (), *, without: Sequence[str] = ()) -> None:
         """There is no other daemon."""
 
     def give(self, session: str) -> None:

@@ -13,7 +13,7 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from zotd.checkpoints.checkpoint import Occasion
 from zotd.checkpoints.errors import CheckpointError, UnrecordableError
@@ -53,6 +53,24 @@ TYPE_CHECKING = False  # as `typing` has it: these are loaded when a session fir
 if TYPE_CHECKING:
     from zotd.checkpoints.baseline import Baseline
     from zotd.checkpoints.checkpoints import Checkpoints
+    from zotd.workspace.workspace_sync import WorkspaceSync
+
+
+class SyncFactory(Protocol):
+    """Returns what copies the files of a session; see `workspace_sync.WorkspaceSync`."""
+
+    def __call__(
+        self,
+        session: str,
+        cwd: str,
+        *,
+        environment: Callable[[], Mapping[str, str]],
+        told: Callable[[str], None],
+        baseline: "Callable[[], Baseline | None]",
+    ) -> "WorkspaceSync":
+        """Return it; arguments as of its constructor."""
+        ...
+
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +88,7 @@ class SessionCheckpoints:
         *,
         environment: Callable[[], Mapping[str, str]],
         told: Callable[[str], None],
+        sync: SyncFactory | None,
     ) -> None:
         """See `CheckpointKeeper.of`."""
         self._keeper = keeper
@@ -86,11 +105,27 @@ class SessionCheckpoints:
         self._said_slow = False
         self._was_told = False
         self._is_closed = False
+        self.sync = (
+            None
+            if sync is None
+            else sync(session, cwd, environment=environment, told=told, baseline=self._present_baseline)
+        )
+        """Copies the files to other machines; None: they stay here."""
 
     def close(self) -> None:
         """Watch the directory no more for this session, which leaves memory."""
         self._is_closed = True
         self._keeper.baselines.leave(self._session, self._cwd)
+
+    async def settle(self) -> None:
+        """Have the last changes copied to other machines before the session leaves memory, if files go there."""
+        if self.sync is not None:
+            await self.sync.settle()
+
+    def forget(self) -> None:
+        """The session is deleted: remove its files from where other machines find them."""
+        if self.sync is not None:
+            self.sync.forget()
 
     async def before_step(self, run: str, seq: int, tools: Sequence[str]) -> None:
         """Record the files before a step of a run. Returns also if that fails.
@@ -188,7 +223,7 @@ class SessionCheckpoints:
         from zotd.checkpoints.judging import RecordingLimits  # noqa: PLC0415
 
         keeper, env, abandoned = self._keeper, self._environment(), threading.Event()
-        baseline = None if self._is_closed else keeper.baselines.of(self._session, self._cwd)
+        baseline = self._present_baseline()
         limits = RecordingLimits(file_bytes=keeper.settings.max_file_mb * 1_000_000)
 
         def run() -> Result:
@@ -200,6 +235,10 @@ class SessionCheckpoints:
                 return await asyncio.to_thread(run)
         finally:
             abandoned.set()  # a thread cannot be cancelled; this ends its git
+
+    def _present_baseline(self) -> "Baseline | None":
+        """Return what is known of the directory; None if nothing is watched any more."""
+        return None if self._is_closed else self._keeper.baselines.of(self._session, self._cwd)
 
     def _tell(self, reason: str) -> None:
         if not self._was_told:
@@ -218,11 +257,14 @@ class StepRecording:
         self._is_due = False
         self._tools: Sequence[str] = ()
         self._under_way = asyncio.Lock()
+        self._are_changed = False
+        """By calls of the step, perhaps."""
 
     def begin_step(self, tools: Sequence[str]) -> None:
         """A step begins whose calls of these tools may change files."""
         self._is_due = bool(tools)
         self._tools = tools
+        self._are_changed = False
 
     async def before_change(self) -> None:
         """Return when the files are recorded, or that has failed; at once if this is not the first call of the step."""
@@ -232,11 +274,19 @@ class StepRecording:
             if self._is_due:
                 await self._checkpoints.before_step(self._run, self._last_seq(), self._tools)
                 self._is_due = False  # behind it: if this call is cancelled, the next one records
+            self._are_changed = True
+
+    def end_call(self) -> None:
+        """A call has ended: what it has changed is copied to other machines, if files go there."""
+        if self._are_changed and self._checkpoints is not None and self._checkpoints.sync is not None:
+            self._checkpoints.sync.changed()
 
     async def end(self) -> None:
         """Record what the run has made of the files, before clients hear of its end."""
         if self._checkpoints is not None:
             await self._checkpoints.after_run(self._run, self._last_seq())
+            if self._checkpoints.sync is not None:
+                self._checkpoints.sync.changed()
 
 
 class Baselines:
@@ -283,6 +333,11 @@ class CheckpointKeeper:
         self.turns = asyncio.Semaphore(AT_ONCE)
         """Held while something is recorded or restored."""
         self.baselines = Baselines()
+        self._sync: SyncFactory | None = None
+
+    def connect(self, sync: SyncFactory) -> None:
+        """Copy the files of all stored sessions to other machines from now on."""
+        self._sync = sync
 
     @property
     def settings(self) -> CheckpointsSection:
@@ -296,6 +351,7 @@ class CheckpointKeeper:
         *,
         environment: Callable[[], Mapping[str, str]],
         told: Callable[[str], None],
+        is_stored: bool = True,
     ) -> SessionCheckpoints:
         """Return the checkpoints of a session.
 
@@ -304,5 +360,7 @@ class CheckpointKeeper:
             cwd: its working directory.
             environment: returns the environment of its user.
             told: shows its users a sentence.
+            is_stored: another daemon could go on with it.
         """
-        return SessionCheckpoints(self, session, cwd, environment=environment, told=told)
+        sync = self._sync if is_stored else None
+        return SessionCheckpoints(self, session, cwd, environment=environment, told=told, sync=sync)

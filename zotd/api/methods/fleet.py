@@ -4,6 +4,7 @@ from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import named
 from zotd.sessions import moving
+from zotd.sessions.workspace_arrival import store
 from zotd.wire import api
 from zotd.wire.errors import Code, CommandError
 
@@ -44,6 +45,7 @@ async def move(context: DaemonContext, call: Invocation, params: api.SessionMove
     member, was_active = load.member, session.work.is_active
     if load.is_this:
         return api.SessionMoved(member.name)
+    await store(session)  # before anything is stopped; what the last step changes follows
     moving.begin(session)
     is_moved = await moving.finish(call.manager, session, member, was_active=was_active)
     if context.timers is not None:

@@ -188,10 +188,13 @@ class Lease:
         with suppress(OSError):  # the thread has ended, or has been woken often
             self._wakeup_write.send(b"x")
 
-    def prepare_to_end(self, gifts: Sequence[str]) -> None:
-        """Take nothing over from other daemons any more, and be no heir. `leave` gives the `gifts` to another daemon."""
+    def prepare_to_end(self, gifts: Sequence[str], without: Sequence[str]) -> None:
+        """Take nothing over from other daemons any more, and be no heir. `leave` gives the `gifts` to another daemon.
+
+        `without`: what it does not give any more.
+        """
         self._is_stopping = True
-        self._gifts += gifts
+        self._gifts = [one for one in [*self._gifts, *gifts] if one not in without]
         self.wake()
 
     def receive(self, connection: SqlConnection, sessions: Sequence[str]) -> None:

@@ -127,9 +127,9 @@ class LeasedOwnership:
         query, values = _ELSEWHERE.format(", ".join("?" * len(sessions))), (self._lease.number, *sessions)
         return await self._database.read(lambda connection: dict(connection.execute(query, values).fetchall()))
 
-    def prepare_to_end(self, gifts: Sequence[str] = ()) -> None:
+    def prepare_to_end(self, gifts: Sequence[str] = (), *, without: Sequence[str] = ()) -> None:
         """Take nothing over from other daemons any more. When the journal is closed, another one goes on with the `gifts`."""
-        self._lease.prepare_to_end(gifts)
+        self._lease.prepare_to_end(gifts, without)
 
     async def move(self, session: str, member: FleetMember, *, goes_on: bool) -> bool:
         """Have another daemon get the session and its timers; False if that one ends, or has ended."""
