@@ -1247,7 +1247,7 @@ class FleetDaemon(Frozen, frozen=True, omit_defaults=False):
     """Sessions that no other daemon can open."""
     running: int
     """Of these, those that run or wait for a decision."""
-    labels: list[str]
+    labels: list[str] = field(default_factory=list)
     """What it has, for prompts of batches that need it."""
 
 
