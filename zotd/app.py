@@ -48,6 +48,7 @@ from zotd.sessions.boot_recovery import recover
 from zotd.sessions.lease_watch import LeaseWatch
 from zotd.sessions.manager import Manager
 from zotd.store.archive import Archive
+from zotd.store.audit import AuditTrail
 from zotd.store.home import held
 from zotd.store.journal import StoredJournal
 from zotd.store.opening import open_journal
@@ -249,7 +250,7 @@ class Daemon:
             context.warnings += context.fleet.announce(self._setup.loaded.config.fleet.address, context.doors.websocket)
         return server
 
-    async def _open_channels(self, manager: Manager, warnings: list[str]) -> Channels | None:
+    async def _open_channels(self, manager: Manager, audit: AuditTrail, warnings: list[str]) -> Channels | None:
         """Start to serve messaging channels; returns None, and adds a warning, if the stored senders cannot be read."""
         home, config = self._setup.home, self._setup.loaded.config
         extension_pool = manager.extension_pool
@@ -268,6 +269,7 @@ class Daemon:
             send=extension_pool.send_channel,
             spawn=self._spawn,
             cwd=Path(config.channels.cwd or paths.channels_dir(self._setup.env)),
+            audit=audit,
         )
         extension_pool.start_channels(surroundings, programs.discover, channels)
         self._spawn("channels", channels.recover())
@@ -315,7 +317,7 @@ class Daemon:
             warnings.append(f"timers do not fire, because they cannot be read: {error}")
         if manager.models.catalog.problem:
             warnings.append(manager.models.catalog.problem)
-        channels = await self._open_channels(manager, warnings)
+        channels = await self._open_channels(manager, archive.audit, warnings)
         presences = Presences(lambda: parts.config.value.limits.attention_s)
         tokens = TokenStore(self._setup.home / FILE)
         push = await self._open_push(parts, presences, tokens, warnings)
@@ -354,8 +356,11 @@ class Daemon:
         self._leaving.watch(context)
         self._spawn("descendants", heritage.watch())
         used, kept = journal.database.used_bytes, partial(sessions_with_timers, journal.database)
-        self._spawn("retention", RetentionTask(manager, lambda: self._config.retention, used, kept).run())
+        self._spawn("retention", RetentionTask(manager, self._retention, used, kept, audit=archive.audit).run())
         return context
+
+    def _retention(self) -> config.RetentionSection:
+        return self._config.retention
 
     def _spawn(self, name: str, work: Coroutine[object, object, None]) -> None:
         assert self._tasks is not None

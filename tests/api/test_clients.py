@@ -191,7 +191,7 @@ CHANGE_NOTHING = {
     *("session.mcp_servers", "files.offer", "terminals.offer"),  # replace what the client has brought before
     *("files.answer", "terminals.answer"),  # a request has one answer
     "session.agent_options",
-    *("push.list", "push.remove"),
+    *("audit.list", "push.list", "push.remove"),
     *("push.subscribe", "push.unsubscribe"),  # by the endpoint of the browser
     *("auth.check", "auth.login", "auth.logout"),  # their keys must not be in any digest
     *("auth.begin", "auth.wait", "auth.cancel"),  # each `begin` replaces the one before

@@ -16,6 +16,7 @@ from zotd.channels.state import PeerStore
 from zotd.config import ChannelsSection, Config, ProviderSection, TelegramSection
 from zotd.embed.assembly import assemble
 from zotd.exthost.host import Host
+from zotd.store.audit import AuditTrail
 from zotd.store.journal import SqliteJournal
 from zotd.tasks import contained
 from zotd.testing.telegram_server import TOKEN
@@ -92,6 +93,7 @@ async def serving(folder, model_url, telegram_url=None, *, cwd=None, **settings)
                 send=lambda name, frame: house.send(name, frame),  # noqa: PLW0108  (the host comes later)
                 spawn=spawn,
                 cwd=cwd or home / "channels",
+                audit=AuditTrail(journal.database),
             )
             host = Host(discover=programs.discover, surroundings=programs.surroundings(ENV), listener=channels)
             house = House(home, parts.manager, host, channels, journal)

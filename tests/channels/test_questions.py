@@ -14,6 +14,7 @@ from zotd.channels.answers import INTERRUPTED
 from zotd.channels.outcomes import HOW_TO_CHANGE
 from zotd.channels.questions import PREVIEW_CHARS
 from zotd.config import ApprovalSection
+from zotd.store.audit import AuditFilter, AuditTrail
 from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, calls, text
 from zotd.testing.telegram_server import FailedMethod
 from zotd.wire import api
@@ -50,6 +51,17 @@ async def test_a_button_lets_a_call_run_and_the_answer_follows(asking, telegram,
     await telegram.press("Deny", question, as_sent=True)
     assert (await telegram.noticed(3))[2] == "That question is over."
     assert len(telegram.sent) == 4
+
+
+async def test_a_decision_on_a_channel_is_in_the_audit_trail(asking, telegram):
+    chat, _, question = await asking("echo s3cret")
+    await telegram.press("Allow", question)
+    await telegram.said(4)
+    assert await telegram.noticed(1) == ["Allowed."]
+    (entry,) = (await AuditTrail(chat.house.journal.database).page(AuditFilter())).entries
+    assert (entry.who, entry.command, entry.outcome) == ("channel:telegram:7", "approve", "done")
+    assert (entry.details["tool"], entry.details["decision"]) == ("bash", "allow")
+    assert "s3cret" not in str(entry)
 
 
 async def test_a_button_of_a_question_that_was_decided_elsewhere_says_that_it_is_over(asking, telegram, tmp_path):

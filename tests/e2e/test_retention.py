@@ -74,6 +74,25 @@ async def test_the_oldest_go_while_the_database_is_too_large(filled, tmp_path):
     assert set(found) <= set(ids[-len(found) :])
 
 
+async def test_old_entries_of_the_audit_trail_go_and_newer_ones_stay(tmp_path):
+    async with AsyncExitStack() as stack:
+        place = await stack.enter_async_context(serving(tmp_path))
+        client = await House(stack, place).connect(role="admin")
+        for name in ("old", "new"):
+            await client.ask("token.create", name=name, role="read")
+    with closing(sqlite3.connect(place.home / "zot.db")) as database, database:
+        database.execute("UPDATE audit SET time = '2026-01-01T00:00:00.000Z' WHERE details LIKE '%old%'")
+        database.execute("UPDATE audit SET time = '2999-01-01T00:00:00.000Z' WHERE details LIKE '%new%'")
+    async with AsyncExitStack() as stack:
+        place = await stack.enter_async_context(serving(tmp_path, {"ZOT_RETENTION_AUDIT_DAYS": "90"}))
+        client = await House(stack, place).connect(role="admin")
+        while True:
+            found = [one["details"]["name"] for one in (await client.ask("audit.list"))["entries"]]
+            if "old" not in found:
+                break
+    assert found == ["new"]
+
+
 async def test_without_the_section_nothing_is_deleted(filled, tmp_path):
     _, ids = await filled(2)
     assert set(await kept(tmp_path, lambda _: True)) == set(ids)

@@ -226,6 +226,41 @@ def version_8(path):
         connection.executescript(VERSION_8)
 
 
+VERSION_9 = """
+CREATE TABLE batches (
+    id TEXT PRIMARY KEY,
+    submitter TEXT NOT NULL,
+    priority INTEGER NOT NULL,
+    made TEXT NOT NULL,
+    cancelled INTEGER NOT NULL DEFAULT 0,
+    ended INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+CREATE TABLE batch_prompts (
+    batch TEXT NOT NULL REFERENCES batches (id),
+    number INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    labels TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0,
+    daemon INTEGER,
+    session TEXT,
+    ended INTEGER,
+    row TEXT NOT NULL,
+    result TEXT,
+    PRIMARY KEY (batch, number)
+);
+CREATE INDEX batch_prompts_waiting ON batch_prompts (batch, labels, number) WHERE state = 'waiting';
+CREATE INDEX batch_prompts_running ON batch_prompts (batch, number) WHERE state = 'running';
+CREATE UNIQUE INDEX batch_prompts_ended ON batch_prompts (batch, ended) WHERE ended IS NOT NULL;
+PRAGMA user_version = 9;
+"""
+
+
+def version_9(path):
+    version_8(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(VERSION_9)
+
+
 BUILDERS = {
     1: version_1,
     2: version_2,
@@ -235,5 +270,6 @@ BUILDERS = {
     6: version_6,
     7: version_7,
     8: version_8,
+    9: version_9,
 }
 """Builder by schema version."""

@@ -40,7 +40,7 @@ ROLES = {
         trust.list trust.grant trust.revoke token.create token.list token.revoke daemon.compact daemon.reload daemon.shutdown
         daemon.drain session.move
         channel.pair channel.unpair auth.check auth.login auth.logout auth.begin auth.wait auth.cancel model.check
-        push.list push.remove
+        push.list push.remove audit.list
     """,
 }
 """The specification's table of commands and roles (`docs/protocol.md`); `hello` and `ping` are open to all."""

@@ -14,6 +14,7 @@ from weakref import WeakSet
 from msgspec import Struct
 
 from zotd import ids
+from zotd.api.account import local_account
 from zotd.api.confinement import Confinement
 from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Dispatcher
@@ -59,6 +60,8 @@ class ForwardedClient(Struct, frozen=True):
     id: str
     """Of its connection there: it knows itself by that in lists of clients."""
     proof: str
+    account: str
+    """Whose it is there; empty: that daemon does not say."""
 
 
 class ServerConnection:
@@ -91,8 +94,8 @@ class ServerConnection:
         """
         self.admitted = admitted
         self.id = admitted.id if isinstance(admitted, ForwardedClient) else ids.new("k")
-        self.client = Client()
-        self.since = rfc3339()
+        self.account = _account(admitted)  # for the audit trail
+        self.client, self.since = Client(), rfc3339()
         self.confinement = confinement
         self.ceiling = ceiling
         self.heavy: asyncio.Lock | None = asyncio.Lock()
@@ -297,3 +300,11 @@ class ServerConnection:
     def _hang_up(self) -> None:
         if not self._lost:  # a transport that has ended cannot be aborted
             self._transport.abort()
+
+
+def _account(admitted: UsedToken | ForwardedClient | None) -> str:
+    if isinstance(admitted, UsedToken):
+        return f"token:{admitted.name}"
+    if isinstance(admitted, ForwardedClient):
+        return admitted.account or "fleet"
+    return f"local:{local_account()}"

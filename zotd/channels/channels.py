@@ -18,6 +18,7 @@ from zotd import ids
 from zotd.channels.conversations import Conversations, Incoming
 from zotd.channels.outbox import ReplyQueue, Send
 from zotd.channels.pairing import CODE_BYTES, LIFE_S, Address, Pairing, TooManyGuessesError
+from zotd.channels.questions import OpenQuestions
 from zotd.channels.state import Correspondent, PeerStore
 from zotd.clock import rfc3339
 from zotd.core.life import ExtensionState
@@ -25,6 +26,7 @@ from zotd.core.ports import StorageError, ToolOutcome
 from zotd.exthost.host import Wish
 from zotd.exthost.requests import ToolRequest
 from zotd.sessions.manager import Manager, Spawn
+from zotd.store.audit import AuditTrail
 from zotd.wire import ext
 from zotd.wire.base import encode
 from zotd.wire.channels import ChannelInfo, ChannelList, PairedSender, WaitingSender
@@ -79,17 +81,25 @@ class Channels:
         send: Send,
         spawn: Spawn,
         cwd: Path,
+        audit: AuditTrail,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`send`: `exthost.host.Host.send` of the channels' host. `cwd`: where new sessions work.
 
-        `now`: seconds since the epoch.
+        `audit` records decisions of senders. `now`: seconds since the epoch.
         """
         self._store = store
         self._send = send
         self._now = now
         self._outbox = ReplyQueue(store, send=send, spawn=spawn)
-        self._conversations = Conversations(store=store, manager=manager, outbox=self._outbox, spawn=spawn, cwd=cwd)
+        self._conversations = Conversations(
+            store=store,
+            manager=manager,
+            outbox=self._outbox,
+            spawn=spawn,
+            cwd=cwd,
+            questions=OpenQuestions(store, self._outbox, audit),
+        )
         self._pairing = Pairing()
         self._registered: dict[str, Registered] = {}
         self._states: dict[str, tuple[ExtensionState, str]] = {}

@@ -61,14 +61,21 @@ class Incoming(Struct, frozen=True):
 class Conversations:
     """The conversations of all paired senders."""
 
-    def __init__(self, *, store: PeerStore, manager: Manager, outbox: ReplyQueue, spawn: Spawn, cwd: Path) -> None:
+    def __init__(
+        self,
+        *,
+        store: PeerStore,
+        manager: Manager,
+        outbox: ReplyQueue,
+        spawn: Spawn,
+        cwd: Path,
+        questions: OpenQuestions,
+    ) -> None:
         """Create the conversations; new sessions work in `cwd`, which is created if missing."""
-        self._store = store
-        self._manager = manager
-        self._outbox = outbox
+        self._store, self._manager, self._outbox = store, manager, outbox
         self._spawn = spawn
         self._cwd = cwd
-        self._questions = OpenQuestions(store, outbox)
+        self._questions = questions
         self._lanes: dict[Address, deque[Incoming]] = {}
         self._followers: dict[str, ChannelSubscriber] = {}
         """By session id."""

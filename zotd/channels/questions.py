@@ -21,6 +21,7 @@ from zotd.core.person_questions import QUESTION
 from zotd.core.plan import PlanError
 from zotd.sessions.info import questions_of
 from zotd.sessions.session import Session
+from zotd.store.audit import AuditedAct, AuditTrail
 from zotd.wire import api, events
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.ext import ChannelChoice
@@ -40,7 +41,8 @@ def sender_of(address: Address) -> str:
 class OpenQuestions:
     """Open questions and the senders that were asked. Kept in memory: after a restart, open questions are asked again."""
 
-    def __init__(self, store: PeerStore, outbox: ReplyQueue) -> None:
+    def __init__(self, store: PeerStore, outbox: ReplyQueue, audit: AuditTrail) -> None:
+        self._audit = audit
         self._store = store
         self._outbox = outbox
         self._asked: dict[str, dict[Address, Delivery]] = {}
@@ -99,7 +101,8 @@ class OpenQuestions:
             args=changed,
         )
         try:
-            await session.decide(params, sender_of(peer.address), accepted=lambda: None)
+            async with self._audit.recorded(_act(peer.address, params, found[0].tool)):
+                await session.decide(params, sender_of(peer.address), accepted=lambda: None)
         except CommandError as error:
             if error.code is not Code.ALREADY_RESOLVED:
                 raise
@@ -145,6 +148,17 @@ def _words(event: events.ApprovalRequested) -> str:
         asks = "The model proposes a plan; to allow is to approve it."
         how = how if _is_cut(event) else f"{how} To change it, reply with all steps as they should be, or use /change."
     return f"{asks} {how}\n\n{fence}\n{shown}\n{fence}"
+
+
+def _act(address: Address, params: api.Approve, tool: str) -> AuditedAct:
+    details = {
+        "approval": params.approval,
+        "args_digest": params.args_digest,
+        "decision": params.decision,
+        "tool": tool,
+    }
+    who = f"channel:{address.channel}:{address.sender}"
+    return AuditedAct(who, sender_of(address), "approve", params.session, details)
 
 
 def _named(command: commands.ChatCommand) -> tuple[str, str]:

@@ -198,6 +198,9 @@ class RetentionSection(Struct, frozen=True, kw_only=True):
     """While the database is larger than this many megabytes (1 MB = 1,000,000 bytes), delete the least recently used
     sessions. Default: no limit."""
 
+    audit_days: Days | None = None
+    """Delete entries of the audit trail that are older than this many days (`docs/audit.md`). Default: never."""
+
 
 class ExtensionsSection(Struct, frozen=True, kw_only=True):
     """`[ext]`."""

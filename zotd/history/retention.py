@@ -1,4 +1,4 @@
-"""Deletes old sessions by themselves, as `[retention]` of the configuration says; by default nothing is deleted.
+"""Deletes old sessions and entries of the audit trail by themselves, as `[retention]` of the configuration says; by default nothing is deleted.
 
 Looks a minute after the start and then every hour. What runs, waits, is held, has a timer or a client attached stays.
 """
@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from zotd.config import RetentionSection
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
+from zotd.store.audit import AuditTrail
 from zotd.wire.api import SessionInfo
 from zotd.wire.errors import CommandError
 
@@ -39,8 +40,11 @@ class RetentionTask:
         rules: Callable[[], RetentionSection],
         used_bytes: Callable[[], Awaitable[int]],
         kept: Callable[[], Awaitable[Collection[str]]],
+        *,
+        audit: AuditTrail,
     ) -> None:
         """`used_bytes`: of the database, without pages that are free. `kept` finds sessions that stay."""
+        self._audit = audit
         self._manager = manager
         self._rules = rules
         self._used_bytes = used_bytes
@@ -63,6 +67,8 @@ class RetentionTask:
             StorageError: the journal cannot be read or written.
         """
         rules = self._rules()
+        if rules.audit_days is not None:
+            await self._audit.forget(_before(rules.audit_days))
         if rules.max_age_days is None and rules.max_size_mb is None:
             return 0
         limit = "" if rules.max_age_days is None else _before(rules.max_age_days)

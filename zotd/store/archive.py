@@ -6,6 +6,7 @@ from functools import partial
 
 from zotd.core.ports import StorageError
 from zotd.store import branches, prompts, search, usage
+from zotd.store.audit import AuditTrail
 from zotd.store.branches import Branches
 from zotd.store.errors import is_damage
 from zotd.store.ports import JournalDatabase
@@ -33,6 +34,7 @@ class Archive:
     def __init__(self, database: JournalDatabase) -> None:
         self._database = database
         self._has_begun_anew = False
+        self.audit = AuditTrail(database)
 
     @property
     def counts(self) -> WriterCounts:

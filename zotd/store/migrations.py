@@ -213,6 +213,24 @@ def _version_9(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+_AUDIT_10 = """
+CREATE TABLE audit (
+    id TEXT PRIMARY KEY,
+    time TEXT NOT NULL,
+    who TEXT NOT NULL,
+    client TEXT NOT NULL,
+    command TEXT NOT NULL,
+    session TEXT NOT NULL,
+    details TEXT NOT NULL,
+    outcome TEXT NOT NULL
+) WITHOUT ROWID
+"""
+
+
+def _version_10(connection: sqlite3.Connection) -> None:
+    connection.execute(_AUDIT_10)
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _version_1,
     _version_2,
@@ -223,6 +241,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _version_7,
     _version_8,
     _version_9,
+    _version_10,
 )
 """`MIGRATIONS[n]` upgrades schema n to n + 1. A released migration never changes; `tests/store/older.py` builds a
 database of each schema."""

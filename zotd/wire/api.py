@@ -91,6 +91,8 @@ class FleetProof(Frozen, frozen=True):
     nonce: str
     proof: str
     """Shows that the daemon has the fleet key."""
+    account: str = ""
+    """Whose the client is there, for the audit trail (audit.md)."""
 
 
 class Hello(Frozen, frozen=True):
@@ -1191,6 +1193,16 @@ class TokenList(Frozen, frozen=True):
     tokens: list[TokenInfo]
 
 
+class AuditQuery(Frozen, frozen=True, kw_only=True):
+    """Entries of the audit trail with all of these values; `cursor` is the one of the previous page."""
+
+    who: str | None = None
+    command: str | None = None
+    session: str | None = None
+    cursor: str | None = None
+    limit: int = 50
+
+
 class UsageReport(Frozen, frozen=True):
     """Since an RFC 3339 time (else from the beginning), grouped by `model`, `session`, `cwd` or `day`."""
 
@@ -1481,6 +1493,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("token.create", TokenCreate, TokenMade, "creates a token"),
         ("token.list", Nothing, TokenList, "lists tokens, without their secrets"),
         ("token.revoke", TokenName, None, "revokes a token"),
+        ("audit.list", AuditQuery, reports.AuditPage, "lists who has decided what, newest first"),
         (
             "daemon.compact",
             Nothing,

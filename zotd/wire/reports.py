@@ -49,6 +49,32 @@ class PromptPage(Frozen, frozen=True):
     searches a limited number of records."""
 
 
+class AuditEntry(Frozen, frozen=True, omit_defaults=False):
+    """A command that has decided something."""
+
+    id: str
+    time: str
+    who: str
+    """`local:ACCOUNT`, `token:NAME` or `channel:NAME:SENDER`."""
+    client: str
+    """What the client called itself."""
+    command: str
+    session: str
+    """Empty: it was about no session."""
+    details: dict[str, str]
+    """Names and digests of what was decided, without texts and secrets."""
+    outcome: str
+    """`done`, `failed` or the code of the error; empty: it has not ended, or the daemon ended before."""
+
+
+class AuditPage(Frozen, frozen=True):
+    """Newest first."""
+
+    entries: list[AuditEntry]
+    cursor: str | None = None
+    """For the next page; absent on the last one."""
+
+
 class UsageSum(Frozen, frozen=True, omit_defaults=False):
     """The usage of a group of model requests."""
 

@@ -64,7 +64,8 @@ async def _relay(member: FleetMember, client: RelayClient, key: FleetKey) -> Rel
         stack.push_async_callback(messages.close)
         certificate, nonce = _certificate(socket), fleet_key.nonce()
         proof = key.caller_proof(member.home, nonce, certificate)
-        await messages.send(request("hello", HELLO_ID, hello_of(client, api.FleetProof(client.id, nonce, proof))))
+        introduction = api.FleetProof(client.id, nonce, proof, client.account)
+        await messages.send(request("hello", HELLO_ID, hello_of(client, introduction)))
         line = await messages.receive()
         if line is None:
             raise _closed(socket.close_code, member)

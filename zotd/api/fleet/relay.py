@@ -38,6 +38,8 @@ class RelayClient(Protocol):
     client: api.Client
     role: api.Role
     can_decide: bool
+    account: str
+    """Whose it is, for the audit trail of the other daemon."""
 
     def write(self, data: bytes) -> None:
         """Send lines to the client."""

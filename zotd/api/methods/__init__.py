@@ -4,11 +4,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import cast
 
+from zotd.api.audited import audited
 from zotd.api.context import DaemonContext
 from zotd.api.dispatch import Handler
 from zotd.api.methods import (
     agents,
     approvals,
+    audit,
     batches,
     channels,
     completion,
@@ -144,6 +146,7 @@ OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
     "token.create": lambda context: partial(tokens.create, context.doors),
     "token.list": lambda context: partial(tokens.listing, context.doors),
     "token.revoke": lambda context: partial(tokens.revoke, context.doors),
+    "audit.list": lambda context: partial(audit.listing, context.archive),
     "push.key": lambda context: partial(push.key, context.push),
     "push.subscribe": lambda context: partial(push.subscribe, context.push),
     "push.unsubscribe": lambda context: partial(push.unsubscribe, context.push),
@@ -172,4 +175,5 @@ OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
 
 def daemon_handlers(context: DaemonContext) -> Mapping[str, Handler]:
     """Return the handlers of all commands. A command of `wire.api.COMMANDS` without a handler answers `unsupported`."""
-    return {**HANDLERS, **{name: cast("Handler", bind(context)) for name, bind in OF_DAEMON.items()}}
+    handlers = {**HANDLERS, **{name: cast("Handler", bind(context)) for name, bind in OF_DAEMON.items()}}
+    return {name: audited(context.archive, name, handler) for name, handler in handlers.items()}

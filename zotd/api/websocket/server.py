@@ -219,7 +219,7 @@ class WebSocketServer:
         hello, fleet = _hello(line), self._context.fleet
         if hello is None or hello.fleet is None or fleet is None or not fleet.admits(hello.fleet):
             return None
-        return ForwardedClient(hello.fleet.connection, fleet.answer(hello.fleet))
+        return ForwardedClient(hello.fleet.connection, fleet.answer(hello.fleet), hello.fleet.account)
 
     async def _note_use(self, name: str) -> None:
         try:

@@ -166,7 +166,22 @@ def _batches(connection: psycopg.Connection) -> None:
     """)
 
 
-MIGRATIONS = (_first, _leases, _addresses, _moves, _batches)
+def _audit(connection: psycopg.Connection) -> None:
+    connection.execute("""
+    CREATE TABLE audit (
+        id text PRIMARY KEY COLLATE "C",
+        time text NOT NULL COLLATE "C",
+        who text NOT NULL,
+        client text NOT NULL,
+        command text NOT NULL,
+        session text NOT NULL,
+        details text NOT NULL,
+        outcome text NOT NULL
+    )
+    """)
+
+
+MIGRATIONS = (_first, _leases, _addresses, _moves, _batches, _audit)
 """Each makes the schema whose number is its place, counted from 1, out of the one before."""
 
 
