@@ -11,6 +11,7 @@ from zotd import fleet_key, paths, private_file
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, number, strings, text
+from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 EPILOG = """\
@@ -76,9 +77,11 @@ def _why(waiting: Json) -> str:
     """Return a sentence that says for what prompts of batches wait."""
     labels, daemons = ", ".join(strings(waiting, "labels")), number(waiting, "daemons")
     of_them = f"of {daemons} with the labels {labels}" if labels else f"of {daemons}"
+    prompts = number(waiting, "prompts")
+    wait = f"{counted(prompts, 'prompt')} wait{'s' if prompts == 1 else ''} for"
     if not daemons:
-        return f"{number(waiting, 'prompts')} prompts wait for a daemon with the labels {labels}: none has them"
-    return f"{number(waiting, 'prompts')} prompts wait for a free place in one {of_them}"
+        return f"{wait} a daemon with the labels {labels}: none has them"
+    return f"{wait} a free place in one {of_them}"
 
 
 def _print_daemons(found: Sequence[Json]) -> None:

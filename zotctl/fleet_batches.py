@@ -4,6 +4,7 @@ import argparse
 
 from zotctl import link, output
 from zotd.client.fields import children, number, text
+from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 
@@ -52,5 +53,7 @@ def _cancel(args: argparse.Namespace) -> int:
     if args.json:
         output.print_json({"v": 1, "waiting": number(found, "waiting")})
         return 0
-    print(one_line(f"cancelled {args.batch}: {number(found, 'waiting')} prompts were not run; what runs is aborted"))
+    print(
+        one_line(f"cancelled {args.batch}: {counted(number(found, 'waiting'), 'prompt')} not run; what runs is aborted")
+    )
     return 0

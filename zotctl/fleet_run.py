@@ -2,7 +2,7 @@
 
     read FILE ──> submit (again, if that was interrupted) ──> results, as they come ──> all are there
 
-The batch belongs to the daemons. Whoever ends this program loses nothing: the same command goes on, and prints all results.
+The batch belongs to the daemons. Ending this program loses nothing: the same command goes on, and prints all results.
 """
 
 import argparse
@@ -16,6 +16,7 @@ from zotctl import fleet_file, link, output
 from zotd.client.blocking import CALL_S, Connection, Json
 from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError, NotRunningError
 from zotd.client.fields import children, number, text
+from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 WAIT_S = 20.0
@@ -84,7 +85,7 @@ def run(args: argparse.Namespace) -> int:
             number(with_link.call("batch.submit", batch=batch, prompts=chunk, priority=args.priority), "added")
             for chunk in fleet_file.chunks(orders)
         )
-        _say(f"batch {batch}: {added} prompts submitted, {len(orders) - added} were there")
+        _say(f"batch {batch}: {counted(added, 'prompt')} submitted, {len(orders) - added} were stored before")
         if args.detach:
             return 0
         return _print_results(with_link, batch, args.after)

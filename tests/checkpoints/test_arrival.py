@@ -18,6 +18,15 @@ def pair(tmp_path):
     return boxes(tmp_path)
 
 
+def committed(folder, branch):
+    """Make a git repository with a commit of a file `a`."""
+    folder.mkdir()
+    git(folder, "init", "-q", "-b", branch)
+    (folder / "a").write_text("1")
+    git(folder, "add", ".")
+    git(folder, "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-m", "first")
+
+
 async def test_a_directory_is_made_with_its_files_modes_and_links(pair):
     one, two = pair
     first = await worked(one, a="1", gone="x")
@@ -35,11 +44,7 @@ async def test_a_directory_is_made_with_its_files_modes_and_links(pair):
 
 async def test_a_git_repository_comes_with_branch_commit_and_uncommitted_changes(pair):
     one, two = pair
-    one.work.mkdir()
-    git(one.work, "init", "-q", "-b", "topic")
-    (one.work / "a").write_text("1")
-    git(one.work, "add", ".")
-    git(one.work, "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-m", "first")
+    committed(one.work, "topic")
     await worked(one, a="2")
     await two.sync().arrive()
     assert git(two.work, "rev-parse", "HEAD") == git(one.work, "rev-parse", "HEAD")
@@ -75,11 +80,7 @@ async def test_a_directory_that_never_had_the_files_is_left_alone(pair):
 
 async def test_a_clean_checkout_of_the_same_commit_gets_the_uncommitted_changes(pair):
     one, two = pair
-    one.work.mkdir()
-    git(one.work, "init", "-q", "-b", "main")
-    (one.work / "a").write_text("1")
-    git(one.work, "add", ".")
-    git(one.work, "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-m", "first")
+    committed(one.work, "main")
     git(two.work.parent, "clone", "-q", str(one.work), str(two.work))
     await worked(one, a="2", b="new")
     brought = await two.sync().arrive()
@@ -89,11 +90,7 @@ async def test_a_clean_checkout_of_the_same_commit_gets_the_uncommitted_changes(
 
 async def test_a_checkout_with_changes_is_left_alone(pair):
     one, two = pair
-    one.work.mkdir()
-    git(one.work, "init", "-q", "-b", "main")
-    (one.work / "a").write_text("1")
-    git(one.work, "add", ".")
-    git(one.work, "-c", "user.name=t", "-c", "user.email=t@t", "commit", "-q", "-m", "first")
+    committed(one.work, "main")
     git(two.work.parent, "clone", "-q", str(one.work), str(two.work))
     await worked(one, a="2")
     (two.work / "a").write_text("mine")

@@ -10,8 +10,8 @@ from zotd.testing.script import CallPart, calls, text
 
 ME = f"local:{pwd.getpwuid(os.getuid()).pw_name}"
 
-
 WAIT_S = 30.0
+"""Longest wait for an outcome."""
 
 
 async def entries_of(house, **fields):
@@ -22,7 +22,6 @@ async def entries_of(house, **fields):
             entries = (await client.ask("audit.list", **fields))["entries"]
             if all(one["outcome"] for one in entries):
                 return entries
-            await asyncio.sleep(0.02)
 
 
 @pytest.fixture
@@ -60,6 +59,21 @@ async def test_a_stored_key_is_recorded_without_its_value(house, trail):
     assert [(one["command"], one["outcome"]) for one in entries] == [("token.create", "done"), ("auth.login", "done")]
     assert entries[1]["details"] == {"provider": "openai"}
     assert "sk-very" not in str(entries)
+
+
+async def test_an_address_is_recorded_without_its_user_and_password(house, trail):
+    client = await house.connect(role="admin")
+    await client.answer("ext.install", source="https://ann:s3cret@127.0.0.1:1/x.git")  # refused: nothing listens there
+    (entry,) = await trail()
+    assert entry["details"] == {"source": "https://127.0.0.1:1/x.git"}
+
+
+async def test_entries_stay_when_their_session_is_deleted(house, model, trail):
+    client = await house.connect(role="admin")
+    talk = await house.create("openai", await model(text("fine")), client)
+    await talk.ask("set_mode", mode="yolo")
+    await client.ask("session.delete", session=talk.id)
+    assert [one["command"] for one in await trail(session=talk.id)] == ["session.delete", "set_mode"]
 
 
 async def test_prompts_and_reads_are_not_recorded(house, model, trail):

@@ -108,7 +108,7 @@ async def ended(process):
 async def work_and_drain(daemons, command, probe, drain):
     """Have three daemons serve, use a session of the first one through the others, and hand it over.
 
-    Returns the exit codes of the drained daemon, and of the last one, which has nobody to hand over to and is stopped.
+    Returns the exit codes of the drained daemon, and of the last one, which has no other daemon to hand over to and is stopped.
     """
     one, two, three = daemons
     async with AsyncExitStack() as stack:

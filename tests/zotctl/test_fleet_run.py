@@ -31,12 +31,12 @@ def test_each_prompt_of_a_file_has_a_line_and_running_it_again_prints_the_same(l
     file = written(live, PROMPTS)
     code, out, err = live.zotctl("fleet", "run", file, *MODEL)
     found = printed(out)
-    assert (code, err.endswith(": 5 prompts submitted, 0 were there\n")) == (0, True), err
+    assert (code, err.endswith(": 5 prompts submitted, 0 were stored before\n")) == (0, True), err
     assert sorted(one["line"] for one in found) == [1, 2, 3, 4, 5]
     assert {(one["v"], one["state"], one["text"]) for one in found} == {(1, "done", "fine")}
     again = live.zotctl("fleet", "run", file, *MODEL)
     assert again[:2] == (0, out)
-    assert "0 prompts submitted, 5 were there" in again[2]
+    assert "0 prompts submitted, 5 were stored before" in again[2]
     assert printed(live.zotctl("fleet", "run", file, *MODEL, "--after", "3")[1]) == found[3:]
     with live.connect() as connection:
         assert len(connection.call("session.list")["sessions"]) == 5
@@ -46,7 +46,7 @@ def test_an_interrupted_command_leaves_the_batch_and_says_how_to_come_back(live)
     file = written(live, PROMPTS)
     command = ("fleet", "run", file, "--id", "mine", "--label", "nowhere")
     with live.shell.start("zotctl", *command) as process:
-        assert process.stderr.readline() == "zotctl: batch mine: 5 prompts submitted, 0 were there\n"
+        assert process.stderr.readline() == "zotctl: batch mine: 5 prompts submitted, 0 were stored before\n"
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=40)
     assert (process.returncode, out) == (130, "")
@@ -62,7 +62,7 @@ def test_an_interrupted_command_leaves_the_batch_and_says_how_to_come_back(live)
         "\n5 prompts wait for a daemon with the labels nowhere: none has them\n"
     )
     code, out, _ = live.zotctl("fleet", "cancel", "mine")
-    assert (code, out) == (0, "cancelled mine: 5 prompts were not run; what runs is aborted\n")
+    assert (code, out) == (0, "cancelled mine: 5 prompts not run; what runs is aborted\n")
     assert "mine (cancelled)" in live.zotctl("fleet", "batches")[1]
     code, out, err = live.zotctl(*command)
     assert (code, out) == (1, "")

@@ -25,7 +25,7 @@ PASSING = frozenset({Code.SHUTTING_DOWN, Code.STORAGE_BLOCKED})
 """Refusals of a daemon that ends, of a session that moves, and of a journal that cannot be written: the attempt goes on later."""
 
 GOES_ON = frozenset({Code.BUSY, Code.CONFLICT})
-"""Refusals of a run that somebody else goes on with, or that has ended."""
+"""Refusals of a run that another client goes on with, or that has ended."""
 
 ABORTED = "aborted"
 """`PromptResult.error` of a run that a person has aborted, who does not want it again."""
@@ -149,7 +149,7 @@ class PromptRuns:
             raise session.ledger.failure
         if session.ledger.transcript.interrupted:  # it was stopped to go on elsewhere
             return None
-        if session.ledger.is_let_go:  # somebody has closed it, or deleted it: then there is none to go on with
+        if session.ledger.is_let_go:  # closed or deleted by a client: then there is none to go on with
             session = await self._manager.get(claim.session)
         end = await self._end_of(session)
         if claim.key in self._cancelled:

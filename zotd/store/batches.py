@@ -4,7 +4,7 @@
        ^                  │  └─adopt─> running      by another daemon, in the same session
        └──────retry───────┘
 
-A claim names the session before that is made, so that whoever adopts it finds what was begun.
+A claim names the session before that is made, so that the daemon that adopts it finds what was begun.
 """
 
 from collections.abc import Callable, Collection, Sequence

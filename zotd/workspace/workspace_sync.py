@@ -1,6 +1,6 @@
 """Has the files of one session copied to the shared repository while it works, and brought from there before it works.
 
-    arrive -> the newest copy is here, and nobody else may push     a step or a run ends -> changed -> copied and pushed
+    arrive -> the newest copy is here, and no other daemon may push    a step or a run ends -> changed -> copied and pushed
 
 Only the newest state is pushed. A failure is told, and the next change or run tries again.
 """
