@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.template.descriptors import LIMIT_S, descriptors_at_rest
 from zotd.template import program, server, thin
 
 ROOT = Path(__file__).parents[2]
 PROGRAM = "tests.template.program_for_tests"
 ENVIRONMENT = {"PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"]}
-LIMIT_S = 30
 LATIN = b"caf\xe9"
 """Not UTF-8."""
 
@@ -337,8 +337,9 @@ def test_a_stopped_template_process_delays_a_program_and_does_not_run_it_twice(s
 def test_without_a_free_descriptor_programs_start_cold(start, tmp_path):
     path, ran = tmp_path / "template.sock", tmp_path / "ran"
     with serving(path) as process:
+        assert start(path, "append", str(ran)).wait(LIMIT_S) == 0  # then it has begun to serve
         before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
-        opened = len(list(Path(f"/proc/{process.pid}/fd").iterdir()))
+        opened = descriptors_at_rest(process)
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (opened, before[1]))
         for _ in range(2):
             with socket.socket(socket.AF_UNIX) as client:
@@ -348,8 +349,8 @@ def test_without_a_free_descriptor_programs_start_cold(start, tmp_path):
             assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
         resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
         assert start(path, "append", str(ran)).wait(LIMIT_S) == 0
-        assert ran.read_text() == "cold\ncold\nwarm\n"
-        assert len(list(Path(f"/proc/{process.pid}/fd").iterdir())) == opened
+        assert ran.read_text() == "warm\ncold\ncold\nwarm\n"
+        assert descriptors_at_rest(process) == opened
 
 
 def test_beside_as_many_clients_as_there_may_be_that_send_nothing_a_program_starts_cold(start, tmp_path):
