@@ -5,7 +5,9 @@ async with serving(folder) as place: ...            in this loop: fast, and its 
 """
 
 import asyncio
+import errno
 import os
+import secrets
 import select
 import signal
 import socket
@@ -79,11 +81,18 @@ def place(folder: Path, extra: Mapping[str, str] | None = None) -> DaemonPaths:
     return DaemonPaths(folder, env)
 
 
+FIRST_PORT, END_PORT = 20_000, 32_768
+"""Ports that Linux does not choose itself for a server or a connection, which another process could get at any time."""
+
+
 def free_port() -> int:
     """A port of loopback for a server that has to be at the same place after a restart."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        return int(taken.getsockname()[1])
+    for _ in range(END_PORT - FIRST_PORT):
+        port = FIRST_PORT + secrets.randbelow(END_PORT - FIRST_PORT)
+        with socket.socket() as taken, suppress(OSError):
+            taken.bind(("127.0.0.1", port))
+            return port
+    raise OSError(errno.EADDRINUSE, "no free port of loopback was found")
 
 
 def leave_mark(home: Path) -> None:
