@@ -10,6 +10,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from inspect import cleandoc
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Union, get_args, get_origin
@@ -246,6 +247,9 @@ def json_schema() -> dict[str, object]:
         schema_hook=lambda _: {"description": "any JSON value"},  # msgspec refuses `{}`
         ref_template="#/$defs/{name}",
     )
+    for definition in definitions.values():  # msgspec keeps the indentation of docstrings before version 0.23
+        if isinstance(text := definition.get("description"), str):
+            definition["description"] = cleandoc(text)
     at = dict(zip(kinds, refs, strict=True))
     requests = {f"request.{command.name}": request(command, definitions, at) for command in api.COMMANDS}
     results = {f"data.{command.name}": at[command.result] for command in api.COMMANDS if command.result}
