@@ -10,6 +10,7 @@ import pytest
 
 from zotd.oauth.browser import BrowserLogin
 from zotd.oauth.protocol import OAuthError, Problem
+from zotd.testing.live_daemon import free_port
 
 
 async def browse(url, **options):
@@ -122,9 +123,7 @@ async def test_the_listener_is_gone_after_the_login(server, client, send):
 
 async def test_a_taken_port_gives_way_to_the_next_and_then_is_named(client, send):
     holder = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    spare = await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)
-    taken, free = (one.sockets[0].getsockname()[1] for one in (holder, spare))
-    spare.close()
+    taken, free = holder.sockets[0].getsockname()[1], free_port()
     async with holder:
         both = msgspec.structs.replace(client, redirect_ports=(taken, free))
         async with BrowserLogin(both, send, clock=time.time) as login:

@@ -3,12 +3,13 @@
 Their model is the scripted one, which does what the last prompt says: so the agents' own requests do not disturb a test.
 """
 
+import asyncio
 import json
 import re
 import shutil
 import signal
 import sys
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import psutil
@@ -86,6 +87,21 @@ class Bench:
         """The process of the agent that was started last."""
         found = psutil.Process(self.house.daemon.pid).children()
         return max(filter(self._is_agent, found), key=psutil.Process.create_time)
+
+    async def until_stored(self, words):
+        """Wait until a file of the agent has these words: it writes what was said some time after it was said."""
+        client = await self.house.connect()
+        async with asyncio.timeout(WAIT_MS / 1000):
+            while not self._is_stored(words.encode()):
+                await client.ask("ping")
+
+    def _is_stored(self, words):
+        for folder in (".claude", ".hermes"):
+            for file in Path(self.env["HOME"], folder).rglob("*"):
+                with suppress(OSError):  # a directory, or one that is not there any more
+                    if words in file.read_bytes():
+                        return True
+        return False
 
     def _is_agent(self, process):
         try:
@@ -224,13 +240,14 @@ async def test_an_abort_ends_the_question(bench):
 
 async def test_after_a_crash_the_session_is_taken_up_again(bench):
     talk = await bench.session()
-    await talk.run("ORDER keep walrus")
+    await talk.run("ORDER keep narwhal")
+    await bench.until_stored("done keep narwhal")
     await talk.ask("prompt", message="ORDER hang now")
     await talk.until("text_delta")
     bench.process().kill()
     assert "SIGKILL" in error_of(await talk.until("done"))
     await talk.run("ORDER recall all")
-    assert await said(talk) == "recalled walrus"
+    assert await said(talk) == "recalled narwhal"
 
 
 async def test_the_fork_remembers_what_was_said_and_goes_its_own_way(bench):

@@ -2,13 +2,13 @@
 
 import contextlib
 import json
-import socket
 
 import pytest
 
 from tests.bridges.protected import log_in, protected, write_entry
 from tests.npm.packages import INSTALL_S, installed
 from tests.zotctl.mcp.published_authorization import Person, PublishedAuthorization
+from zotd.testing.live_daemon import free_port
 
 pytestmark = pytest.mark.timeout(INSTALL_S + 60)
 
@@ -90,9 +90,7 @@ def test_a_login_that_was_revoked_says_that_it_is_needed_again(serve, shell):
 
 
 def test_a_server_that_registers_nobody_takes_a_client_id_that_was_given_beforehand(serve, shell):
-    with socket.socket() as holder:  # a free port, which the login listens on when this is closed
-        holder.bind(("127.0.0.1", 0))
-        port = holder.getsockname()[1]
+    port = free_port()
     client = {
         "client_id": GIVEN,
         "token_endpoint_auth_method": "none",
