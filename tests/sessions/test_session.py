@@ -155,6 +155,43 @@ async def test_an_abort_behind_a_done_does_not_touch_a_prompt_that_comes_later(m
     assert [event.stop for event in shown if isinstance(event, events.TurnEnd)] == ["end_turn"]
 
 
+class AtDone(Watcher):
+    """Notes what a client is shown that attaches at the moment at which the end of a run is shown."""
+
+    def __init__(self, session):
+        super().__init__()
+        self.session = session
+        self.states = []
+
+    def committed(self, shown, data, last_seq):
+        super().committed(shown, data, last_seq)
+        if any(isinstance(event, events.Done) for event in shown):
+            self.states.append((self.session.state, self.session.work.run_info() is not None))
+
+
+async def test_a_session_whose_last_done_has_been_shown_is_not_shown_as_running(make):
+    """A client that attaches then gets no further event that would tell it so."""
+    gate = asyncio.Event()
+    session, desk, _, _ = make(
+        [gate, *says("one")], says("two"), says("a summary"), [ModelError(Failure.REFUSED, "no")]
+    )
+    watcher = AtDone(session)
+    session.ledger.subscribe(watcher)
+    desk.ready.set()
+    await prompt(session, "a")
+    await prompt(session, "b")
+    gate.set()
+    for _ in range(2):
+        await watcher.until(events.Done)
+    assert watcher.states == [("running", False), ("idle", False)]  # "b" is to come
+    await session.compact("", accepted=lambda _: None)
+    await watcher.until(events.Done)
+    await prompt(session, "c")
+    await watcher.until(events.Done)
+    await session.stopped()
+    assert watcher.states[2:] == [("idle", False), ("idle", False)]
+
+
 @pytest.fixture
 async def stored(tmp_path):
     """`stored(tool, replies)`: the same, with this tool, in a journal on disk."""

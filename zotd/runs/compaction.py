@@ -5,7 +5,7 @@ The compaction of a run that has come to its mark (`runs.run_summaries`) shares 
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 
 from msgspec import Struct
@@ -87,13 +87,16 @@ def told(run: str, plan: RunContext, ledger: Ledger, *, reason: str) -> Abstract
 class CompactionRun:
     """One compaction of one session; abort it like a run."""
 
-    def __init__(self, run: str, ledger: Ledger, plan: RunContext, *, instructions: str) -> None:
-        """`instructions`: what the user wants the summary to keep."""
+    def __init__(
+        self, run: str, ledger: Ledger, plan: RunContext, *, instructions: str, done_shown: Callable[[], None]
+    ) -> None:
+        """`instructions`: what the user wants the summary to keep. `done_shown`: see `RunStart`."""
         self.id = run
         self._ledger = ledger
         self._plan = plan
         self._billing = RequestBilling(plan, ledger, run)
         self._instructions = instructions
+        self._done_shown = done_shown
         self._started = rfc3339()
         self._aborted = False
         self._task: asyncio.Task[Summary | ModelError] | None = None
@@ -168,4 +171,11 @@ class CompactionRun:
         row = self._billing.bill(0, error)
         assert row is not None, "the request was begun and not billed"
         rest = self._ledger.transcript.rest
-        await self._ledger.write([Shown(row), *items], durable=True, usage=row.tokens, context=context, state=rest)
+        await self._ledger.write(
+            [Shown(row), *items],
+            durable=True,
+            usage=row.tokens,
+            context=context,
+            accepted=self._done_shown,
+            state=rest,
+        )

@@ -71,3 +71,5 @@ class RunStart(Struct, frozen=True):
     """The input is not in the journal yet: it gets there with the first attempt, in one commit."""
     accepted: Callable[[], None] | None = None
     """Called at the first commit, before any event is shown."""
+    done_shown: Callable[[], None] = lambda: None
+    """Called just before `done` is shown; what the run has started may still be on its way out then."""

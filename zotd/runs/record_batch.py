@@ -12,6 +12,7 @@ from zotd.clock import rfc3339
 from zotd.contributions.guards import rewritten
 from zotd.core import records, turn
 from zotd.ledger.ledger import Ledger, Shown
+from zotd.runs.context import RunStart
 from zotd.wire import events
 from zotd.wire.content import Block, Tokens, visible
 
@@ -19,15 +20,13 @@ from zotd.wire.content import Block, Tokens, visible
 class RecordBatch:
     """The records of one run that are not committed yet, in order."""
 
-    def __init__(self, ledger: Ledger, run: str, accepted: Callable[[], None] | None) -> None:
-        """`accepted` is called at the first commit, before any event is shown."""
+    def __init__(self, ledger: Ledger, run: str, start: RunStart) -> None:
+        """`start` says what is called at the first commit and at the last one, before any event is shown."""
         self.context: int | None = None
         """Tokens of the reply in this batch with its request; None: there is no reply, or the vendor sent no figures."""
-        self.has_ended = False
-        """The run's `done` is committed and is being shown."""
         self._ledger = ledger
         self._run = run
-        self._accepted = accepted
+        self._accepted, self._done_shown = start.accepted, start.done_shown
         self._items: list[Shown] = []
         self._usage: Tokens | None = None
         self._state = "running"
@@ -124,6 +123,7 @@ class RecordBatch:
         return taken
 
     def _committed(self, accepted: Callable[[], None] | None) -> None:
-        self.has_ended = self._is_last
+        if self._is_last:
+            self._done_shown()
         if accepted is not None:
             accepted()

@@ -86,7 +86,7 @@ class Runner:
         self._rested = rested
         self._reach = plan.probe or (lambda _: None)
         self._input, self._is_new = start.input, start.new
-        self._batch = RecordBatch(ledger, run, start.accepted)
+        self._batch = RecordBatch(ledger, run, start)
         self._notes = list(map(partial(events.Notice, "warn", session=ledger.label), plan.notes))
         self._request: asyncio.Task[None] | None = None
         self._stop: str | None = None
@@ -113,11 +113,6 @@ class Runner:
     def abort(self) -> None:
         """End the run now; harmless when it is ending already."""
         self._tell(turn_inputs.Abort())
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether its `done` is out; what it started may still be on its way out."""
-        return self._batch.has_ended
 
     def drain(self) -> None:
         """Stop before the next model request; `run` then returns `cut`."""

@@ -54,13 +54,17 @@ class ShellCommand:
         self._patience: asyncio.Timeout | None = None
         """It runs until a user aborts it."""
 
-    async def run(self, *, accepted: Callable[[], None]) -> str:
-        """Run it; returns `end_turn`, however it ended: what waits goes on. `accepted`: when it is on record."""
+    async def run(self, *, accepted: Callable[[], None], done_shown: Callable[[], None]) -> str:
+        """Run it; returns `end_turn`, however it ended: what waits goes on.
+
+        `accepted` is called when it is on record, `done_shown` just before its `done` is shown.
+        """
         order = self._order
         started = events.ShellStart(order.id, order.command, order.context, order.sender or None)
         await self._ledger.write([Shown(order, [started])], durable=True, state="running", accepted=accepted)
         shown, text = await self._outcome()
-        await self._ledger.write([_result(order, shown, text)], durable=True, state=self._rest())
+        result = _result(order, shown, text)
+        await self._ledger.write([result], durable=True, accepted=done_shown, state=self._rest())
         return "end_turn"
 
     def abort(self) -> None:

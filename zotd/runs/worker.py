@@ -45,6 +45,7 @@ class Activity(Enum):
     IDLE = auto()
     PREPARING = auto()  # a job was taken, or is about to be; there is no run yet that could be aborted
     RUNNING = auto()
+    ENDING = auto()  # clients have got the run's `done`; what it has started may still be on its way out
     HOLDING = auto()  # a run has failed, and the inputs behind it are being recorded as held
 
 
@@ -119,8 +120,8 @@ class Worker:
         return self._abort is PendingAbort.CURRENT
 
     def run_info(self) -> RunInfo | None:
-        """The run in progress."""
-        return self._current.info() if self._current else None
+        """The run in progress, unless its `done` has been shown."""
+        return self._current.info() if self._current and self.activity is not Activity.ENDING else None
 
     @property
     def written(self) -> int:
@@ -176,7 +177,7 @@ class Worker:
             self.refuse_jobs()
             self.early.cancel()
         self._continues = False
-        if isinstance(self._current, Runner) and self._current.has_ended:
+        if isinstance(self._current, Runner) and self.activity is Activity.ENDING:
             # A client that sends a prompt and an abort directly behind a `done` means the prompt.
             self._abort = PendingAbort.NEXT if len(self.queue) else PendingAbort.NONE
         elif self._current is not None:
@@ -272,14 +273,18 @@ class Worker:
             items += [*cut_results(closings(transcript, now)), *recovery.unbilled(transcript, now)]
         items.append(Shown(note, [events.Error(text), events.Done(run=run)]))
         state = "held" if transcript.interrupted else self._ledger.transcript.rest
-        await self._ledger.write(items, durable=False, state=state)
+        await self._ledger.write(items, durable=False, state=state, accepted=self._done_shown)
+
+    def _done_shown(self) -> None:
+        """Called just before the `done` of a run is shown."""
+        self.activity = Activity.ENDING
 
     async def _run_turns(self, job: Job, plan: RunContext) -> str:
         accepted = None
         if not job.stored:
             answer = Started(started=True, input=job.input.id if job.input else None, run=job.run)
             accepted = partial(job.answer, answer)
-        start = RunStart(job.input, new=not job.stored, accepted=accepted)
+        start = RunStart(job.input, new=not job.stored, accepted=accepted, done_shown=self._done_shown)
         runner = Runner(
             job.run, self._ledger, plan, queue=self.queue, start=start, early=self.early, rested=self._changed
         )
@@ -297,14 +302,17 @@ class Worker:
         return stop
 
     async def _run_compaction(self, job: Job, plan: RunContext) -> str:
-        compaction_run = CompactionRun(job.run, self._ledger, plan, instructions=job.instructions)
+        compaction_run = CompactionRun(
+            job.run, self._ledger, plan, instructions=job.instructions, done_shown=self._done_shown
+        )
         self._take(compaction_run)
         job.answer(Started(started=True, run=job.run))
         return await compaction_run.run()
 
     async def _run_shell(self, job: Job, shell: ShellCommand) -> str:
         self._take(shell)
-        return await shell.run(accepted=lambda: job.answer(Started(started=True, run=job.run)))
+        accepted = partial(job.answer, Started(started=True, run=job.run))
+        return await shell.run(accepted=accepted, done_shown=self._done_shown)
 
     async def _run_errand(self, job: Job, errand: Callable[[], Awaitable[None]]) -> str:
         try:

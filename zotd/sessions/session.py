@@ -155,7 +155,7 @@ class Session:
             return "blocked"
         if self.approvals.shown or self.children.asked:
             return "waiting"
-        if self.work.is_active:
+        if self.work.is_active and (self.work.activity is not Activity.ENDING or len(self.work.queue)):
             return "running"
         if not self.ledger.loaded or self._loading.is_going_on:  # not loaded, or its approvals are not restored yet
             return "held" if self.ledger.row.state == "running" else self.ledger.row.state
