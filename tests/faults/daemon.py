@@ -143,6 +143,6 @@ class Daemon:
         self._ready.cancel()
 
 
-def order(place: DaemonPaths, *, point: str = "", nth: int = 0) -> Order:
-    """A daemon in this place."""
-    return Order(str(place.folder), dict(place.env), point, nth)
+def order(place: DaemonPaths, *, point: str = "", nth: int = 0, network: str = "") -> Order:
+    """A daemon in this place, and in the network namespace at this path."""
+    return Order(str(place.folder), dict(place.env), point, nth, network=network)

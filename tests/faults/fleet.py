@@ -8,12 +8,26 @@ import asyncio
 import random
 import statistics
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tests.faults import fleet_home
+from tests.faults import fleet_home, network
 from tests.faults.check import Findings, Promise
 from tests.faults.daemon import Nursery
-from tests.faults.fleet_home import CUT, DRAIN, KILL, PAUSE, SERVER, Blows, Story
+from tests.faults.fleet_story import (
+    CUT,
+    DRAIN,
+    KILL,
+    NETWORKS,
+    PAUSE,
+    PROMOTE,
+    SERVER,
+    SOCKETS,
+    SPLIT,
+    STANDBY,
+    Blows,
+    Story,
+)
 from tests.faults.homes import RESUME
 from tests.faults.kills import SHOWN
 from tests.faults.row import Options, Row, skipped
@@ -21,7 +35,16 @@ from zotd.testing.postgres_server import MISSING
 
 COUNTS = {KILL: 1000, PAUSE: 200, CUT: 200, SERVER: 50}
 
-DRAINS = {DRAIN: 100}
+NETWORK_COUNTS = {CUT: 100, SPLIT: 50, KILL: 50}
+"""With a network for each daemon; these kills and partitions are some of `COUNTS`."""
+
+STANDBY_COUNTS = {PROMOTE: 20, KILL: 20}
+"""With a standby of the database; these kills are some of `COUNTS`."""
+
+DRAINS = 100
+
+JOURNAL = {SERVER, PROMOTE}
+"""What happens to the database, and not to a daemon."""
 
 PER_STORY = 10
 
@@ -41,17 +64,18 @@ async def run(options: Options) -> list[Row]:
         return [skipped("two daemons of one database", MISSING, "python -m tests.faults fleet")]
     started = time.monotonic()
     blows, findings = Blows(), Findings()
+    lacking = network.missing()
     async with Nursery.open() as nursery:
         # The time of a hand-over is measured while nothing else happens.
-        for counts, lanes in ((COUNTS, LANES), (DRAINS, 1)):
-            left = iter(enumerate(_stories(options, counts)))
+        for stories, lanes in ((_stories(options, with_networks=lacking is None), LANES), (_drains(options), 1)):
+            left = iter(enumerate(stories))
 
             async def lane(left: Iterator[tuple[int, Story]] = left) -> None:
                 for number, story in left:
                     done, found, folder = await fleet_home.run(story, nursery)
                     blows.add(done)
                     findings.add(found)
-                    options.say(f"story {number} ({story.resume}): {blows.count.total()} blows")
+                    options.say(f"story {number} ({story.resume}, {story.ground}): {blows.count.total()} blows")
                     for problem in found.problems[:SHOWN]:
                         options.say(f"    {problem.promise}: {problem.sentence}")
                     if folder is not None:
@@ -60,26 +84,44 @@ async def run(options: Options) -> list[Row]:
             async with asyncio.TaskGroup() as tasks:
                 for number in range(lanes):
                     tasks.create_task(lane(), name=f"lane {number}")
-    return _rows(blows, findings, options, time.monotonic() - started)
+    return _rows(blows, findings, options, time.monotonic() - started, lacking)
 
 
-def _stories(options: Options, counts: Mapping[str, int]) -> Sequence[Story]:
-    chance = random.Random(f"{options.seed} fleet")
-    blows = [blow for blow, count in counts.items() for _ in range(options.of(count))]
+def _stories(options: Options, *, with_networks: bool) -> Sequence[Story]:
+    """Return the stories whose blows come side by side; those with networks first, because they take longest."""
+    counts = _counts(options, COUNTS)
+    standby = _counts(options, STANDBY_COUNTS)
+    stories = _told(options, standby, STANDBY)
+    if with_networks:
+        networked = _counts(options, NETWORK_COUNTS)
+        stories = [*_told(options, networked, NETWORKS), *stories]
+        counts -= networked
+    return [*stories, *_told(options, counts - standby, SOCKETS)]
+
+
+def _counts(options: Options, counts: Mapping[str, int]) -> Counter[str]:
+    return Counter({blow: options.of(count) for blow, count in counts.items()})
+
+
+def _drains(options: Options) -> Sequence[Story]:
+    return _told(options, {DRAIN: options.of(DRAINS)}, SOCKETS)
+
+
+def _told(options: Options, counts: Mapping[str, int], ground: str) -> Sequence[Story]:
+    chance = random.Random(f"{options.seed} {ground}")
+    blows = [blow for blow, count in counts.items() for _ in range(count)]
     chance.shuffle(blows)
     firsts = range(0, len(blows), PER_STORY)
-    return [
-        _story(f"{options.seed} {first}", index, blows[first : first + PER_STORY]) for index, first in enumerate(firsts)
-    ]
+    return [_story(options.seed, index, blows[first : first + PER_STORY], ground) for index, first in enumerate(firsts)]
 
 
-def _story(seed: str, number: int, blows: Sequence[str]) -> Story:
+def _story(seed: int, number: int, blows: Sequence[str], ground: str) -> Story:
     # After a failure of the journal nothing goes on by itself.
-    ways = [way for way in RESUME if way != "auto" or SERVER not in blows]
-    return Story(seed, ways[number % len(ways)], blows)
+    ways = [way for way in RESUME if way != "auto" or not JOURNAL.intersection(blows)]
+    return Story(f"{seed} {ground} {number}", ways[number % len(ways)], blows, ground)
 
 
-def _rows(blows: Blows, findings: Findings, options: Options, seconds: float) -> list[Row]:
+def _rows(blows: Blows, findings: Findings, options: Options, seconds: float, lacking: str | None) -> list[Row]:
     broken = {promise: sum(one.promise is promise for one in findings.problems) for promise in Promise}
     done = ", ".join(f"{count:,} times {blow}" for blow, count in blows.count.items())
     events = findings.counts["events"]
@@ -102,6 +144,8 @@ def _rows(blows: Blows, findings: Findings, options: Options, seconds: float) ->
             HANDOVER_S,
         ),
     )
+    if lacking is not None:
+        found.append(skipped("daemons with networks of their own", lacking, _command(options)))
     return found + [
         _timed(check, times_s, most_s, options, seconds) for check, times_s, most_s in timed if len(times_s) > 1
     ]

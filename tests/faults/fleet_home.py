@@ -8,22 +8,21 @@ import random
 import shutil
 import tempfile
 import time
-from collections import Counter
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, closing, suppress
-from dataclasses import dataclass, field
-from functools import partial
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Self
 
 import psycopg
 
-from tests.detour import Detour, detour
+from tests.detour import Detour
 from tests.faults import check
 from tests.faults.check import Findings
 from tests.faults.client import Pulse, Seen, Sender, Watcher
 from tests.faults.daemon import Nursery
-from tests.faults.fleet_node import Node, furnish
+from tests.faults.fleet_ground import GROUNDS, Ground
+from tests.faults.fleet_node import Node
+from tests.faults.fleet_story import DRAIN, KILL, PROMOTE, SERVER, SPLIT, Blows, Story
 from tests.faults.homes import BEATS, LIFE_S, SESSIONS, SPAN_S
 from tests.faults.stored import URL
 from tests.faults.workload import EDITED, END, answer, mixed
@@ -32,20 +31,9 @@ from zotd.client.errors import ClientError
 from zotd.clock import rfc3339
 from zotd.testing.live_daemon import DaemonPaths, place
 from zotd.testing.model_server import ModelServer
-from zotd.testing.postgres_server import PostgresServer
 from zotd.wire import api
 from zotd.wire.api import Cursor
 from zotd.wire.errors import Code
-
-KILL, PAUSE, CUT, SERVER, DRAIN = (
-    "kill -9 of a daemon",
-    "pause of a daemon",
-    "partition",
-    "kill -9 of the server",
-    "drain",
-)
-"""What happens to the daemon that works: it is killed; stopped until its lease is over; cut off from the database until its
-lease is over; its database is killed, and starts again; it hands over its sessions and ends."""
 
 HANDOVERS = """
 SELECT DISTINCT ON (stopped.session) extract(epoch FROM next.time::timestamptz - stopped.time::timestamptz)::float8
@@ -92,41 +80,14 @@ DO $$ BEGIN
 END $$
 """
 
+CUT_OFF_FROM_BOTH = 0.5
+"""How often a daemon with a network of its own that is cut off from the database is cut off from the other daemon, too."""
+
+SPLIT_S = 12.0
+"""Longest time that a daemon is cut off from the other one alone: it notices that after 9 s."""
+
 REAP_S = 40
 """Longest wait until the other daemon has noticed that a lease has expired; it takes 10 to 13 s."""
-
-
-@dataclass(frozen=True, slots=True)
-class Story:
-    """What is done to one database."""
-
-    seed: str
-    resume: str
-    """How sessions go on, one of `homes.RESUME`."""
-    blows: Sequence[str]
-
-
-@dataclass
-class Blows:
-    """What was done, and how long it took the other daemon to take over."""
-
-    count: Counter[str] = field(default_factory=Counter)
-    in_run: int = 0
-    """Of all, how many met a run."""
-    moves: int = 0
-    """Of sessions to the other daemon that were done before the next blow."""
-    failovers_s: list[float] = field(default_factory=list)
-    """After kills: until the sessions were the other daemon's."""
-    handovers_s: list[float] = field(default_factory=list)
-    """From the end of a step in a daemon that was drained to the next step in the other one, for each session."""
-
-    def add(self, other: "Blows") -> None:
-        """Sum up."""
-        self.count.update(other.count)
-        self.in_run += other.in_run
-        self.moves += other.moves
-        self.failovers_s += other.failovers_s
-        self.handovers_s += other.handovers_s
 
 
 class Fleet:
@@ -136,8 +97,7 @@ class Fleet:
         self,
         story: Story,
         where: DaemonPaths,
-        server: PostgresServer,
-        nodes: Sequence[Node],
+        ground: Ground,
         door: Detour,
         tasks: asyncio.TaskGroup,
     ):
@@ -145,8 +105,8 @@ class Fleet:
         self.blows = Blows()
         self._story = story
         self._place = where
-        self._server = server
-        self._nodes = list(nodes)
+        self._server = ground.server
+        self._nodes = list(ground.nodes)
         self._door = door
         self._chance = random.Random(story.seed)
         self._pulse = Pulse()
@@ -159,23 +119,16 @@ class Fleet:
 
     @classmethod
     @asynccontextmanager
-    async def open(cls, story: Story, nursery: Nursery, folder: Path, model_url: str) -> AsyncIterator[Self]:
+    async def open(cls, story: Story, nursery: Nursery, folder: Path, model: ModelServer) -> AsyncIterator[Self]:
         """The fleet in this folder, with its sessions; at the end no daemon of it lives."""
         async with AsyncExitStack() as stack:
-            server = stack.enter_context(closing(await asyncio.to_thread(partial(PostgresServer, fsync=True))))
-            database = await asyncio.to_thread(server.database)
-            where = place(folder, {URL: database})
-            nodes = []
-            for name in ("one", "two"):
-                short = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zotpg-", dir="/tmp")))
-                way = await stack.enter_async_context(detour(short, server.directory))
-                url = database.replace(str(server.directory), str(short))
-                nodes.append(Node(furnish(folder / name, story.resume, model_url, url), way, nursery))
-            door = Detour(folder / "door.sock", Path(nodes[0].where.socket))
+            ground = await stack.enter_async_context(GROUNDS[story.ground](folder, story.resume, model, nursery))
+            where = place(folder, {URL: ground.database})
+            door = Detour(folder / "door.sock", Path(ground.nodes[0].where.socket))
             await door.open()
             stack.push_async_callback(door.end)
             tasks = await stack.enter_async_context(asyncio.TaskGroup())
-            fleet = cls(story, where, server, nodes, door, tasks)
+            fleet = cls(story, where, ground, door, tasks)
             stack.callback(fleet._kill_all)
             await fleet._begin()
             following = [tasks.create_task(one.follow(), name="watcher") for one in fleet._watchers]
@@ -201,12 +154,7 @@ class Fleet:
             early, late = (self._chance.random() < MOVED for _ in range(2))
             if early:
                 self._begin_move(node, other)
-            try:
-                async with asyncio.timeout(LIFE_S):
-                    await self._pulse.wait()
-            except TimeoutError:
-                for sender in self._senders:
-                    sender.complain_of_unrest()
+            await self._until_beat()
             if late:
                 self._begin_move(node, other)
             await asyncio.sleep(delay_s)  # the instant itself: nothing is waited for
@@ -218,19 +166,31 @@ class Fleet:
             self._door.close()  # clients of a daemon that does not answer give up
             working.cancel()
         self.blows.count[blow] += 1
-        if blow == SERVER:
+        if blow in {SERVER, PROMOTE}:
             await asyncio.to_thread(self._server.start)
             for one in self._nodes:  # one has sessions that were moved
                 await self._until_written(one)
-        else:
-            self.blows.in_run += await asyncio.to_thread(self._was_running, number)
-            await asyncio.to_thread(self._wait_for, UNTIL_REAPED, number)
+        elif blow != SPLIT:
+            await self._take_over(number)
             if blow == KILL:
                 self.blows.failovers_s.append(time.monotonic() - began)
-            self._nodes = [other, node]
-            self._door.target = Path(other.where.socket)
         await self._door.open()
         self._away = blow, node
+
+    async def _until_beat(self) -> None:
+        try:
+            async with asyncio.timeout(LIFE_S):
+                await self._pulse.wait()
+        except TimeoutError:
+            for sender in self._senders:
+                sender.complain_of_unrest()
+
+    async def _take_over(self, number: int) -> None:
+        """Wait until the other daemon has the sessions, and lead the clients there."""
+        self.blows.in_run += await asyncio.to_thread(self._was_running, number)
+        await asyncio.to_thread(self._wait_for, UNTIL_REAPED, number)
+        self._nodes.reverse()
+        self._door.target = Path(self._nodes[0].where.socket)
 
     def _begin_move(self, node: Node, other: Node) -> None:
         session = self._chance.choice(self._senders).seen.session
@@ -260,7 +220,15 @@ class Fleet:
             case "pause of a daemon":
                 node.alive.pause()
             case "partition":
+                assert node.way is not None
                 node.way.close()
+                if node.peers is not None and self._chance.random() < CUT_OFF_FROM_BOTH:
+                    node.peers.close()
+            case "partition between daemons":
+                assert node.peers is not None
+                node.peers.close()
+                await asyncio.sleep(self._chance.uniform(0, SPLIT_S))  # the clients work on meanwhile
+                await node.peers.open()
             case "drain":
                 async with Client.connect(
                     path=node.where.socket, env=node.where.env, autostart=False, name="admin", role="admin"
@@ -338,7 +306,10 @@ class Fleet:
             case "pause of a daemon":
                 node.alive.go_on()
             case "partition":
+                assert node.way is not None
                 await node.way.open()
+                if node.peers is not None:
+                    await node.peers.open()
             case _:
                 pass
         await asyncio.to_thread(self._wait_for, UNTIL_BOTH, 2)
@@ -370,7 +341,7 @@ async def run(story: Story, nursery: Nursery) -> tuple[Blows, Findings, Path | N
     keeps = True
     try:
         async with ModelServer(answer) as model:
-            async with Fleet.open(story, nursery, folder, model.openai_url) as fleet:
+            async with Fleet.open(story, nursery, folder, model) as fleet:
                 (folder / "work" / "notes.txt").write_text("Nothing of note.\n", encoding="utf-8")
                 for blow in story.blows:
                     await fleet.strike(blow)

@@ -21,6 +21,7 @@ from pathlib import Path
 
 import msgspec
 
+from tests.faults import network
 from zotd import logs
 from zotd.app import Daemon, prepare
 from zotd.client.client import Client
@@ -42,6 +43,8 @@ class Order(msgspec.Struct, frozen=True):
     """Which time it comes there, from 1."""
     linger_s: float = 0.0
     """How long it stands there before: whoever does not wait for what is about to happen there goes on meanwhile."""
+    network: str = ""
+    """Path of the network namespace in which it lives; empty: that of the nursery."""
 
 
 class Birth(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -101,6 +104,8 @@ def _live(order: Order) -> None:
     _say(Birth(order.folder, os.getpid()))  # we and not the nursery, whose word might come behind our next one
     try:
         os.setsid()
+        if order.network:
+            network.enter(order.network)
         os.chdir("/")
         folder = Path(order.folder)
         stderr = os.open(folder / "stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

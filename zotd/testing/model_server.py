@@ -10,6 +10,7 @@ As a program, for shells and benchmarks: `python -m zotd.testing.model_server SC
 import argparse
 import asyncio
 import json
+import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -127,6 +128,11 @@ class ModelServer:
         self._closing.set()
         if self._runner is not None:
             await self._runner.cleanup()
+
+    async def serve_at(self, listener: socket.socket) -> None:
+        """Serve at a socket that listens, too, for example in another network; the server closes it."""
+        assert self._runner is not None
+        await web.SockSite(self._runner, listener).start()
 
     async def received(self, count: int) -> None:
         """Wait until `count` requests have come in."""

@@ -9,10 +9,10 @@ from zotd.testing.postgres_server import START_S, PostgresServer
 class PostgresStandby(PostgresServer):
     """A server that follows another one on this machine until it is promoted."""
 
-    def __init__(self, primary: PostgresServer, *, fsync: bool) -> None:
-        """Copy the primary, which runs, and follow it. `fsync`: see `PostgresServer`."""
+    def __init__(self, primary: PostgresServer, *, fsync: bool, directory: Path | None = None) -> None:
+        """Copy the primary, which runs, and follow it. `fsync` and `directory`: see `PostgresServer`."""
         self._primary = primary
-        super().__init__(fsync=fsync)
+        super().__init__(fsync=fsync, directory=directory)
 
     def make_cluster(self) -> None:
         """Copy the primary."""
