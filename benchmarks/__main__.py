@@ -27,6 +27,7 @@ from benchmarks import (
     first_prompt,
     fleet,
     fleet_limits,
+    fleet_sessions,
     jail,
     latency,
     memory,
@@ -84,6 +85,7 @@ ON_REQUEST: Mapping[str, Measure] = {
     "failover": failover.measure,
     "sizing": sizing.measure,
     "fleet_limits": fleet_limits.measure,
+    "fleet_sessions": fleet_sessions.measure,
 }
 """What takes many minutes, or needs a server of PostgreSQL on this machine, and is measured only by name."""
 

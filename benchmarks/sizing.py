@@ -53,11 +53,11 @@ async def _database(server: PostgresServer) -> list[Row]:
         (world.place.cwd / "note.txt").write_text(model.NOTE)
         idle_mib = rig.rss_mib(world.daemon)
         with psycopg.connect(url, autocommit=True) as watch:
-            empty = await _settled_size(watch)
+            empty = await settled_size(watch)
             for _ in range(SESSIONS):
                 session = await world.session("anthropic", f"call/read/{STEPS}", stored=True)
                 await rig.finish(session)
-            size = await _settled_size(watch) - empty
+            size = await settled_size(watch) - empty
             (used,) = watch.execute(USED).fetchone() or (0,)
         busy_mib = rig.rss_mib(world.daemon)
     steps = SESSIONS * STEPS
@@ -78,8 +78,8 @@ async def _database(server: PostgresServer) -> list[Row]:
     ]
 
 
-async def _settled_size(watch: psycopg.Connection) -> int:
-    """Bytes of the database when the index of words has not grown for a second."""
+async def settled_size(watch: psycopg.Connection) -> int:
+    """Return the bytes of the database, when the index of words has not grown for a second."""
     before = None
     async with asyncio.timeout(INDEX_S):
         while (found := watch.execute(INDEXED).fetchone()) != before:
@@ -103,9 +103,9 @@ async def _leases(server: PostgresServer) -> list[Row]:
             journal.ownership.follow(events)
         watch = stack.enter_context(psycopg.connect(url, autocommit=True))
         await asyncio.sleep(LEASE_S / 10)
-        before = log_position(watch), _committed(watch), _cpu_s(server)
+        before = log_position(watch), committed(watch), server_cpu_s(server)
         await asyncio.sleep(LEASE_S)
-        after = log_position(watch), _committed(watch), _cpu_s(server)
+        after = log_position(watch), committed(watch), server_cpu_s(server)
     log_bytes, transactions, cpu_s = (
         (late - early) / LEASES / LEASE_S for early, late in zip(before, after, strict=True)
     )
@@ -117,12 +117,13 @@ async def _leases(server: PostgresServer) -> list[Row]:
     ]
 
 
-def _committed(watch: psycopg.Connection) -> int:
+def committed(watch: psycopg.Connection) -> int:
+    """Return how many transactions of the database have been committed."""
     _, count = watch.execute(COMMITTED).fetchone() or (None, 0)
     return int(count)
 
 
-def _cpu_s(server: PostgresServer) -> float:
-    """Seconds that the processes of the server have used."""
+def server_cpu_s(server: PostgresServer) -> float:
+    """Return how many seconds of the processor the server has used."""
     postmaster = psutil.Process(int((server.data / "postmaster.pid").read_text().splitlines()[0]))
     return sum(rig.cpu_s(process) for process in [postmaster, *postmaster.children()])
