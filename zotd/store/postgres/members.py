@@ -9,9 +9,10 @@ from zotd.store.members import FleetMember, MemberLoad, MemberState
 from zotd.store.postgres.database import PostgresDatabase
 from zotd.wire.base import ENCODER
 
-_HOLDER = """
+HOLDER = """
 SELECT daemons.number, daemons.home, daemons.name, daemons.address FROM sessions JOIN daemons ON number = owner WHERE id = ?
 """
+"""The fields of a `FleetMember`."""
 
 _LOADS = """
 SELECT number, home, daemons.name, address, stopping, expires < clock_timestamp(), labels,
@@ -47,7 +48,7 @@ class LeasedMembers:
 
 def holder(connection: SqlConnection, session: str) -> FleetMember | None:
     """Return the daemon that has the session; None if none has it."""
-    found = connection.execute(_HOLDER, (session,)).fetchone()
+    found = connection.execute(HOLDER, (session,)).fetchone()
     return None if found is None else FleetMember(*found)
 
 
