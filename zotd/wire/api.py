@@ -93,6 +93,8 @@ class FleetProof(Frozen, frozen=True):
     """Shows that the daemon has the fleet key."""
     account: str = ""
     """Whose the client is there, for the audit trail (audit.md)."""
+    spare: bool = False
+    """There is no client yet; a hello for one follows when there is. The daemon keeps the connection for a while."""
 
 
 class Hello(Frozen, frozen=True):
@@ -132,6 +134,8 @@ class HelloResult(Frozen, frozen=True):
     """The oldest and the newest protocol version that the daemon supports."""
     proof: str | None = None
     """The answer to `fleet`: the daemon has the fleet key, too."""
+    spare: bool = False
+    """The answer to `fleet.spare`: the connection is kept for a client that comes later."""
 
 
 class Pong(Frozen, frozen=True):
