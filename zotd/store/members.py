@@ -53,7 +53,11 @@ class FleetMembers(Protocol):
         ...
 
     async def loads(self) -> Sequence[MemberLoad]:
-        """Return all daemons, this one included, oldest first."""
+        """Return all daemons, this one included, oldest first. Counts all sessions."""
+        ...
+
+    async def lease_s(self) -> float | None:
+        """Return for how many seconds no other daemon takes the sessions of this one: 0 if they may; None if there is none."""
         ...
 
 
@@ -72,6 +76,9 @@ class NoMembers:
     async def loads(self) -> Sequence[MemberLoad]:
         """Return nothing."""
         return ()
+
+    async def lease_s(self) -> None:
+        """There is no lease."""
 
 
 def heirs(loads: Sequence[MemberLoad]) -> Sequence[str]:

@@ -1285,6 +1285,18 @@ class FleetList(Frozen, frozen=True):
     """By the labels that they need."""
 
 
+class FleetReady(Frozen, frozen=True, omit_defaults=False):
+    """Whether the daemon takes work. Costs the database one indexed row, however many daemons and sessions there are."""
+
+    ready: bool
+    """It is not stopping, and has a lease if its sessions are in a database."""
+    stopping: bool
+    """It takes no new work, because it is stopping or being drained."""
+    lease_s: float | None
+    """Seconds for which no other daemon takes its sessions, unless it renews its lease as usual. 0: others may have them.
+    Null: they are in a file."""
+
+
 class ConfigReloaded(Frozen, frozen=True):
     """Names of the settings that differ after the configuration was reloaded."""
 
@@ -1403,6 +1415,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("ext.doctor", extensions.Scope, extensions.Findings, "lists problems with extensions"),
         ("daemon.status", Nothing, Status, "returns the state of the daemon"),
         ("fleet.list", Nothing, FleetList, "lists the daemons that share the database"),
+        ("fleet.ready", Nothing, FleetReady, "returns whether the daemon takes work and has a lease"),
         ("daemon.metrics", Nothing, reports.Metrics, "returns gauges and counters of the daemon"),
         ("usage.report", UsageReport, reports.UsageSums, "sums up tokens and cost"),
         ("auth.list", auth.AuthScope, auth.KeyList, "lists vendors and the sources of their API keys"),

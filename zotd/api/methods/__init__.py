@@ -136,6 +136,7 @@ OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
     "daemon.shutdown": lambda context: partial(daemon.shutdown, context.stop),
     "daemon.drain": lambda context: partial(daemon.drain, context),
     "fleet.list": lambda context: partial(fleet.listing, context),
+    "fleet.ready": lambda context: partial(fleet.ready, context),
     "session.move": lambda context: partial(fleet.move, context),
     "complete": lambda context: partial(completion.complete, context.completer),
     "prompt.history": lambda context: partial(completion.prompts, context.archive),

@@ -21,6 +21,12 @@ FROM daemons LEFT JOIN sessions ON owner = number GROUP BY number ORDER BY numbe
 """
 
 
+_LEFT = """
+SELECT greatest(extract(epoch FROM expires - clock_timestamp()), 0)::float8 FROM daemons WHERE number = ?
+"""
+"""Readiness probes ask this, so it must not cost more in a larger fleet."""
+
+
 class LeasedMembers:
     """`zotd.store.members.FleetMembers` by the leases of the daemons."""
 
@@ -44,6 +50,11 @@ class LeasedMembers:
         """Return all daemons, also those whose leases have expired."""
         rows = await self._database.read(lambda connection: connection.execute(_LOADS).fetchall())
         return [_load(row, self._database.lease.number) for row in rows]
+
+    async def lease_s(self) -> float:
+        """Return what is left of the lease of this daemon, by the server's clock; 0 if there is no such lease."""
+        row = await self._database.look(_LEFT, (self._database.lease.number,))
+        return 0.0 if row is None else float(row[0])
 
 
 def holder(connection: SqlConnection, session: str) -> FleetMember | None:
