@@ -197,6 +197,14 @@ def _timers() -> Found:
         yield text(one, "id"), f"{text(one, 'rule')}  {' '.join(text(one, 'message').split())[:ABOUT_CHARS]}"
 
 
+def _batches() -> Found:
+    for one in _asked("batch.list", "batches"):
+        yield (
+            text(one, "id"),
+            f"{text(one, 'waiting')} waiting  {text(one, 'running')} running  {text(one, 'ended')} ended",
+        )
+
+
 def _worktrees() -> Found:
     from zotctl.worktree.repository import Worktrees  # noqa: PLC0415  (runs git, only for this kind)
 
@@ -259,6 +267,7 @@ def _asked(command: str, field: str, /, **fields: object) -> list[Json]:
 
 _KINDS = {
     "APPROVAL": _approvals,
+    "BATCH": _batches,
     "CHECKPOINT": _checkpoints,
     "DIR": _directories,
     "EXTENSION": _extensions,

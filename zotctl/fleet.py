@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from zotctl import fleet_batches, fleet_ready, fleet_run, link, output
+from zotctl import fleet_batches, fleet_ready, fleet_results, fleet_run, link, output
 from zotctl.commands import Subparsers
 from zotd import fleet_key, paths, private_file
 from zotd.client.blocking import Json
@@ -21,6 +21,7 @@ examples:
   zotctl fleet ready
   zotctl fleet run prompts.jsonl > results.jsonl
   zotctl fleet batches
+  zotctl fleet results prompts-0123456789ab
   zotctl fleet cancel prompts-0123456789ab
 
 Daemons with the same key forward clients to each other, so that any of them serves all sessions of the database.
@@ -53,6 +54,7 @@ def add(commands: Subparsers) -> None:
     )
     ready.set_defaults(run=fleet_ready.run)
     fleet_run.add(actions)
+    fleet_results.add(actions)
     for action in (status, key, ready, *fleet_batches.add(actions)):
         action.add_argument("--json", action="store_true", help="print the result as JSON")
 

@@ -23,9 +23,9 @@ def switch_colour_off() -> None:
     _colour_wanted = False
 
 
-def has_colours() -> bool:
-    """Return whether standard output is a terminal and colours are wanted."""
-    return _colour_wanted and colour.is_wanted(sys.stdout.fileno(), os.environ)
+def has_colours(descriptor: int | None = None) -> bool:
+    """Return whether `descriptor`, by default standard output, is a terminal and colours are wanted."""
+    return _colour_wanted and colour.is_wanted(sys.stdout.fileno() if descriptor is None else descriptor, os.environ)
 
 
 def painted(words: str, hue: str) -> str:

@@ -73,6 +73,15 @@ def test_approvals_are_offered_with_their_call(live):
     assert live.zotctl("deny", question["approval"])[0] == 0
 
 
+def test_batches_are_offered_with_their_numbers(live):
+    prompt = {"number": 1, "message": "a", "cwd": str(live.cwd), "labels": ["nowhere"]}
+    with live.connect() as connection:
+        connection.call("batch.submit", batch="nightly", prompts=[prompt])
+    for action in ("cancel", "results"):
+        code, out, _ = live.zotctl("candidates", "zotctl", "fleet", action, "")
+        assert (code, out) == (0, "nightly\t1 waiting  0 running  0 ended\n")
+
+
 def test_extensions_are_offered_with_and_without_a_daemon(live):
     live.write("weather")
     live.session()

@@ -83,6 +83,10 @@ class BatchResults(Frozen, frozen=True):
     results: list[BatchResult]
     left: int
     """How many prompts of the batch have no result yet."""
+    running: int = 0
+    """How many of these run."""
+    ended: int = 0
+    """How many results there were, at least."""
 
 
 class BatchName(Frozen, frozen=True, kw_only=True):

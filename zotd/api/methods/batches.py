@@ -70,9 +70,10 @@ async def results(batches: Batches | None, call: Invocation, params: wire.BatchR
         found = await keeper.store.results(params.batch, params.after, PAGE_BYTES)
         if not sums:
             raise CommandError(Code.NOT_FOUND, f'there is no batch "{params.batch}"; `zotctl fleet batches` lists them')
-        left, left_s = sums[0].waiting + sums[0].running, ends - time.monotonic()
+        running, left_s = sums[0].running, ends - time.monotonic()
+        left = sums[0].waiting + running
         if found or not left or left_s <= 0:
-            return wire.BatchResults([_shown(one) for one in found], left)
+            return wire.BatchResults([_shown(one) for one in found], left, running, sums[0].ended)
         await keeper.news(min(left_s, LOOK_S))
 
 
