@@ -14,7 +14,7 @@ from zotd import paths
 from zotd.client import asking, place
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
-from zotd.client.fields import children, text
+from zotd.client.fields import children, strings, text
 
 Found = Iterator[tuple[str, str]]
 """Words with their descriptions."""
@@ -205,6 +205,11 @@ def _batches() -> Found:
         )
 
 
+def _labels() -> Found:
+    daemons = _asked("fleet.list", "daemons")
+    yield from ((label, "") for label in sorted({label for one in daemons for label in strings(one, "labels")}))
+
+
 def _worktrees() -> Found:
     from zotctl.worktree.repository import Worktrees  # noqa: PLC0415  (runs git, only for this kind)
 
@@ -277,6 +282,7 @@ _KINDS = {
     "PATH|URL[@REF]": _files,
     "PROVIDER": _providers,
     "ID": _sessions,
+    "LABEL": _labels,
     "MODEL": _full_models,
     "ID|NAME": _sessions,
     "MCP_SERVER": _mcp_servers,

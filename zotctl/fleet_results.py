@@ -4,7 +4,7 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Generator
 
 from zotctl import link, output
 from zotctl.fleet_progress import Progress
@@ -52,25 +52,34 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
 class Link:
     """A connection to the daemon that is made again when it was lost."""
 
-    def __init__(self, name: str, wait: Wait = readable) -> None:
-        """As of `link.connect`."""
+    def __init__(self, name: str, wait: Wait = readable, pause: Callable[[float], object] = time.sleep) -> None:
+        """`name` and `wait` as of `link.connect`; `pause` sleeps for some seconds."""
         self._name = name
         self._wait = wait
+        self._pause = pause
         self._connection: Connection | None = None
 
+    def connect(self) -> Connection:
+        """Return the connection, which is made if there is none; raises ClientError."""
+        if self._connection is None:
+            self._connection = link.connect(self._name, self._wait)
+        return self._connection
+
+    def once(self, command: str, fields: Json, timeout_s: float = CALL_S) -> Json:
+        """Return the response of a command; raises ClientError."""
+        return self.connect().call(command, fields, timeout_s=timeout_s)
+
     def call(self, command: str, /, **fields: object) -> Json:
-        """Return the response of a command that may be repeated; raises ClientError."""
+        """Return the response of a command that may be repeated, also if the daemon is away for a while; raises ClientError."""
         deadline = time.monotonic() + AWAY_S
         while True:
             try:
-                if self._connection is None:
-                    self._connection = link.connect(self._name, self._wait)
-                return self._connection.call(command, dict(fields), timeout_s=CALL_S)
+                return self.once(command, fields)
             except AWAY:
                 self.close()
                 if time.monotonic() > deadline:
                     raise
-            time.sleep(AGAIN_S)
+            self._pause(AGAIN_S)
 
     def close(self) -> None:
         """Close it."""
@@ -79,7 +88,7 @@ class Link:
             self._connection = None
 
 
-def awaited(with_link: Link, batch: str, after: int, progress: Progress) -> Iterator[Json]:
+def awaited(with_link: Link, batch: str, after: int, progress: Progress) -> Generator[Json, None, None]:
     """Yield the results of a batch behind a place, as they come, until all are there; tell meanwhile how far it is."""
     try:
         while True:

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.e2e.batch_house import opened, result, results, submit
-from tests.e2e.fleet import name_of, row, until
+from tests.e2e.fleet import name_of, printed_by, row, until
 from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, calls, text
 
 BUSY = {"command": "echo x >> ran; echo > begun; read < go"}
@@ -131,3 +131,11 @@ async def test_prompts_wait_for_a_daemon_with_their_labels(open_as, model, datab
     await until(database, 'SELECT labels = \'["big","gpu","more"]\' FROM daemons WHERE name = %s', name_of(large))
     daemons = (await client.ask("fleet.list"))["daemons"]
     assert [one["labels"] for one in daemons] == [[], ["big", "gpu", "more"]]
+
+
+async def test_a_single_prompt_is_run_by_a_daemon_that_has_its_labels(open_as, model, database):
+    plain = open_as("plain", await model(lambda _: text("never")))
+    large = open_as("large", await model(lambda _: text("fine")), ZOT_FLEET_LABELS="gpu")
+    await until(database, "SELECT labels = '[\"gpu\"]' FROM daemons WHERE name = %s", name_of(large))
+    flags = ("-p", "--fleet", "--label", "gpu", "--cwd", str(large.cwd), "hello")
+    assert await printed_by(plain, "zotd.cli", *flags) == (0, "fine\n", "")
