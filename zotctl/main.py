@@ -97,7 +97,7 @@ examples:
   zotctl fleet status
 
 Commands that read or change sessions start the daemon if none runs. Commands about the daemon do not: ping and status
-(without --autostart), stop, doctor, reload, service, metrics and top. Some commands, such as config, need no daemon.
+(without --autostart), stop, doctor, reload, service, metrics, top and fleet top. Some commands, such as config, need no daemon.
 """
 
 NOUNS = (

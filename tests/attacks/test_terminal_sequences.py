@@ -38,6 +38,7 @@ DONE = [{"type": "done", "run": "r_1", "seq": 5}]
 FAILED = [{"type": "error", "message": BLOB, "seq": 5}, *DONE]
 REFUSED = {"success": False, "error": BLOB, "code": "conflict"}
 UNTRUSTED = {"data": {"workspaces": [{"path": BLOB, "state": "untrusted", "digest": "d", "items": WORDS}]}}
+FLEET = {"fleet.list": {"data": {"daemons": [{"name": word, "address": word} for word in WORDS]}}}
 
 
 @dataclass(frozen=True)
@@ -79,6 +80,8 @@ SURFACES = {
     "trusted directories": zotctl("trust list"),
     "what would be trusted": zotctl("trust grant .", answers={"trust.list": UNTRUSTED}, typed=b"n\n"),
     "top": zotctl("top --once"),
+    "fleet top": zotctl("fleet top --once", answers=FLEET),
+    "fleet status": zotctl("fleet status", answers=FLEET),
     "tokens": zotctl("token list"),
     "metrics": zotctl("metrics"),
     "the log of a session": zotctl("log --session s_1"),

@@ -34,6 +34,10 @@ class MemberLoad(Struct, frozen=True):
     """Of these, those that run or wait for a decision."""
     labels: Sequence[str] = ()
     """`fleet.labels` of the daemon."""
+    prompts: int = 0
+    """Prompts of batches that it runs."""
+    lease_s: float = 0.0
+    """Time until its lease expires, in seconds; below 0: it has expired so long ago."""
 
 
 class FleetMembers(Protocol):

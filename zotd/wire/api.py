@@ -1261,6 +1261,10 @@ class FleetDaemon(Frozen, frozen=True, omit_defaults=False):
     """Of these, those that run or wait for a decision."""
     labels: list[str] = field(default_factory=list)
     """What it has, for prompts of batches that need it."""
+    prompts: int = 0
+    """Prompts of batches that it runs."""
+    lease_s: float = 0.0
+    """Seconds until its lease expires, unless it is renewed; below 0: since it has expired."""
 
 
 class WaitingPrompts(Frozen, frozen=True, omit_defaults=False):

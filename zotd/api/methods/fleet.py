@@ -23,6 +23,8 @@ async def listing(context: DaemonContext, call: Invocation, params: api.Nothing)
             load.sessions,
             load.running,
             list(load.labels),
+            load.prompts,
+            load.lease_s,
         )
         for load in loads
     ]

@@ -15,7 +15,9 @@ SELECT daemons.number, daemons.home, daemons.name, daemons.address FROM sessions
 
 _LOADS = """
 SELECT number, home, daemons.name, address, stopping, expires < clock_timestamp(), labels,
-    count(sessions.key), count(sessions.key) FILTER (WHERE state IN ('running', 'waiting'))
+    count(sessions.key), count(sessions.key) FILTER (WHERE state IN ('running', 'waiting')),
+    (SELECT count(*) FROM batch_prompts WHERE batch_prompts.state = 'running' AND daemon = daemons.number),
+    CAST(EXTRACT(epoch FROM expires - clock_timestamp()) AS float8)
 FROM daemons LEFT JOIN sessions ON owner = number GROUP BY number ORDER BY number
 """
 
@@ -52,13 +54,8 @@ def holder(connection: SqlConnection, session: str) -> FleetMember | None:
 
 
 def _load(row: Row, this: int) -> MemberLoad:
-    number, home, name, address, is_stopping, has_expired, labels, sessions, running = row
+    member, (is_stopping, has_expired, labels), figures = FleetMember(*row[:4]), row[4:7], row[7:]
     state: MemberState = "expired" if has_expired else "stopping" if is_stopping else "running"
-    return MemberLoad(
-        FleetMember(number, home, name, address),
-        state,
-        number == this,
-        sessions,
-        running,
-        msgspec.json.decode(labels, type=list[str]),
-    )
+    sessions, running, prompts, lease_s = figures
+    offered = msgspec.json.decode(labels, type=list[str])
+    return MemberLoad(member, state, member.number == this, sessions, running, offered, prompts, lease_s)
