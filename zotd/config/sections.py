@@ -405,8 +405,8 @@ class FleetSection(Struct, frozen=True, kw_only=True):
     """How many prompts of batches this daemon runs at the same time. 0: none, it only takes them for others."""
 
     workspaces: GitUrl | None = None
-    """Bare git repository that these daemons share: an absolute path, `ssh://…`, `HOST:PATH` or `https://…`. The files of sessions
-    are copied to it, and follow sessions to other machines. Default: files stay where they are."""
+    """Bare git repository that these daemons share: an absolute path, `ssh://…`, `HOST:PATH` or `https://…` without a password, which
+    belongs into a credential helper of git. The files of sessions are copied to it, and follow sessions to other machines. Default: files stay where they are."""
 
     place: str = ""
     """Name of the machine or shared volume that has the directories of sessions. Daemons of one place take no files from each
