@@ -7,19 +7,22 @@ import time
 from collections.abc import Callable, Generator
 
 from zotctl import link, output
-from zotctl.fleet_progress import Progress
+from zotctl.fleet_progress import LOOK_S, Progress
 from zotd.client.blocking import CALL_S, Connection, Json, Wait, readable
-from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError, NotRunningError
+from zotd.client.errors import CallError, ClientError, ConnectionLostError, NoAnswerError, NotRunningError
 from zotd.client.fields import children, number, text
 from zotd.sanitize import one_line
 
 AWAY_S = 60.0
-"""How long a daemon may be away while results are awaited."""
+"""How long a daemon or its database may be away while results are awaited."""
 
 AGAIN_S = 1.0
 """Time between two attempts to reach it."""
 
 AWAY = (ConnectionLostError, NoAnswerError, NotRunningError)
+
+STORAGE_BLOCKED = "storage_blocked"
+"""Code of a refusal by a daemon whose database is away."""
 
 EPILOG = """\
 examples:
@@ -49,6 +52,11 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def passes(error: ClientError) -> bool:
+    """Return whether the same command may succeed later: the daemon or its database is away."""
+    return isinstance(error, AWAY) or (isinstance(error, CallError) and error.code == STORAGE_BLOCKED)
+
+
 class Link:
     """A connection to the daemon that is made again when it was lost."""
 
@@ -70,15 +78,19 @@ class Link:
         return self.connect().call(command, fields, timeout_s=timeout_s)
 
     def call(self, command: str, /, **fields: object) -> Json:
-        """Return the response of a command that may be repeated, also if the daemon is away for a while; raises ClientError."""
+        """Return the response of a command that may be repeated; raises ClientError.
+
+        It is, for `AWAY_S`, while the daemon or its database is away.
+        """
         deadline = time.monotonic() + AWAY_S
         while True:
             try:
-                return self.once(command, fields)
-            except AWAY:
-                self.close()
-                if time.monotonic() > deadline:
+                return self.once(command, fields, LOOK_S + CALL_S)
+            except ClientError as error:
+                if not passes(error) or time.monotonic() > deadline:
                     raise
+                if isinstance(error, AWAY):
+                    self.close()
             self._pause(AGAIN_S)
 
     def close(self) -> None:
@@ -131,7 +143,9 @@ def _run(args: argparse.Namespace) -> int:
         again = f"the batch {args.batch} goes on; to end it, run: zotctl fleet cancel {shlex.quote(args.batch)}"
         sys.stderr.write(f"zotctl: {one_line(again)}\n")
         raise
-    except AWAY as error:
+    except ClientError as error:
+        if not passes(error):
+            raise
         raise ClientError(f"{error}; nothing is lost: run the same command again") from error
     finally:
         with_link.close()

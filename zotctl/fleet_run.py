@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 
 from zotctl import fleet_file, fleet_results
-from zotctl.fleet_results import AWAY, Link
+from zotctl.fleet_results import Link, passes
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import number
@@ -83,7 +83,9 @@ def run(args: argparse.Namespace) -> int:
         _say(f"the batch {batch} goes on; run the same command again to print its results")
         _say(f"to end it, run: zotctl fleet cancel {shlex.quote(batch)}")
         raise
-    except AWAY as error:
+    except ClientError as error:
+        if not passes(error):
+            raise
         raise ClientError(f"{error}; nothing is lost: run the same command again") from error
     finally:
         with_link.close()

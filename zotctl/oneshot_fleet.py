@@ -14,7 +14,7 @@ from signal import SIGINT
 
 from zotctl import oneshot, output, parser_tree
 from zotctl.fleet_progress import Progress
-from zotctl.fleet_results import AWAY, Link, as_line, awaited
+from zotctl.fleet_results import Link, as_line, awaited, passes
 from zotd.client import place
 from zotd.client.blocking import Json
 from zotd.client.errors import CallError, ClientError
@@ -91,6 +91,7 @@ def _run(args: argparse.Namespace, order: Json) -> int:
     try:
         with_link.connect()
         with watch:  # from here on a signal must not lose the prompt
+            _submit(with_link, batch, order)
             result = _result(with_link, batch, order)
             return _print(batch, result, as_json=args.json)
     except InterruptedBySignal as reason:
@@ -99,14 +100,25 @@ def _run(args: argparse.Namespace, order: Json) -> int:
         return _leave(batch)
     except (BrokenPipeError, OutputLostError):
         return _leave(batch)
-    except AWAY as error:
+    except ClientError as error:
+        if not passes(error):
+            raise
         raise ClientError(f"{error}; {_later(batch)}") from error
     finally:
         with_link.close()
 
 
+def _submit(with_link: Link, batch: str, order: Json) -> None:
+    try:
+        with_link.call("batch.submit", batch=batch, prompts=[order])
+    except ClientError as error:
+        if not passes(error):
+            raise
+        again = f"zotctl fleet results {shlex.quote(batch)}"
+        raise ClientError(f"{error}; if the prompt was stored all the same, `{again}` prints its result") from error
+
+
 def _result(with_link: Link, batch: str, order: Json) -> Json:
-    with_link.call("batch.submit", batch=batch, prompts=[order])
     _tell_why_it_waits(with_link, order)
     results = awaited(with_link, batch, 0, Progress("zot", lines=False))
     try:

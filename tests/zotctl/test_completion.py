@@ -44,6 +44,7 @@ def offered(shell, *words):
         (["zotctl", "--no-color", "ping", "--"], ["--help", "--autostart"]),
         (["zot", "--mod"], ["--model", "--mode"]),
         (["zot", "--mode", "r"], ["read-only"]),
+        (["zot", "--fl"], ["--fleet"]),
         (["zot", "r"], ["rpc"]),
         (["zot", "fix", "r"], []),
         (["zotctl", "--", "--token-file", ""], [":files"]),
