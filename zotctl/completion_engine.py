@@ -71,6 +71,9 @@ AUDITED = (
 ENTRIES = 500
 """Entries of the audit trail, newest first, whose accounts are offered."""
 
+BATCHES = 50
+"""Most batches offered, newest first."""
+
 SESSIONS = 50
 """Most sessions offered, newest first."""
 
@@ -219,7 +222,7 @@ def _timers() -> Found:
 
 
 def _batches() -> Found:
-    for one in _asked("batch.list", "batches"):
+    for one in _asked("batch.list", "batches", limit=BATCHES):
         yield (
             text(one, "id"),
             f"{text(one, 'waiting')} waiting  {text(one, 'running')} running  {text(one, 'ended')} ended",

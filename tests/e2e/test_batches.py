@@ -190,6 +190,22 @@ async def test_a_daemon_that_stops_when_it_is_idle_takes_no_more_prompts(batch_h
     assert [one["text"] for one in await results(house, 2)] == ["one", "two"]
 
 
+async def test_a_list_of_batches_has_a_limit_and_says_if_there_are_older_ones(batch_house):
+    house = await batch_house(lambda _: text("fine"))
+    client = await house.connect()
+    for name in ("one", "two"):
+        await submit(house, "a", batch=name, client=client, labels=["nowhere"])
+    found = await client.ask("batch.list", limit=1)
+    assert ([one["id"] for one in found["batches"]], found["more"]) == (["two"], True)
+    found = await client.ask("batch.list", active=True, limit=2)
+    assert ([one["id"] for one in found["batches"]], found.get("more", False)) == (["two", "one"], False)
+    await client.ask("batch.cancel", batch="two")
+    assert [one["id"] for one in (await client.ask("batch.list", active=True))["batches"]] == ["one"]
+    for limit in (0, 1001):
+        refusal = await client.answer("batch.list", limit=limit)
+        assert refusal["error"] == "batch.list: limit must be from 1 to 1000"
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [

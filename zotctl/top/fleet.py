@@ -25,30 +25,20 @@ class FleetSample:
     waiting: Sequence[Json]
     """Prompts that no daemon runs yet, by the labels that they need."""
     batches: Sequence[Json]
-    """Newest first."""
-
-    def active(self) -> list[Json]:
-        """Return the batches that have prompts to run."""
-        return [one for one in self.batches if number(one, "waiting") + number(one, "running")]
+    """Those that have prompts to run, newest first."""
 
 
 def draw(looks: Sequence[FleetSample], paint: Paint, *, width: int, height: int | None) -> list[str]:
-    """Return the newest sample as at most `height` lines (None: no limit) of at most `width` columns.
-
-    Of batches that have ended, which are kept for 30 days, it has the number only.
-    """
+    """Return the newest sample as at most `height` lines (None: no limit) of at most `width` columns."""
     look = looks[-1]
-    active = look.active()
-    ended = len(look.batches) - len(active)
     above = [_head(look), ""]
     between = [*(one_line(fleet_waiting.why(one)) for one in look.waiting), ""]
-    below = [f"{ended:,} batch{'' if ended == 1 else 'es'} ended"] if ended else []
-    room = None if height is None else max(0, height - len(above) - len(between) - len(below))
+    room = None if height is None else max(0, height - len(above) - len(between))
     # Half of the lines for each table, and what one of them does not need for the other.
     batches_room = room and max(room // 2, room - len(look.daemons) - 1)
-    batches = _table(BATCH_COLUMNS, [_batch(one) for one in active], paint, batches_room)
+    batches = _table(BATCH_COLUMNS, [_batch(one) for one in look.batches], paint, batches_room)
     daemons = _table(DAEMON_COLUMNS, [_daemon(one) for one in look.daemons], paint, room and room - len(batches))
-    lines = [*above, *(daemons or [fleet_waiting.ALONE]), *between, *batches, *below]
+    lines = [*above, *(daemons or [fleet_waiting.ALONE]), *between, *batches]
     return [cut(line, width) for line in lines][:height]
 
 
@@ -61,7 +51,7 @@ def as_json(looks: Sequence[FleetSample]) -> Json:
 def _observe(connection: Connection) -> Callable[[], FleetSample]:
     def look() -> FleetSample:
         fleet = connection.call("fleet.list")
-        batches = children(connection.call("batch.list"), "batches")
+        batches = children(connection.call("batch.list", active=True), "batches")
         return FleetSample(children(fleet, "daemons"), children(fleet, "waiting"), batches)
 
     return look

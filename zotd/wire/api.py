@@ -13,6 +13,7 @@ from zotd.wire.base import Frozen
 from zotd.wire.batches import (
     BatchCancelled,
     BatchList,
+    BatchListQuery,
     BatchName,
     BatchResultQuery,
     BatchResults,
@@ -1394,7 +1395,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.jobs", OfSession, JobList, "lists the jobs of a session"),
         ("session.changes", FileChanges, ChangedFiles, "returns what a run has changed in files"),
         ("timer.list", TimerQuery, TimerList, "lists timers"),
-        ("batch.list", Nothing, BatchList, "lists batches of prompts"),
+        ("batch.list", BatchListQuery, BatchList, "lists batches of prompts"),
         ("batch.results", BatchResultQuery, BatchResults, "returns what has come of the prompts of a batch"),
         ("queue.list", OfSession, QueueList, "lists queued inputs"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "lists extensions and their states"),

@@ -12,7 +12,6 @@ from zotd.runs.queue import content_of
 from zotd.sessions.defaults import check_mode
 from zotd.store.batches import BatchError, NewBatch, PlacedResult
 from zotd.wire import batches as wire
-from zotd.wire.api import Nothing
 from zotd.wire.errors import Code, CommandError
 
 MAX_ID_CHARS = 128
@@ -35,6 +34,9 @@ LOOK_S = 5.0
 
 PAGE_BYTES = 1024 * 1024
 """Results of an answer, unless a single one has more."""
+
+MAX_LISTED = 1000
+"""Most batches of an answer: a frame has room for four times as many."""
 
 KEPT_S = 30 * 24 * 3600.0
 """Batches that are older and have nothing to run are deleted when another one is submitted."""
@@ -77,9 +79,12 @@ async def results(batches: Batches | None, call: Invocation, params: wire.BatchR
         await keeper.news(min(left_s, LOOK_S))
 
 
-async def listing(batches: Batches | None, call: Invocation, params: Nothing) -> wire.BatchList:
-    """List all batches."""
-    del call, params
+async def listing(batches: Batches | None, call: Invocation, params: wire.BatchListQuery) -> wire.BatchList:
+    """List batches, newest first."""
+    del call
+    if not 1 <= params.limit <= MAX_LISTED:
+        raise CommandError(Code.BAD_REQUEST, f"batch.list: limit must be from 1 to {MAX_LISTED}")
+    found = await _keeper(batches).store.newest(params.limit + 1, active=params.active)
     return wire.BatchList(
         [
             wire.BatchInfo(
@@ -92,8 +97,9 @@ async def listing(batches: Batches | None, call: Invocation, params: Nothing) ->
                 running=one.running,
                 ended=one.ended,
             )
-            for one in await _keeper(batches).store.sums()
-        ]
+            for one in found[: params.limit]
+        ],
+        more=len(found) > params.limit,
     )
 
 
