@@ -7,7 +7,7 @@ import pytest
 
 from tests.checkpoints.boxes import Site, worked
 from tests.checkpoints.conftest import git
-from tests.checkpoints.git_host import PASSWORD, serving
+from tests.checkpoints.git_host import PASSWORD, USER, serving
 from tests.client.ssh_host import SSHD, SshHost
 from tests.needs import needs
 from zotd.checkpoints.errors import CheckpointError
@@ -44,6 +44,16 @@ async def test_over_https_files_follow_with_a_login_of_a_credential_helper(pair,
     await two.sync().arrive()
     assert two.files() == one.files()
     assert PASSWORD not in git(host.repository, "log", "--all", "--format=%B%an%ae")
+
+
+async def test_a_login_may_be_in_netrc(pair, host):
+    one, two = pair
+    for site in pair:
+        host.introduce(site.work.parent)
+        (site.work.parent / ".netrc").write_text(f"machine 127.0.0.1 login {USER} password {PASSWORD}\n")
+    await worked(one, a="1")
+    await two.sync().arrive()
+    assert two.files() == {"a": "1"}
 
 
 async def test_a_wrong_password_is_a_sentence_without_it(pair, host):
