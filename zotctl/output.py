@@ -64,6 +64,15 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         print(line)
 
 
+def without_empty(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *columns: str
+) -> tuple[list[str], list[list[str]]]:
+    """Return a table without those of the named columns in which no row has anything."""
+    empty = {head.index(name) for name in columns if not any(row[head.index(name)] for row in rows)}
+    kept = [place for place in range(len(head)) if place not in empty]
+    return [head[place] for place in kept], [[row[place] for place in kept] for row in rows]
+
+
 def moment(time: str) -> str:
     """Shorten a timestamp of the daemon to minutes; stays in UTC."""
     return time[:16].replace("T", " ")

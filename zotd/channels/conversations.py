@@ -21,7 +21,7 @@ from zotd.channels.answers import ChannelReply
 from zotd.channels.follower import ChannelSubscriber
 from zotd.channels.outbox import ReplyQueue
 from zotd.channels.pairing import Address
-from zotd.channels.questions import OpenQuestions, sender_of
+from zotd.channels.questions import OpenQuestions, sender_of, user_of
 from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.ports import StorageError
 from zotd.paths import make_private_dir
@@ -228,8 +228,8 @@ class Conversations:
         session = await self._existing(peer)
         if session is None:
             await asyncio.to_thread(make_private_dir, str(self._cwd))
-            name = f"{peer.sender} on {peer.channel}"
-            session = await self._manager.create(SessionCreate(cwd=str(self._cwd.resolve()), name=name))
+            about = SessionCreate(cwd=str(self._cwd.resolve()), name=sender_of(peer.address))
+            session = await self._manager.create(about, user_of(peer.address))
         await session.load()
         return session
 

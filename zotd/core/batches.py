@@ -29,6 +29,8 @@ class BatchPrompt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The run is aborted so many seconds after its session was made."""
     retries: int = 0
     """How often a prompt that has failed is run again, each time in a new session."""
+    user: str = ""
+    """The user whose the session is; empty: none."""
 
 
 class PromptResult(Struct, frozen=True, kw_only=True, omit_defaults=True):

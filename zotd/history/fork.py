@@ -24,11 +24,18 @@ SUFFIX = " (fork)"
 
 
 async def fork(
-    journal: StoredJournal, origin: SessionRow, seq: int | None, name: str | None, *, copied_from: str | None = None
+    journal: StoredJournal,
+    origin: SessionRow,
+    seq: int | None,
+    name: str | None,
+    *,
+    user: str,
+    copied_from: str | None = None,
 ) -> str:
     """Make a session that goes on from the message `seq` of another one (None: from its last); its id.
 
-    `copied_from`: the session of another agent, which runs the turns, that it is to copy. The other one may run meanwhile.
+    `user`: whose it is. `copied_from`: the session of another agent, which runs the turns, that it is to copy. The other one
+    may run meanwhile.
 
     Raises:
         CommandError: there is no such message, or calls had no result yet.
@@ -37,7 +44,7 @@ async def fork(
     past = await past_at(journal, origin, seq, whole=False)
     now = rfc3339()
     name = name or origin.name[: NAME_CHARS - len(SUFFIX)] + SUFFIX
-    row = SessionRow(ids.new("s"), name, origin.cwd, now, now, origin.settings, STATE)
+    row = SessionRow(ids.new("s"), name, origin.cwd, now, now, origin.settings, STATE, user=user)
     share = Share(origin.id, past.number, past.seq)
     async with staging(journal.database, row) as staged:
         await staged.copy(share)

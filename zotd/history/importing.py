@@ -54,6 +54,8 @@ class ImportSource:
     """Where the session is to work; empty: where the file says."""
     mode: str
     """The approval mode of the session: a file does not choose one."""
+    user: str = ""
+    """Whose the session is, whatever the file says; empty: no user's."""
 
 
 class LineReader(Protocol):
@@ -82,7 +84,7 @@ async def import_file(journal: StoredJournal, source: ImportSource) -> tuple[str
         if known is not None:
             return known, True
         now = rfc3339()
-        row = SessionRow(ids.new("s"), "", source.cwd, now, "", NOTHING, STATE)
+        row = SessionRow(ids.new("s"), "", source.cwd, now, "", NOTHING, STATE, user=source.user)
         async with staging(journal.database, row) as staged:
             origin = await _store(staged, file, digest)
             await _publish(journal, staged, source, origin, digest=digest)

@@ -12,6 +12,7 @@ from zotd.config import RetentionSection
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
 from zotd.store.audit import AuditTrail
+from zotd.store.queries import PageQuery
 from zotd.wire.api import SessionInfo
 from zotd.wire.errors import CommandError
 
@@ -89,7 +90,7 @@ class RetentionTask:
         found: list[SessionInfo] = []
         cursor: str | None = None
         while True:
-            page, cursor = await self._manager.page(cwd=None, state=None, before=cursor, limit=PAGE)
+            page, cursor = await self._manager.page(PageQuery(before=cursor, limit=PAGE, subagents=False))
             found += [one for one in page if not one.ephemeral]
             if cursor is None:
                 return found[::-1]

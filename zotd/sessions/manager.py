@@ -38,6 +38,7 @@ from zotd.sessions.usable_skills import usable_skills
 from zotd.store.families import sessions_below
 from zotd.store.journal import StoredJournal
 from zotd.store.memory import Memory
+from zotd.store.queries import PageQuery
 from zotd.wire import events
 from zotd.wire.api import SessionCreate, SessionInfo
 from zotd.workspace.environment import Environment, split
@@ -146,16 +147,15 @@ class Manager:
         self._stay(found)
         return found
 
-    async def page(
-        self, *, cwd: str | None, state: str | None, before: str | None, limit: int, subagents: bool = False
-    ) -> tuple[list[SessionInfo], str | None]:
-        """Sessions, newest first, and what to pass as `before` for the next page; `subagents`: with them."""
+    async def page(self, wanted: PageQuery) -> tuple[list[SessionInfo], str | None]:
+        """Sessions, newest first, and what to pass as `before` for the next page."""
         if self.journal is None:
             return [self.info(session) for session in self.loaded], None
-        rows, cursor = await self.journal.list(cwd=cwd, state=state, before=before, limit=limit, subagents=subagents)
+        rows, cursor = await self.journal.page(wanted)
         infos = await self._row_infos(rows)
-        if before is None:
-            infos = [self.info(s) for s in self.loaded if s.ephemeral and cwd in {None, s.ledger.row.cwd}] + infos
+        if wanted.before is None:
+            ephemeral = (session for session in self.loaded if session.ephemeral)
+            infos = [self.info(one) for one in ephemeral if wanted.concerns(one.ledger.row)] + infos
         return infos, cursor
 
     def info(self, session: Session) -> SessionInfo:
@@ -180,14 +180,14 @@ class Manager:
 
     # --- coming and going -----------------------------------------------------------------------------------------
 
-    async def create(self, params: SessionCreate) -> Session:
+    async def create(self, params: SessionCreate, user: str = "") -> Session:
         """A new session; when something about it is wrong, a CommandError comes out and nothing is made."""
         await asyncio.to_thread(check_directory, params.cwd)
         await check_named(params.extensions or ())
         environment = self.environment(params.env, params.secrets.api_key if params.secrets else None)
         settings = new_settings(params, environment, self.models, self.config.value)
         now = rfc3339()
-        row = SessionRow(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
+        row = SessionRow(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle", user=user)
         session = await self.begin(row, environment, ephemeral=params.ephemeral, discards=params.discard_unused)
         if not settings.agent:
             await self.recent_models.remember(settings)

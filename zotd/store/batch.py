@@ -18,8 +18,8 @@ ROW_BYTES = 1024
 """Estimated size of the index row, and of a record without its JSON."""
 
 _SAVE_ROW = """
-INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, generation, parent)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, generation, parent, user_name)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
     updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row,
     jobs = excluded.jobs
@@ -108,10 +108,10 @@ def check_continues(row: SessionRow, entries: Iterable[JournalEntry], *, records
 def save_row(connection: SqlConnection, row: SessionRow, generation: int = 0) -> int:
     """Replace or insert the index row; return the session's key.
 
-    `generation` and the parent are stored only with a new row.
+    `generation`, the parent and the user are stored only with a new row.
     """
     parent = None if row.parent is None else row.parent.session
-    (key,) = connection.execute(_SAVE_ROW, (*row_values(row), generation, parent)).fetchone()
+    (key,) = connection.execute(_SAVE_ROW, (*row_values(row), generation, parent, row.user)).fetchone()
     return int(key)
 
 

@@ -93,6 +93,8 @@ class FleetProof(Frozen, frozen=True):
     """Shows that the daemon has the fleet key."""
     account: str = ""
     """Whose the client is there, for the audit trail (audit.md)."""
+    user: str = ""
+    """The client's user there (users.md); empty: none."""
 
 
 class Hello(Frozen, frozen=True):
@@ -535,6 +537,8 @@ class SessionInfo(Frozen, frozen=True):
     """Number of its jobs that run."""
     daemon: str = ""
     """Machine and home of the other daemon that has it; empty: none. Several daemons may use one database."""
+    user: str = ""
+    """The user whose it is (users.md); empty: none."""
 
 
 class Cursor(Frozen, frozen=True):
@@ -561,6 +565,8 @@ class SessionList(Frozen, frozen=True):
     limit: int = 100
     subagents: bool = False
     """Also sessions that other sessions have begun."""
+    user: str | None = None
+    """Only sessions of this user."""
 
 
 class Sessions(Frozen, frozen=True):
@@ -1158,6 +1164,8 @@ class TokenCreate(Frozen, frozen=True):
     request_id: str | None = None
     sessions: list[str] = []
     """Ids of further sessions that the token may use."""
+    user: str | None = None
+    """The user whose sessions its holder begins (users.md): 1 to 64 letters, digits, `.`, `_`, `-` and `@`; absent: none."""
 
 
 class TokenName(Frozen, frozen=True):
@@ -1178,6 +1186,8 @@ class TokenInfo(Frozen, frozen=True):
     expires: str | None = None
     used: str | None = None
     """Time of its last use, to the minute; absent: never used."""
+    user: str = ""
+    """The user whose sessions its holder begins; empty: none."""
 
 
 class TokenMade(TokenInfo, frozen=True, kw_only=True):

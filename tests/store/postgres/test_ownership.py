@@ -242,6 +242,7 @@ async def test_sessions_and_timers_of_a_database_that_one_daemon_used_belong_to_
         connection.execute("DROP TABLE daemons, handovers, batches, batch_prompts, audit")
         for table in ("sessions", "timers"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN owner")
+        connection.execute("ALTER TABLE sessions DROP COLUMN user_name")
         connection.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
     one = await open_as("one")
     assert await one.ownership.adopt("running") == ["s_1"]

@@ -64,7 +64,7 @@ async def _relay(member: FleetMember, client: RelayClient, key: FleetKey) -> Rel
         stack.push_async_callback(messages.close)
         certificate, nonce = _certificate(socket), fleet_key.nonce()
         proof = key.caller_proof(member.home, nonce, certificate)
-        introduction = api.FleetProof(client.id, nonce, proof, client.account)
+        introduction = api.FleetProof(client.id, nonce, proof, client.account, client.user)
         await messages.send(request("hello", HELLO_ID, hello_of(client, introduction)))
         line = await messages.receive()
         if line is None:

@@ -41,6 +41,11 @@ class RelayClient(Protocol):
     account: str
     """Whose it is, for the audit trail of the other daemon."""
 
+    @property
+    def user(self) -> str:
+        """The user of its token; empty: none."""
+        ...
+
     def write(self, data: bytes) -> None:
         """Send lines to the client."""
         ...

@@ -52,7 +52,8 @@ async def submit(batches: Batches | None, call: Invocation, params: wire.BatchSu
     prompts = {order.number: _ordered(call, order) for order in params.prompts}
     if len(prompts) < len(params.prompts):
         raise CommandError(Code.BAD_REQUEST, "two of the prompts have the same number")
-    batch = NewBatch(params.batch, call.door.sender, params.priority, rfc3339(), rfc3339(time.time() - KEPT_S))
+    submitter = call.user or call.door.sender
+    batch = NewBatch(params.batch, submitter, params.priority, rfc3339(), rfc3339(time.time() - KEPT_S))
     try:
         added = await keeper.store.submit(batch, list(prompts.items()))
     except BatchError as error:
@@ -124,6 +125,7 @@ def _ordered(call: Invocation, order: wire.BatchPromptOrder) -> BatchPrompt:
         limit_usd=order.limit_usd,
         limit_s=order.limit_s,
         retries=order.retries,
+        user=call.user,
     )
 
 

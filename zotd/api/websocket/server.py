@@ -197,7 +197,7 @@ class WebSocketServer:
             peer=f"{guest.source} token:{name}",
             ceiling=token.ceiling,
             confinement=TokenScope(token.sessions, self._context, name) if token.sessions else None,
-            admitted=UsedToken(name, token.digest),
+            admitted=UsedToken(name, token.digest, token.user),
         )
         self._members[connection] = _Member(wire, name, token)
         self._context.spawn("the use of a token", self._note_use(name))
@@ -219,7 +219,8 @@ class WebSocketServer:
         hello, fleet = _hello(line), self._context.fleet
         if hello is None or hello.fleet is None or fleet is None or not fleet.admits(hello.fleet):
             return None
-        return ForwardedClient(hello.fleet.connection, fleet.answer(hello.fleet), hello.fleet.account)
+        shown = hello.fleet
+        return ForwardedClient(shown.connection, fleet.answer(shown), shown.account, shown.user)
 
     async def _note_use(self, name: str) -> None:
         try:

@@ -22,8 +22,9 @@ _SUMS = ", ".join(["%(hours)s::text[]", "%(models)s::text[]", *(f"%({name})s::fl
 
 APPEND = f"""
 WITH head AS (
-    INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, parent, owner)
-    SELECT %(id)s, %(name)s, %(cwd)s, %(state)s, %(updated)s, %(records)s, %(seq)s, %(row)s, %(jobs)s, %(parent)s, %(owner)s
+    INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, parent, user_name, owner)
+    SELECT %(id)s, %(name)s, %(cwd)s, %(state)s, %(updated)s, %(records)s, %(seq)s, %(row)s, %(jobs)s, %(parent)s, %(user)s,
+        %(owner)s
     WHERE EXISTS (SELECT FROM daemons WHERE number = %(owner)s)
         AND ((%(old_records)s = 0 AND %(old_seq)s = 0) OR EXISTS (SELECT FROM sessions WHERE id = %(id)s))
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
@@ -73,6 +74,7 @@ class Append(Struct, frozen=True):
         bodies = [ENCODER.encode(entry.record) for entry in entries]
         values = dict(zip(_COLUMNS, row_values(row), strict=True)) | {
             "parent": None if row.parent is None else row.parent.session,
+            "user": row.user,
             "owner": owner,
             "old_records": row.records - len(entries),
             "old_seq": row.seq - sum(entry.events.count(b"\n") for entry in entries),
