@@ -3,8 +3,7 @@
     message -> the delivery is on disk -> the prompt is in the journal -> accepted -> run -> outbox
 
 A message runs exactly once, whichever process is killed in between: the platform's program repeats messages that were not
-accepted, and the session recognises the prompt's `request_id`. After a restart, `recover` looks up the outcome of each
-delivery.
+accepted, and the session recognises the prompt's `request_id`. After a restart, `recover` looks up what became of them.
 """
 
 import asyncio
@@ -26,6 +25,7 @@ from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.ports import StorageError
 from zotd.paths import make_private_dir
 from zotd.runs.queue import SubmitRequest
+from zotd.sessions.creation import create_session
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.wire.api import PromptImage, SessionCreate, Started
@@ -229,7 +229,7 @@ class Conversations:
         if session is None:
             await asyncio.to_thread(make_private_dir, str(self._cwd))
             about = SessionCreate(cwd=str(self._cwd.resolve()), name=sender_of(peer.address))
-            session = await self._manager.create(about, user_of(peer.address))
+            session = await create_session(self._manager, about, user_of(peer.address))
         await session.load()
         return session
 

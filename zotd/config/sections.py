@@ -35,6 +35,7 @@ from zotd.config.kinds import (
     Url,
 )
 from zotd.config.language_servers import DiagnosticsSection
+from zotd.config.users import UserQuotas
 from zotd.config.vendors import ModelEntries, ProviderSection
 
 PROVIDER = "{provider}"
@@ -522,6 +523,10 @@ class Config(Struct, frozen=True, kw_only=True):
     keyring: Flag = True
     """Keep the tokens of logins by subscription in the system's keyring, if the extra `[keyring]` is installed and the
     keyring works; otherwise in `logins.json`."""
+
+    users: UserQuotas = {}
+    """What users may spend in a day (UTC), in USD, and how many sessions they may have; `[users."*"]` is for all users without a
+    table of their own. See users.md."""
 
     models: ModelEntries = ()
     """Models that the catalog does not know, or knows wrongly. See models.md."""

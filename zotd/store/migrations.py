@@ -231,7 +231,19 @@ def _version_10(connection: sqlite3.Connection) -> None:
     connection.execute(_AUDIT_10)
 
 
+_USER_DAYS_11 = """
+CREATE TABLE user_days (
+    user_name TEXT NOT NULL,
+    day TEXT NOT NULL,
+    daemon INTEGER NOT NULL,
+    usd REAL NOT NULL,
+    PRIMARY KEY (user_name, day, daemon)
+) WITHOUT ROWID
+"""
+
+
 def _version_11(connection: sqlite3.Connection) -> None:
+    connection.execute(_USER_DAYS_11)
     # Not `user`, which is reserved in PostgreSQL.
     connection.execute("ALTER TABLE sessions ADD COLUMN user_name TEXT NOT NULL DEFAULT ''")
     connection.execute("CREATE INDEX sessions_user ON sessions (user_name) WHERE user_name <> ''")

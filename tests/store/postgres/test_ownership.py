@@ -239,7 +239,7 @@ async def test_sessions_and_timers_of_a_database_that_one_daemon_used_belong_to_
     await StoredTimers(former.database, former.ownership).put(timer("t_1"))
     await former.close()
     with psycopg.connect(url, autocommit=True) as connection:  # as the first version of the tables had them
-        connection.execute("DROP TABLE daemons, handovers, batches, batch_prompts, audit")
+        connection.execute("DROP TABLE daemons, handovers, batches, batch_prompts, audit, user_days")
         for table in ("sessions", "timers"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN owner")
         connection.execute("ALTER TABLE sessions DROP COLUMN user_name")

@@ -27,6 +27,7 @@ from zotd.core.ports import StorageError
 from zotd.core.records import Settings
 from zotd.ledger.spending import check_budget
 from zotd.sessions.agent_settings import check_wishes
+from zotd.sessions.creation import create_session
 from zotd.sessions.defaults import check_mode, check_steps
 from zotd.sessions.info import questions_of
 from zotd.sessions.run_models import checked_fallback
@@ -68,7 +69,7 @@ async def create(call: Invocation, params: api.SessionCreate) -> api.Created:
     if params.name is not None:
         params = msgspec.structs.replace(params, name=checked_name(params.name))
     params = checked(call, params)
-    session = await call.manager.create(params, call.user)
+    session = await create_session(call.manager, params, call.user)
     if session.ephemeral:
         connection_of(call).made(session)
     return api.Created(call.manager.info(session), 0, session.ledger.journal.epoch)

@@ -185,6 +185,13 @@ def _users(connection: psycopg.Connection) -> None:
     connection.execute("""
     ALTER TABLE sessions ADD COLUMN user_name text NOT NULL DEFAULT '';
     CREATE INDEX sessions_user ON sessions (user_name) WHERE user_name <> '';
+    CREATE TABLE user_days (
+        user_name text NOT NULL,
+        day text NOT NULL COLLATE "C",
+        daemon bigint NOT NULL,
+        usd double precision NOT NULL,
+        PRIMARY KEY (user_name, day, daemon)
+    );
     """)
 
 
