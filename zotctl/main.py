@@ -54,6 +54,7 @@ from zotctl import (
     tree,
     trust,
     usage,
+    users,
     worktree,
 )
 from zotd.client import place
@@ -138,6 +139,7 @@ NOUNS = (
         auth,
         models,
         token,
+        users,
         fleet,
         push,
         audit,

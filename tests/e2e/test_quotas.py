@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 from contextlib import AsyncExitStack
 
 import pytest
@@ -236,6 +237,33 @@ async def test_a_session_of_a_user_with_a_quota_is_as_any_other(one, stack, mode
     one.daemon.start()
     talk = await one.follow(made.id)
     assert [role for role, _ in await talk.texts()] == ["user", "assistant"]
+
+
+async def test_users_are_listed_with_what_they_have_and_may_spend(member, stack, model):
+    server = await model(lambda _: quarter())
+    houses = [member(name, **LATE) for name in ("one", "two")]
+    await limit(houses[0], "alice]\nusd_per_day = 2", "carol]", '"*"]\nsessions = 9')
+    alice, elsewhere = [await joined(stack, house, "alice") for house in houses]
+    bob = await joined(stack, houses[1], "bob")
+    first, second = await alice.begin(server), await elsewhere.begin(server)
+    await alice.run(first.id)
+    await elsewhere.run(second.id)
+    await bob.begin(server)
+    await (await houses[0].connect(role="admin")).ask("session.delete", session=first.id)
+    await houses[0].create("openai", server, model="gpt-4o")
+    rows = [row.split() for row in (await output_of(houses[0], "zotctl", "users")).splitlines()[1:]]
+    assert rows == [
+        ["alice", "1", "none", "0.5000", "2.0000"],
+        ["bob", "1", "9", "0.0000", "none"],
+        ["carol", "0", "none", "0.0000", "none"],
+    ]
+    found = json.loads(await output_of(houses[1], "zotctl", "users", "--json"))
+    assert [(one["user"], one["spent_usd"], one["usd_per_day"]) for one in found["users"]] == [
+        ("alice", 0.5, None),
+        ("bob", 0.0, None),
+    ]
+    usage = json.loads(await output_of(houses[1], "zotctl", "usage", "--by", "user", "--json"))["rows"]
+    assert [(row["key"], row["cost_usd"]) for row in usage] == [("alice", 0.25)]
 
 
 async def test_a_quota_that_is_no_quota_is_refused_and_the_old_one_holds(one):

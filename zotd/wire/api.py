@@ -1214,7 +1214,7 @@ class AuditQuery(Frozen, frozen=True, kw_only=True):
 
 
 class UsageReport(Frozen, frozen=True):
-    """Since an RFC 3339 time (else from the beginning), grouped by `model`, `session`, `cwd` or `day`."""
+    """Since an RFC 3339 time (else from the beginning), grouped by `model`, `session`, `cwd`, `user` or `day`."""
 
     since: str | None = None
     by: str = "model"
@@ -1410,6 +1410,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("daemon.status", Nothing, Status, "returns the state of the daemon"),
         ("fleet.list", Nothing, FleetList, "lists the daemons that share the database"),
         ("daemon.metrics", Nothing, reports.Metrics, "returns gauges and counters of the daemon"),
+        ("users.list", Nothing, reports.UserList, "lists users, with what they have and may spend today"),
         ("usage.report", UsageReport, reports.UsageSums, "sums up tokens and cost"),
         ("auth.list", auth.AuthScope, auth.KeyList, "lists vendors and the sources of their API keys"),
     ),
