@@ -7,6 +7,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from tests.e2e.batch_house import result
 from tests.e2e.conftest import House
 from tests.e2e.fleet import output_of
 from tests.e2e.holders import joined
@@ -14,7 +15,9 @@ from zotd.client.errors import CallError
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.script import CallPart, ScriptedReply, text
 from zotd.wire import api
+from zotd.wire.batches import BatchPromptOrder, BatchSubmit
 from zotd.wire.content import Tokens
+from zotd.wire.timers import TimerAdd
 
 QUARTER = Tokens(input=100_000)
 """What a request takes that costs a quarter of a dollar, with gpt-4o."""
@@ -237,6 +240,26 @@ async def test_a_session_of_a_user_with_a_quota_is_as_any_other(one, stack, mode
     one.daemon.start()
     talk = await one.follow(made.id)
     assert [role for role, _ in await talk.texts()] == ["user", "assistant"]
+
+
+async def test_a_timer_and_a_batch_that_would_need_another_session_fail_with_the_sentence(one, stack):
+    await limit(one, "alice]\nsessions = 0")
+    alice = await joined(stack, one, "alice")
+    sentence = "the user alice has 0 sessions, and may have 0; delete one"
+    prompt = BatchPromptOrder(number=1, message="go", cwd="/", provider="ollama", model="none")
+    await alice.client.call(BatchSubmit(batch="b", prompts=[prompt]))
+    found = await result(one)
+    assert (found["state"], found["error"][: len(sentence)]) == ("failed", sentence)
+    client = await one.connect()
+    await client.ask("subscribe", topics=["timers"])
+    order = TimerAdd(message="go", cwd="/", every_s=3600, now=True, provider="ollama", model="none")
+    await alice.client.call(order)
+    while True:
+        (timer,) = (await client.ask("timer.list"))["timers"]
+        if timer.get("outcome"):
+            break
+        await client.until("timers_changed")
+    assert sentence in timer["outcome"]
 
 
 async def test_users_are_listed_with_what_they_have_and_may_spend(member, stack, model):

@@ -7,7 +7,7 @@ import pytest
 from zotd.config import Config, UserQuota
 from zotd.config.current import CurrentConfig
 from zotd.core.ports import StorageError
-from zotd.ledger.user_spending import UserSpending
+from zotd.ledger.user_spending import READ_S, UserSpending
 from zotd.wire.content import Tokens
 
 NOON = 1_795_262_400.0
@@ -23,9 +23,12 @@ class Store:
         self.usd: dict[tuple[str, str], float] = {}
         self.reads = 0
         self.failure: StorageError | None = None
+        self.answers = asyncio.Event()
+        self.answers.set()
 
     async def read(self, user, day):
         self.reads += 1
+        await self.answers.wait()
         if self.failure is not None:
             raise self.failure
         return self.usd.get((user, day), 0.0)
@@ -117,3 +120,13 @@ async def test_what_is_known_holds_if_the_journal_cannot_be_read(spending, store
     store.failure = StorageError("away")
     await spending.look("alice")
     assert spending.refusal("alice") is not None
+    await spending.look("alice", within_s=3600)
+    assert store.reads == 2, "the next command waits for it again"
+
+
+@pytest.mark.looptime
+async def test_a_journal_that_does_not_answer_is_waited_for_two_seconds(spending, store):
+    store.answers.clear()
+    begun = asyncio.get_running_loop().time()
+    await spending.look("alice")
+    assert asyncio.get_running_loop().time() - begun == pytest.approx(READ_S)

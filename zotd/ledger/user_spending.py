@@ -19,6 +19,9 @@ from zotd.core.ports import StorageError
 from zotd.store.user_days import DAY_CHARS
 from zotd.wire.content import Tokens
 
+READ_S = 2.0
+"""Longest wait for what is stored: commands of a session, such as an abort, wait behind it."""
+
 log = logging.getLogger(__name__)
 
 
@@ -55,7 +58,7 @@ class UserSpending:
     async def look(self, user: str, *, within_s: float = 0.0) -> None:
         """Read what the user has spent, if that is limited and was not read in the last `within_s` seconds.
 
-        If it cannot be read, what is known holds.
+        If it cannot be read within `READ_S`, what is known holds.
         """
         if self._limit(user) is None:
             return
@@ -64,10 +67,11 @@ class UserSpending:
             if time.monotonic() - known.looked < within_s:
                 return
             try:
-                usd = await self._read(user, known.day)
-            except StorageError as error:
-                log.warning("what the user %r has spent today cannot be read: %s", user, error)
-                return
+                async with asyncio.timeout(READ_S):
+                    usd = await self._read(user, known.day)
+            except (StorageError, TimeoutError) as error:
+                log.warning("what the user %r has spent today cannot be read: %s", user, str(error) or "no answer")
+                usd = 0.0
             # Not less than was known: a request that has just ended may not be stored yet.
             known.usd, known.looked = max(known.usd, usd), time.monotonic()
 
