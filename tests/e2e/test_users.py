@@ -127,6 +127,8 @@ async def test_the_sessions_of_a_batch_belong_to_the_user_who_has_submitted_it(o
     assert (await info_of(house, (await result(house))["session"]))["user"] == "alice"
     (batch,) = (await (await house.connect()).ask("batch.list"))["batches"]
     assert batch["submitter"] == "alice"
+    assert await submit(house, "go", client=await house.connect()) == {"added": 0, "known": 1}
+    assert (await result(house))["text"] == "fine"
     await submit(house, "go", batch="c")
     assert "user" not in await info_of(house, (await result(house, "c"))["session"])
 

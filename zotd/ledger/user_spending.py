@@ -88,8 +88,11 @@ class UserSpending:
 
     def is_scarce(self, user: str, estimate: Tokens) -> bool:
         """Whether a request that is not needed now would bring the user above `budget.WARN_FROM` of the limit."""
+        limit = self._limit(user)
+        if limit is None:
+            return False
         spent, reserved = self._taken(user)
-        return budget.shortage(budget.nearly(BudgetLimits(self._limit(user))), spent, reserved + estimate) is not None
+        return budget.shortage(budget.nearly(BudgetLimits(limit)), spent, reserved + estimate) is not None
 
     def reserve(self, reservation: int, user: str, estimate: Tokens) -> None:
         """Set this aside for a request that is about to be sent, under the number of a reservation."""

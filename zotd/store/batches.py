@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from zotd import ids
-from zotd.core.batches import BatchPrompt, PromptResult, label_sets
+from zotd.core.batches import BatchPrompt, PromptResult, is_same_prompt, label_sets
 from zotd.core.ports import StorageError
 from zotd.store.claims import ClaimRules
 from zotd.store.connection import Row, SqlConnection
@@ -268,7 +268,7 @@ def _submit(connection: SqlConnection, batch: NewBatch, rows: Sequence[tuple[int
     known = _known(connection, batch, [number for number, _, _ in rows], rules)
     values = [(batch.id, number, labels, row) for number, labels, row in rows if number not in known]
     for number, _, row in rows:
-        if known.get(number, row) != row:
+        if not is_same_prompt(known.get(number, row), row):
             raise BatchError(
                 f"the batch {batch.id} has another prompt {number} already: use another id for a changed file"
             )
