@@ -208,3 +208,10 @@ async def test_a_prompt_that_no_daemon_could_run_is_refused_with_its_number(batc
     refusal = await client.answer("batch.submit", batch="b", prompts=[order])
     assert refusal["error"].startswith(sentence.replace("prompt 1", f"prompt {order['number']}"))
     assert (await client.ask("batch.list"))["batches"] == []
+
+
+@pytest.mark.parametrize("after", [-1, 2**53 + 1, 2**64])
+async def test_results_behind_a_place_that_no_result_can_have_are_refused(batch_house, after):
+    house = await batch_house(text("fine"))
+    answer = await (await house.connect()).answer("batch.results", batch="b", after=after)
+    assert (answer["code"], answer["error"].startswith("after is between 0 and")) == ("bad_request", True)

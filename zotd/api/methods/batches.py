@@ -65,6 +65,10 @@ async def submit(batches: Batches | None, call: Invocation, params: wire.BatchSu
 async def results(batches: Batches | None, call: Invocation, params: wire.BatchResultQuery) -> wire.BatchResults:
     """Return results behind a place; wait for the first one if that is wanted."""
     del call
+    if not 0 <= params.after <= MAX_NUMBER:
+        raise CommandError(
+            Code.BAD_REQUEST, f"after is between 0 and {MAX_NUMBER}: the place of the last result that you have"
+        )
     keeper, ends = _keeper(batches), time.monotonic() + min(params.wait_s, WAIT_S)
     while True:
         sums = await keeper.store.sums(params.batch)  # first: what it counts as ended is among the results
