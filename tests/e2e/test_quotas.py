@@ -11,9 +11,11 @@ from tests.e2e.batch_house import result
 from tests.e2e.conftest import House
 from tests.e2e.fleet import output_of
 from tests.e2e.holders import joined
+from tests.e2e.test_channels import configure, pair
 from zotd.client.errors import CallError
 from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.script import CallPart, ScriptedReply, text
+from zotd.testing.telegram_server import USER, TelegramServer
 from zotd.wire import api
 from zotd.wire.batches import BatchPromptOrder, BatchSubmit
 from zotd.wire.content import Tokens
@@ -260,6 +262,20 @@ async def test_a_timer_and_a_batch_that_would_need_another_session_fail_with_the
             break
         await client.until("timers_changed")
     assert sentence in timer["outcome"]
+
+
+async def test_a_sender_of_a_channel_who_may_spend_nothing_is_told_so(tmp_path, model):
+    server = await model(text("never"))
+    async with TelegramServer() as telegram:
+        configure(tmp_path / "zot", telegram, server)
+        with (tmp_path / "zot" / "config.toml").open("a") as config:
+            config.write(f'[users."channel:telegram:{USER}"]\nusd_per_day = 0\n')
+        with DaemonProcess(tmp_path) as daemon:
+            await pair(daemon, telegram)
+            await telegram.write("hello!")
+            answer = (await telegram.said(3))[2]["text"]
+    assert f"what the user channel:telegram:{USER} may spend today is used up: $0.00 of $0.00" in str(answer)
+    assert server.requests == []
 
 
 async def test_users_are_listed_with_what_they_have_and_may_spend(member, stack, model):

@@ -25,10 +25,13 @@ class Store:
         self.failure: StorageError | None = None
         self.answers = asyncio.Event()
         self.answers.set()
+        self.delays_s: list[float] = []
+        """How long the next reads take, last first; looked at in virtual time."""
 
     async def read(self, user, day):
         self.reads += 1
         await self.answers.wait()
+        await asyncio.sleep(self.delays_s.pop() if self.delays_s else 0)
         if self.failure is not None:
             raise self.failure
         return self.usd.get((user, day), 0.0)
@@ -100,9 +103,11 @@ async def test_it_is_read_again_only_when_what_is_known_is_too_old_and_only_of_l
     assert store.reads == 2
 
 
+@pytest.mark.looptime
 async def test_looks_of_a_user_end_in_the_order_in_which_they_began(spending, store):
     """Whatever the order in which the journal answers: else an abort could overtake its prompt."""
     ended: list[int] = []
+    store.delays_s = [0.1, 0.2, 0.3, 0.4, 0.5]
 
     async def look(number):
         await spending.look("alice")
