@@ -14,7 +14,7 @@ from tests.e2e.holders import joined
 from tests.e2e.test_channels import configure, pair
 from zotd.client.errors import CallError
 from zotd.testing.live_daemon import DaemonProcess
-from zotd.testing.script import CallPart, ScriptedReply, text
+from zotd.testing.script import CallPart, ScriptedReply, calls, text
 from zotd.testing.telegram_server import USER, TelegramServer
 from zotd.wire import api
 from zotd.wire.batches import BatchPromptOrder, BatchSubmit
@@ -189,6 +189,20 @@ async def test_a_deleted_session_makes_room_and_forks_and_imports_need_some(one,
     await alice.client.call(api.Mutation(session=second.id), command="session.delete")
     made = await alice.client.ask(fork, api.Created, command="session.fork")
     assert await alice.ids() == {first.id, made.session.id}
+
+
+async def test_subagents_need_no_place_of_their_own(one, stack, model):
+    def answer(request):
+        is_first = len(request.messages) <= 2 and "delegate" in str(request.messages)
+        return calls(CallPart("task", {"description": "look", "prompt": "look around"})) if is_first else text("done")
+
+    server = await model(answer)
+    await limit(one, "alice]\nsessions = 1")
+    alice = await joined(stack, one, "alice")
+    session = await alice.begin(server, mode="yolo")
+    await alice.run(session.id, "delegate it")
+    assert len(await alice.ids(user="alice", subagents=True)) == 2
+    assert (await refused(alice.begin(server)))[0] == "budget_exceeded"
 
 
 async def test_what_an_imported_session_has_spent_counts_for_nobody(one, stack, model):
