@@ -82,7 +82,7 @@ async def measure() -> list[Row]:
         Row(f"{what}, {of}", large[what], "ms", small[what], f"{SMALL[0]} daemons, {SMALL[1]:,} sessions", "", None)
         for what in large
     ]
-    rates = {"all statements of a renewal": RENEW_S, "list of the daemons": PROBE_S}
+    rates = {"all statements of a renewal": RENEW_S, "a readiness probe": PROBE_S}
     for what, every_s in rates.items():
         cores = daemons * large[what] / 1000 / every_s
         rows.append(
@@ -109,6 +109,7 @@ async def _spent_ms(server: PostgresServer, daemons: int, sessions: int, *, reco
         await asyncio.sleep(WATCHED_S)
         for _ in range(CALLS):
             await journal.ownership.members.loads()
+            await journal.ownership.members.lease_s()
             await journal.ownership.adopt_with_jobs()
             await journal.database.used_bytes()
         await journal.ownership.adopt("running")
@@ -120,6 +121,7 @@ async def _spent_ms(server: PostgresServer, daemons: int, sessions: int, *, reco
 
     return {
         "all statements of a renewal": sum(map(of, BEATS)),
+        "a readiness probe": of("greatest(extract("),
         "list of the daemons": of("FROM daemons LEFT JOIN sessions"),
         "sessions that run and are free, at a start": of("UPDATE sessions SET owner = $1 WHERE state"),
         "sessions with jobs that are free, at a start": of("UPDATE sessions SET owner = $1 WHERE jobs"),

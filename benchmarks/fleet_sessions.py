@@ -72,7 +72,7 @@ async def measure() -> list[Row]:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="zot-")))
         database = server.database()
         names = [f"d{number}" for number in range(DAEMONS)]
-        daemons = Daemons(fleet.start(stack, folder, database, names), database)
+        daemons = Daemons(fleet.start(stack, folder, database, {}, names=names), database)
         idle_mib = daemons.memory_mib()
         await _make_all(daemons, folder)
         return [

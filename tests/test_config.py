@@ -98,6 +98,11 @@ def test_an_unknown_key_is_a_warning_that_names_the_nearest(path, text, warning)
         ),
         ('providers.x.base_url = "https://me:pw@x/"', "providers.x.base_url must be an http(s) URL without user name"),
         ('providers.x.base_url = "https://x/\\n"', "providers.x.base_url must be an http(s) URL"),
+        (
+            'fleet.workspaces = "https://me:pw@x/y.git"',
+            "fleet.workspaces must be an absolute path, HOST:PATH, or an ssh://",
+        ),
+        ('fleet.workspaces = "ssh://me:pw@x/y.git"', "fleet.workspaces must be an absolute path"),
     ],
 )
 def test_a_wrong_value_is_one_sentence_with_file_key_and_expected_value(path, text, sentence):
@@ -106,6 +111,18 @@ def test_a_wrong_value_is_one_sentence_with_file_key_and_expected_value(path, te
         load(path, {})
     assert str(caught.value).startswith(f"{path}: {sentence}")
     assert "pw" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *("/srv/x.git", "box:x.git", "me@box:x", "ssh://me@box:22/x", "ssh://me@[::1]:22/x"),
+        *("https://me@x/y:z@1.git", "https://x:8443/y.git", "file:///x"),
+    ],
+)
+def test_an_address_of_a_repository_may_have_a_user(path, url):
+    path.write_text(f'fleet.workspaces = "{url}"')
+    assert load(path, {}).config.fleet.workspaces == url
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ ROOT = Path(__file__).parent.parent
 
 MADE_BY = {
     "0.1.0": (1, 5),
-    "0.2.0": (1, 10),
+    "0.2.0": (1, 11),
 }
 """Each version with its protocol and the newest schema that it wrote. A line is never changed once its version was given
 to anybody: a new schema or protocol raises the version, and gets a line."""

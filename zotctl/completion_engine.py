@@ -11,10 +11,10 @@ from contextlib import suppress
 
 from zotctl import parser_tree
 from zotd import paths
-from zotd.client import asking, place
+from zotd.client import asking, options, place
 from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
-from zotd.client.fields import children, text
+from zotd.client.fields import children, strings, text
 
 Found = Iterator[tuple[str, str]]
 """Words with their descriptions."""
@@ -58,6 +58,21 @@ PROVIDERS = {
     "local": "The local model",
 }
 """A copy of `zotd.providers.catalog.vendors`, which takes 0.3 s to import; a test compares them."""
+
+AUDITED = (
+    *("approve", "shell", "run_command", "set_mode", "grant.revoke", "session.agent_choose", "session.configure"),
+    *("session.delete", "session.import", "session.move", "ext.install", "ext.remove", "ext.enable", "ext.disable"),
+    *("trust.grant", "trust.revoke", "batch.submit", "batch.cancel", "channel.pair", "channel.unpair", "auth.login"),
+    *("auth.logout", "auth.begin", "push.remove", "token.create", "token.revoke", "daemon.reload", "daemon.shutdown"),
+    "daemon.drain",
+)
+"""A copy of the names in `zotd.api.audited`, which belongs to the daemon; a test compares them."""
+
+ENTRIES = 500
+"""Entries of the audit trail, newest first, whose accounts are offered."""
+
+BATCHES = 50
+"""Most batches offered, newest first."""
 
 SESSIONS = 50
 """Most sessions offered, newest first."""
@@ -156,6 +171,15 @@ def _nothing() -> Found:
     yield from ()
 
 
+def _audited() -> Found:
+    yield from ((name, "") for name in AUDITED)
+
+
+def _accounts() -> Found:
+    entries = _asked("audit.list", "entries", role="admin", limit=ENTRIES)
+    yield from ((name, "") for name in sorted({text(one, "who") for one in entries}))
+
+
 def _files() -> Found:
     yield FILES, ""
 
@@ -195,6 +219,19 @@ def _providers() -> Found:
 def _timers() -> Found:
     for one in _asked("timer.list", "timers"):
         yield text(one, "id"), f"{text(one, 'rule')}  {' '.join(text(one, 'message').split())[:ABOUT_CHARS]}"
+
+
+def _batches() -> Found:
+    for one in _asked("batch.list", "batches", limit=BATCHES):
+        yield (
+            text(one, "id"),
+            f"{text(one, 'waiting')} waiting  {text(one, 'running')} running  {text(one, 'ended')} ended",
+        )
+
+
+def _labels() -> Found:
+    daemons = _asked("fleet.list", "daemons")
+    yield from ((label, "") for label in sorted({label for one in daemons for label in strings(one, "labels")}))
 
 
 def _worktrees() -> Found:
@@ -246,12 +283,14 @@ def _names(folder: str) -> list[str]:
         return []
 
 
-def _asked(command: str, field: str, /, **fields: object) -> list[Json]:
-    """Return a list from the daemon; empty if none runs or it does not answer in time."""
+def _asked(command: str, field: str, /, *, role: str | None = None, **fields: object) -> list[Json]:
+    """Return a list from the daemon; empty if none runs, it does not answer in time, or refuses the role."""
     where = place.of(os.environ)
     try:
         with Connection(where.open(REMOTE_S if where.is_remote else CONNECT_S)) as connection:
             limit_s = REMOTE_S if where.is_remote else ASK_S
+            if role is not None:
+                options.hello(connection, "zotctl", role=role, timeout_s=limit_s)
             return children(connection.call(command, fields, timeout_s=limit_s), field)
     except (ClientError, OSError):
         return []
@@ -259,7 +298,9 @@ def _asked(command: str, field: str, /, **fields: object) -> list[Json]:
 
 _KINDS = {
     "APPROVAL": _approvals,
+    "BATCH": _batches,
     "CHECKPOINT": _checkpoints,
+    "COMMAND": _audited,
     "DIR": _directories,
     "EXTENSION": _extensions,
     "FILE": _files,
@@ -268,11 +309,13 @@ _KINDS = {
     "PATH|URL[@REF]": _files,
     "PROVIDER": _providers,
     "ID": _sessions,
+    "LABEL": _labels,
     "MODEL": _full_models,
     "ID|NAME": _sessions,
     "MCP_SERVER": _mcp_servers,
     "SESSION": _sessions,
     "TIMER": _timers,
+    "WHO": _accounts,
     "WORKTREE": _worktrees,
     "model": _models,
 }

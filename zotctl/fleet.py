@@ -5,22 +5,24 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from zotctl import fleet_batches, fleet_ready, fleet_run, link, output
+from zotctl import fleet_batches, fleet_ready, fleet_results, fleet_run, fleet_top, link, output
 from zotctl.commands import Subparsers
+from zotctl.fleet_waiting import ALONE, why
 from zotd import fleet_key, paths, private_file
 from zotd.client.blocking import Json
 from zotd.client.errors import ClientError
 from zotd.client.fields import children, number, strings, text
-from zotd.client.humanize import counted
 from zotd.sanitize import one_line
 
 EPILOG = """\
 examples:
   zotctl fleet status
+  zotctl fleet top
   zotctl fleet key
   zotctl fleet ready
   zotctl fleet run prompts.jsonl > results.jsonl
   zotctl fleet batches
+  zotctl fleet results prompts-0123456789ab
   zotctl fleet cancel prompts-0123456789ab
 
 Daemons with the same key forward clients to each other, so that any of them serves all sessions of the database.
@@ -53,6 +55,8 @@ def add(commands: Subparsers) -> None:
     )
     ready.set_defaults(run=fleet_ready.run)
     fleet_run.add(actions)
+    fleet_results.add(actions)
+    fleet_top.add(actions)
     for action in (status, key, ready, *fleet_batches.add(actions)):
         action.add_argument("--json", action="store_true", help="print the result as JSON")
 
@@ -67,21 +71,10 @@ def _status(args: argparse.Namespace) -> int:
     if found:
         _print_daemons(found)
     else:
-        print("no other daemon can use these sessions: they are in a file, not in PostgreSQL (docs/postgresql.md)")
+        print(ALONE)
     for one in waiting:
-        print(one_line(_why(one)))
+        print(one_line(why(one)))
     return 0
-
-
-def _why(waiting: Json) -> str:
-    """Return a sentence that says for what prompts of batches wait."""
-    labels, daemons = ", ".join(strings(waiting, "labels")), number(waiting, "daemons")
-    of_them = f"of {daemons} with the labels {labels}" if labels else f"of {daemons}"
-    prompts = number(waiting, "prompts")
-    wait = f"{counted(prompts, 'prompt')} wait{'s' if prompts == 1 else ''} for"
-    if not daemons:
-        return f"{wait} a daemon with the labels {labels}: none has them"
-    return f"{wait} a free place in one {of_them}"
 
 
 def _print_daemons(found: Sequence[Json]) -> None:

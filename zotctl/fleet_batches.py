@@ -26,7 +26,8 @@ def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> list[
 
 def _list(args: argparse.Namespace) -> int:
     with link.connect("zotctl") as connection:
-        found = children(connection.call("batch.list"), "batches")
+        answer = connection.call("batch.list")
+    found = children(answer, "batches")
     if args.json:
         output.print_json({"v": 1, "batches": found})
         return 0
@@ -44,6 +45,8 @@ def _list(args: argparse.Namespace) -> int:
         for one in found
     ]
     output.print_table(["BATCH", "SUBMITTER", "PRIORITY", "MADE", "WAITING", "RUNNING", "ENDED"], rows)
+    if answer.get("more") is True:
+        print(f"older ones are left out; these are the newest {len(found):,d}")
     return 0
 
 

@@ -4,20 +4,18 @@ import argparse
 
 from zotctl import link, output
 from zotd.client.errors import ClientError
-from zotd.client.fields import children, text
 
 ANSWER_S = 5.0
-"""Longest wait for each answer, in seconds. A daemon that cannot reach its database answers late, or not at all."""
+"""Longest wait for the answer, in seconds. A daemon that cannot reach its database answers late, or not at all."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Return 0 if the daemon takes work; raises `ClientError` with the reason if not. Starts no daemon."""
     with link.connect("zotctl", start=False) as connection:
-        if text(connection.call("daemon.status", timeout_s=ANSWER_S), "state") == "stopping":
-            raise ClientError("this daemon is stopping, and takes no new work")
-        daemons = children(connection.call("fleet.list", timeout_s=ANSWER_S), "daemons")
-    # There is none if the sessions are in a file.
-    if daemons and not any(one.get("is_this") is True and text(one, "state") == "running" for one in daemons):
+        found = connection.call("fleet.ready", timeout_s=ANSWER_S)
+    if found.get("stopping") is True:
+        raise ClientError("this daemon is stopping, and takes no new work")
+    if found.get("ready") is not True:
         raise ClientError(
             "this daemon has no lease on the database, so other daemons may have its sessions; see its log"
         )

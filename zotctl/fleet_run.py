@@ -8,27 +8,15 @@ The batch belongs to the daemons. Ending this program loses nothing: the same co
 import argparse
 import shlex
 import sys
-import time
-from collections.abc import Iterator
 from pathlib import Path
 
-from zotctl import fleet_file, link, output
-from zotd.client.blocking import CALL_S, Connection, Json
-from zotd.client.errors import ClientError, ConnectionLostError, NoAnswerError, NotRunningError
-from zotd.client.fields import children, number, text
+from zotctl import fleet_file, fleet_results
+from zotctl.fleet_results import Link, passes
+from zotd.client.blocking import Json
+from zotd.client.errors import ClientError
+from zotd.client.fields import number
 from zotd.client.humanize import counted
 from zotd.sanitize import one_line
-
-WAIT_S = 20.0
-"""How long the daemon waits for a result before it answers that there is none."""
-
-AWAY_S = 60.0
-"""How long a daemon may be away while results are awaited."""
-
-AGAIN_S = 1.0
-"""Time between two attempts to reach it."""
-
-AWAY = (ConnectionLostError, NoAnswerError, NotRunningError)
 
 EPILOG = """\
 examples:
@@ -37,7 +25,8 @@ examples:
   zotctl fleet run prompts.jsonl --after 250 >> results.jsonl
 
 Each line of the file is an object with "prompt" and, if wanted, "cwd", "labels", "provider", "model", "mode", "limit_usd",
-"limit_s" and "retries". Each result is printed as an object with the "line" of its prompt. Ctrl-C ends this command and not
+"limit_s" and "retries". Each result is printed as an object with the "line" of its prompt. Standard error tells how far the
+batch is: on a terminal in a line that is rewritten, elsewhere in a line a minute. Ctrl-C ends this command and not
 the batch: run it again to print the results from the first, or with --after PLACE those behind the last one that you have.
 
 The exit code is 0 if all prompts were done, and 1 if one was not.
@@ -63,7 +52,7 @@ def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> argpa
     parser.add_argument("--limit-usd", type=float, metavar="USD", help="budget of each prompt")
     parser.add_argument("--limit-s", type=float, metavar="S", help="longest time of each attempt in seconds")
     parser.add_argument("--retries", type=int, metavar="N", help="how often a prompt that has failed is run again")
-    parser.add_argument("--after", type=int, default=0, metavar="PLACE", help="print only results behind this place")
+    fleet_results.add_flags(parser)
     parser.add_argument("--detach", action="store_true", help="submit the prompts, and do not wait for results")
     parser.set_defaults(run=run)
     return parser
@@ -79,74 +68,27 @@ def run(args: argparse.Namespace) -> int:
     data = fleet_file.read(args.file)
     orders = fleet_file.orders(args.file, data, str(Path(args.cwd or ".").absolute()), defaults)
     batch = args.id or fleet_file.batch_id(args.file, orders)
-    with_link = Link()
+    with_link = Link("zotctl")
     try:
         added = sum(
             number(with_link.call("batch.submit", batch=batch, prompts=chunk, priority=args.priority), "added")
             for chunk in fleet_file.chunks(orders)
         )
-        _say(f"batch {batch}: {counted(added, 'prompt')} submitted, {len(orders) - added} were stored before")
+        if not args.quiet:
+            _say(f"batch {batch}: {counted(added, 'prompt')} submitted, {len(orders) - added} were stored before")
         if args.detach:
             return 0
-        return _print_results(with_link, batch, args.after)
+        return fleet_results.print_all(with_link, batch, args)
     except KeyboardInterrupt:
         _say(f"the batch {batch} goes on; run the same command again to print its results")
         _say(f"to end it, run: zotctl fleet cancel {shlex.quote(batch)}")
         raise
-    except AWAY as error:
+    except ClientError as error:
+        if not passes(error):
+            raise
         raise ClientError(f"{error}; nothing is lost: run the same command again") from error
     finally:
         with_link.close()
-
-
-class Link:
-    """A connection to the daemon that is made again when it was lost."""
-
-    def __init__(self) -> None:
-        self._connection: Connection | None = None
-
-    def call(self, command: str, /, **fields: object) -> Json:
-        """Return the response of a command that may be repeated; raises ClientError."""
-        deadline = time.monotonic() + AWAY_S
-        while True:
-            try:
-                if self._connection is None:
-                    self._connection = link.connect("zotctl")
-                return self._connection.call(command, dict(fields), timeout_s=WAIT_S + CALL_S)
-            except AWAY:
-                self.close()
-                if time.monotonic() > deadline:
-                    raise
-            time.sleep(AGAIN_S)
-
-    def close(self) -> None:
-        """Close it."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
-
-
-def awaited(with_link: Link, batch: str, after: int = 0) -> Iterator[Json]:
-    """Yield the results of a batch behind a place, as they come, until all are there."""
-    while True:
-        page = with_link.call("batch.results", batch=batch, after=after, wait_s=WAIT_S)
-        found = children(page, "results")
-        yield from found
-        if found:
-            after = number(found[-1], "place")
-        elif not number(page, "left"):
-            return
-
-
-def _print_results(with_link: Link, batch: str, after: int) -> int:
-    code = 0
-    for result in awaited(with_link, batch, after):
-        line = {"v": 1, "line": result.pop("number"), "batch": batch, **result}
-        output.print_json(line)
-        sys.stdout.flush()  # each result is there when it is shown
-        if text(result, "state") != "done":
-            code = 1
-    return code
 
 
 def _say(sentence: str) -> None:

@@ -54,6 +54,7 @@ from zotctl import (
     tree,
     trust,
     usage,
+    users,
     worktree,
 )
 from zotd.client import place
@@ -97,7 +98,7 @@ examples:
   zotctl fleet status
 
 Commands that read or change sessions start the daemon if none runs. Commands about the daemon do not: ping and status
-(without --autostart), stop, doctor, reload, service, metrics and top. Some commands, such as config, need no daemon.
+(without --autostart), stop, doctor, reload, service, metrics, top and fleet top. Some commands, such as config, need no daemon.
 """
 
 NOUNS = (
@@ -138,6 +139,7 @@ NOUNS = (
         auth,
         models,
         token,
+        users,
         fleet,
         push,
         audit,

@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         code = _carry_out(args)
         sys.stdout.flush()
     except ClientError as error:
-        return _failed(str(error), as_json=args.json)
+        return failed(str(error), as_json=args.json)
     except KeyboardInterrupt:
         return INTERRUPTED
     except OSError as error:
@@ -57,10 +57,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _carry_out(args: argparse.Namespace) -> int:
     if args.list_models:
         return _list_models(args.provider, every=args.all, as_json=args.json)
-    return _run(args, _entered(args.prompt, needed=not args.go_on))
+    return _run(args, entered(args.prompt, needed=not args.go_on))
 
 
-def _entered(words: list[str], *, needed: bool) -> Entered:
+def entered(words: list[str], *, needed: bool) -> Entered:
     """Join the arguments and piped input; exits with 2 if both are empty and a prompt is needed."""
     argument = " ".join(words)
     try:
@@ -98,7 +98,7 @@ def _run(args: argparse.Namespace, entered: Entered) -> int:
         try:
             session = open_session(connection, args, os.environ)
         except CallError as error:
-            return _failed(error.sentence, as_json=args.json, code=2 if error.code == "bad_request" else 1)
+            return failed(error.sentence, as_json=args.json, code=2 if error.code == "bad_request" else 1)
         warn_of_yolo(session, is_asked_for=args.mode == "yolo", env=os.environ)
         try:
             with watch:  # from here on a signal must not lose the run
@@ -108,7 +108,7 @@ def _run(args: argparse.Namespace, entered: Entered) -> int:
     if code:
         return code
     if outcome.failure is not None:
-        return _failed(outcome.failure, as_json=args.json)
+        return failed(outcome.failure, as_json=args.json)
     if not args.json and (outcome.text or isinstance(entered, str)):
         output.print_text(outcome.text)
     return 0
@@ -210,7 +210,8 @@ def _warning(event: Json) -> str:
     return oneshot_command.note_of(event)
 
 
-def _failed(sentence: str, *, as_json: bool, code: int = 1) -> int:
+def failed(sentence: str, *, as_json: bool, code: int = 1) -> int:
+    """Say why there is no answer, with `--json` also as an object on standard output; return the exit code."""
     sys.stderr.write(f"zot: {harmless(sentence)}\n")
     if as_json:
         try:

@@ -23,9 +23,9 @@ def switch_colour_off() -> None:
     _colour_wanted = False
 
 
-def has_colours() -> bool:
-    """Return whether standard output is a terminal and colours are wanted."""
-    return _colour_wanted and colour.is_wanted(sys.stdout.fileno(), os.environ)
+def has_colours(descriptor: int | None = None) -> bool:
+    """Return whether `descriptor`, by default standard output, is a terminal and colours are wanted."""
+    return _colour_wanted and colour.is_wanted(sys.stdout.fileno() if descriptor is None else descriptor, os.environ)
 
 
 def painted(words: str, hue: str) -> str:
@@ -62,6 +62,15 @@ def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     print(painted(first, colour.BOLD))
     for line in others:
         print(line)
+
+
+def without_empty(
+    head: Sequence[str], rows: Sequence[Sequence[str]], *columns: str
+) -> tuple[list[str], list[list[str]]]:
+    """Return a table without those of the named columns in which no row has anything."""
+    empty = {head.index(name) for name in columns if not any(row[head.index(name)] for row in rows)}
+    kept = [place for place in range(len(head)) if place not in empty]
+    return [head[place] for place in kept], [[row[place] for place in kept] for row in rows]
 
 
 def moment(time: str) -> str:

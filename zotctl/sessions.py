@@ -27,6 +27,7 @@ def add(commands: Subparsers) -> None:
     parser.add_argument(
         "--state", metavar="STATE", choices=STATES, help=f"{', '.join(STATES)}; a failed one counts as idle"
     )
+    parser.add_argument("--user", metavar="USER", help="only sessions of this user")
     parser.add_argument(
         "--limit", type=positive, default=SHOWN, metavar="N", help=f"maximum number of sessions ({SHOWN})"
     )
@@ -37,23 +38,22 @@ def add(commands: Subparsers) -> None:
 def _run(args: argparse.Namespace) -> int:
     cwd = None if args.cwd is None else place.of(os.environ).real_path(args.cwd)
     with link.connect("zotctl") as connection:
-        found = list(islice(choosing.sessions(connection, cwd, args.state), args.limit))
+        found = list(islice(choosing.sessions(connection, cwd, args.state, user=args.user), args.limit))
     worktrees = worktrees_home(os.environ)
     found = [session | {"worktree": _worktree(session, worktrees)} for session in found]
     if args.json:
         output.print_json({"v": 1, "sessions": found})
         return 0
-    head = ["ID", "NAME", "STATE", "MODEL", "UPDATED", "WORKTREE", "DIRECTORY"]
+    head = ["ID", "NAME", "STATE", "MODEL", "UPDATED", "USER", "WORKTREE", "DIRECTORY"]
     rows = [_row(session) for session in found]
-    if not any(text(session, "worktree") for session in found):
-        head, *rows = ([*row[:-2], row[-1]] for row in [head, *rows])
-    output.print_table(head, rows)
+    output.print_table(*output.without_empty(head, rows, "USER", "WORKTREE"))
     return 0
 
 
 def _row(session: Json) -> list[str]:
     about = [text(session, "id"), text(session, "name"), choosing.state(session), _model(session)]
-    return [*about, output.moment(text(session, "updated")), text(session, "worktree"), text(session, "cwd")]
+    where = [text(session, "worktree"), text(session, "cwd")]
+    return [*about, output.moment(text(session, "updated")), text(session, "user"), *where]
 
 
 def _worktree(session: Json, home: str) -> str:

@@ -19,6 +19,7 @@ examples:
   zotctl token create phone --role approve --expires 30d
   zotctl token create board --out ~/board.token
   zotctl token create review --role submit --session tests
+  zotctl token create alice-laptop --role approve --user alice
   zotctl token list
   zotctl token revoke phone
 
@@ -55,6 +56,9 @@ def add(commands: Subparsers) -> None:
     create.add_argument(
         "--expires", type=_lifetime, metavar="TIME", help="lifetime: 30m, 12h, 30d, 2w (default: unlimited)"
     )
+    create.add_argument(
+        "--user", metavar="USER", help="the user whose sessions its holder begins, for lists and quotas (default: none)"
+    )
     create.add_argument("--out", metavar="FILE", help="write it to FILE with mode 0600, for --token-file")
     create.set_defaults(run=_create)
     listing = actions.add_parser("list", help="list the tokens", epilog="example: zotctl token list --json")
@@ -69,9 +73,8 @@ def add(commands: Subparsers) -> None:
 def _create(args: argparse.Namespace) -> int:
     with link.connect("zotctl", role="admin") as connection, _place(args.out) as file:
         sessions = [text(find(connection, name), "id") for name in args.session]
-        made = connection.call(
-            "token.create", name=args.name, role=args.role, sessions=sessions, expires_s=args.expires
-        )
+        wanted: dict[str, object] = {"name": args.name, "role": args.role, "sessions": sessions, "user": args.user}
+        made = connection.call("token.create", wanted, expires_s=args.expires)
         if file is not None:
             file.write(f"{made.pop('token')}\n".encode())
     if args.json:
@@ -97,10 +100,13 @@ def _list(args: argparse.Namespace) -> int:
             output.moment(text(one, "expires")) or "never",
             output.moment(text(one, "used")) or "never",
             ", ".join(strings(one, "sessions")) or "all",
+            text(one, "user"),
         ]
         for one in found
     ]
-    output.print_table(["NAME", "ROLE", "EXPIRES", "LAST USED", "SESSIONS"], rows)
+    output.print_table(
+        *output.without_empty(["NAME", "ROLE", "EXPIRES", "LAST USED", "SESSIONS", "USER"], rows, "USER")
+    )
     return 0
 
 

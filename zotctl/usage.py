@@ -1,4 +1,4 @@
-"""`zotctl usage`: token usage and cost by model, session or directory."""
+"""`zotctl usage`: token usage and cost by model, session, directory or user."""
 
 import argparse
 import os
@@ -25,6 +25,7 @@ examples:
   zotctl usage --since 7d
   zotctl usage --since 2026-11-01 --by cwd
   zotctl usage --since 30d --by day
+  zotctl usage --since 30d --by user
   zotctl usage --by session --json | jq '[.rows[].cost_usd] | add'
 
 Costs use the prices at the time of each request. UNKNOWN counts requests without usage figures, because the provider
@@ -35,6 +36,9 @@ sessions are not included. The second table lists the budgets of today, whatever
 On a terminal, and with --by day, the days follow as bars of their cost, or of their tokens if no cost is known. A day is one
 of the daemon's time zone. NO_COLOR switches the colour off, TERM=dumb the block characters.
 """
+
+NO_USER = "(no user)"
+"""What is shown for sessions without a user; nothing else has an empty key."""
 
 DAYS_SHOWN = 14
 """Days that are drawn, unless --since or --by day says otherwise."""
@@ -52,7 +56,7 @@ def add(commands: Subparsers) -> None:
     )
     parser.add_argument(
         "--by",
-        choices=["model", "session", "cwd", "day"],
+        choices=["model", "session", "cwd", "user", "day"],
         default="model",
         help="what a row stands for (default: model)",
     )
@@ -120,7 +124,7 @@ def _has_blocks() -> bool:
 
 def _row(row: Json) -> list[str]:
     name = text(row, "name")
-    key = text(row, "key")
+    key = text(row, "key") or NO_USER
     return [
         _dollars(row, "cost_usd"),
         _dollars(row, "estimated_usd"),

@@ -356,7 +356,7 @@ class Daemon:
         self._leaving.watch(context)
         self._spawn("descendants", heritage.watch())
         used, kept = journal.database.used_bytes, partial(sessions_with_timers, journal.database)
-        self._spawn("retention", RetentionTask(manager, self._retention, used, kept, audit=archive.audit).run())
+        self._spawn("retention", RetentionTask(manager, self._retention, used, kept, archive=archive).run())
         return context
 
     def _retention(self) -> config.RetentionSection:

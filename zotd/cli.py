@@ -13,6 +13,7 @@ from itertools import takewhile
 from zotd.client.environment import HOST, without_flags
 
 ONE_SHOT = "zotctl.oneshot"
+FLEET = "zotctl.oneshot_fleet"
 CHAT = "zottui.__main__"
 RPC = "zotd.embed.rpc"
 BRIDGE = "zotctl.bridge"
@@ -43,7 +44,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = _with_host(args)
     program = _program(args)
     has_worktree = any(word.startswith(WORKTREE_FLAGS) for word in _flags(args))
-    refusal = _refusal(program, has_worktree=has_worktree)
+    has_labels = any(word.partition("=")[0] == "--label" for word in _flags(args))
+    refusal = _refusal(program, has_worktree=has_worktree, has_labels=has_labels)
     if refusal:
         sys.stderr.write(f"zot: {refusal}\n")
         return 2
@@ -78,16 +80,20 @@ def _program(args: list[str]) -> str:
     flags = _flags(args)
     if args[:1] == ["rpc"] or "--rpc" in flags:
         return BRIDGE if any(flag.partition("=")[0] == "--session" for flag in flags) else RPC
+    if "--fleet" in flags and not flags & INFO_FLAGS:
+        return FLEET
     if flags & (ONE_SHOT_FLAGS | INFO_FLAGS):
         return ONE_SHOT
     # Without a terminal for input there is no chat: `git diff | zot "review this"` prints a reply.
     return CHAT if sys.stdin is not None and sys.stdin.isatty() else ONE_SHOT
 
 
-def _refusal(program: str, *, has_worktree: bool) -> str:
+def _refusal(program: str, *, has_worktree: bool, has_labels: bool) -> str:
     """Return why the program cannot do what it is asked to; empty if it can."""
     if program == RPC and os.environ.get(HOST):
         return "`zot rpc` runs a session on this machine; add --session ID to use one of another machine"
+    if program in {CHAT, ONE_SHOT} and has_labels:
+        return "--label is for `zot -p --fleet`"
     if program in {RPC, BRIDGE, ACP} and has_worktree:
         return "--worktree is for a chat or -p; create one with `zotctl worktree add NAME`, and start this in it"
     return ""

@@ -6,8 +6,18 @@
 -- Run it once, as an administrator of the server; then give the roles a way to log in (docs/postgresql.md):
 --
 --   psql -v ON_ERROR_STOP=1 -f roles.sql postgres
+--   psql -v ON_ERROR_STOP=1 -v daemons=30 -f roles.sql postgres
+--
+-- Each daemon has up to six connections. Those of one more are for a daemon that starts while the server still ends the
+-- connections of the one that it replaces. `max_connections` of the server has to be higher.
 
-CREATE ROLE zot LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION CONNECTION LIMIT 20;
+\if :{?daemons}
+\else
+    \set daemons 10
+\endif
+SELECT 6 * (:daemons + 1) AS connections \gset
+
+CREATE ROLE zot LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION CONNECTION LIMIT :connections;
 CREATE ROLE zot_backup LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION CONNECTION LIMIT 5;
 
 CREATE DATABASE zot ENCODING 'UTF8' TEMPLATE template0;

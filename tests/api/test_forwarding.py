@@ -18,6 +18,10 @@ ONE, TWO = FleetMember(1, "h1", "box1", "wss://box1:1"), FleetMember(2, "h2", "b
 CONFLICT = RelayedResponse("prompt", success=False, id=1, error="no", code="conflict")
 
 
+BROKEN = object()
+"""Stands for a connection that was ready before the client, and is not good any more."""
+
+
 class Other:
     """A relay to a daemon that gives these answers, None for one that the client gets."""
 
@@ -34,6 +38,9 @@ class Other:
         self.asked.append(command)
         self.params.append(params)
         answer = self._answers.pop(0)
+        if answer is BROKEN:
+            self.is_over = True
+            raise RelayError("it does not answer any more")
         if answer is None:
             succeeded()
         return answer
@@ -46,13 +53,18 @@ class Members:
     """The fleet: `answers` of each daemon by its number."""
 
     def __init__(self, answers):
+        self.recent = None
         self.others = {member.number: Other(member, answers.get(member.number, [])) for member in (ONE, TWO)}
 
     async def relay(self, member, _client):
         other = self.others[member.number]
         if other.failures:
             raise other.failures.pop(0)
+        other.is_over = False
         return other
+
+    def used(self, member):
+        self.recent = member
 
 
 class Client:
@@ -140,6 +152,13 @@ async def test_a_command_that_has_waited_for_long_or_in_vain_is_refused(client, 
     fleet = Members({1: [error]})
     with pytest.raises(CommandError, match=str(error)):
         await carry_out(forwarding_of(fleet, client), Session(ONE))
+
+
+async def test_a_command_goes_over_another_connection_if_the_one_that_was_ready_is_not_good_any_more(client, carry_out):
+    fleet = Members({1: [BROKEN, None]})
+    await carry_out(forwarding_of(fleet, client), Session(ONE, ONE), "attach")
+    assert fleet.others[1].asked == ["attach", "attach"]
+    assert fleet.recent == ONE
 
 
 async def test_a_command_that_is_not_about_the_session_alone_is_not_sent_to_its_daemon(client, carry_out):

@@ -38,6 +38,9 @@ DONE = [{"type": "done", "run": "r_1", "seq": 5}]
 FAILED = [{"type": "error", "message": BLOB, "seq": 5}, *DONE]
 REFUSED = {"success": False, "error": BLOB, "code": "conflict"}
 UNTRUSTED = {"data": {"workspaces": [{"path": BLOB, "state": "untrusted", "digest": "d", "items": WORDS}]}}
+FLEET = {"fleet.list": {"data": {"daemons": [{"name": word, "address": word} for word in WORDS]}}}
+RESULT = {"place": 1, "number": 1, "state": "done", "text": BLOB, "error": BLOB}
+RESULTS = {"batch.results": {"data": {"results": [RESULT], "left": 0, "ended": 1}}}
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,10 @@ SURFACES = {
     "trusted directories": zotctl("trust list"),
     "what would be trusted": zotctl("trust grant .", answers={"trust.list": UNTRUSTED}, typed=b"n\n"),
     "top": zotctl("top --once"),
+    "fleet top": zotctl("fleet top --once", answers=FLEET),
+    "fleet status": zotctl("fleet status", answers=FLEET),
+    "fleet results": zotctl("fleet results b", answers=RESULTS),
+    "zot -p --fleet": zot("-p --fleet x", answers=RESULTS),
     "tokens": zotctl("token list"),
     "metrics": zotctl("metrics"),
     "the log of a session": zotctl("log --session s_1"),

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from zotd.store.queries import PageQuery
 from zotd.testing.script import Gate, Refusal, ScriptedReply, TextPart, text
 from zotd.testing.telegram_server import FailedMethod
 from zotd.wire.errors import CommandError
@@ -47,7 +48,7 @@ async def test_one_conversation_remembers_and_a_new_one_does_not(model, open_cha
     assert await chat.say("/new") == "A new conversation begins with your next message."
     await chat.say("third")
     assert [len(request.messages) for request in server.requests] == [2, 4, 2], "with the system prompt"
-    sessions, _ = await chat.house.manager.page(cwd=None, state=None, before=None, limit=10)
+    sessions, _ = await chat.house.manager.page(PageQuery(limit=10))
     assert {session.cwd for session in sessions} == {str(chat.house.home / "channels")}
 
 

@@ -13,7 +13,7 @@ from zotd.testing.live_daemon import free_port
 
 SSHD = "/usr/sbin/sshd"
 
-GREETING = "Welcome to box!"
+GREETING = r"Welcome to box!\n"
 """What its login script prints."""
 
 STOP_S = 10
@@ -22,7 +22,7 @@ STOP_S = 10
 class SshHost:
     """`box` for the ssh in `bin`, which comes first in a client's PATH. It has the programs in its own `bin`."""
 
-    def __init__(self, folder: Path, env: dict[str, str]):
+    def __init__(self, folder: Path, env: dict[str, str], greeting: str = GREETING):
         """`env`: the environment of its user, without a path."""
         self.folder = folder
         self.bin = folder / "client-bin"
@@ -35,7 +35,7 @@ class SshHost:
         self.install()
         for name in ("host", "user"):
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-        self._write_login(env)
+        self._write_login(env, greeting)
         self.know()
         (folder / "client").write_text(
             f"Host box\n HostName 127.0.0.1\n Port {self.port}\n IdentityFile {folder / 'user'}\n"
@@ -57,12 +57,12 @@ class SshHost:
         key = (self.folder / "host.pub").read_text()
         self.known.write_text(f"[127.0.0.1]:{self.port} {key}")
 
-    def _write_login(self, env):
+    def _write_login(self, env, greeting):
         login = self.folder / "login"
         words = " ".join(
             f"'{name}={value}'" for name, value in {**env, "PATH": f"{self.programs}:/usr/bin:/bin"}.items()
         )
-        login.write_text(f'#!/bin/sh\necho "{GREETING}"\nexec env -i {words} sh -c "$SSH_ORIGINAL_COMMAND"\n')
+        login.write_text(f'#!/bin/sh\nprintf "{greeting}"\nexec env -i {words} sh -c "$SSH_ORIGINAL_COMMAND"\n')
         login.chmod(0o755)
         key = (self.folder / "user.pub").read_text()
         (self.folder / "authorized_keys").write_text(f'command="{login}" {key}')

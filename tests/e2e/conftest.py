@@ -5,6 +5,7 @@ from contextlib import AsyncExitStack
 from types import SimpleNamespace
 
 import pytest
+import trustme
 
 from tests.e2e.fleet import until
 from tests.e2e.odd import odd, odd_is_known  # noqa: F401  (fixtures)
@@ -214,6 +215,22 @@ async def fleet(member, database):
     houses = member("one"), member("two")
     await until(database, "SELECT count(*) = 2 FROM daemons WHERE address <> ''")
     return houses
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """`certificate(name)`: settings of a door that shows a new certificate, of an authority that no daemon knows."""
+
+    def certificate(name):
+        made = trustme.CA().issue_cert("127.0.0.1")
+        made.private_key_pem.write_to_path(tmp_path / f"{name}.key")
+        made.cert_chain_pems[0].write_to_path(tmp_path / f"{name}.pem")
+        return {
+            "ZOT_WEBSOCKET_TLS_KEY": str(tmp_path / f"{name}.key"),
+            "ZOT_WEBSOCKET_TLS_CERT": str(tmp_path / f"{name}.pem"),
+        }
+
+    return certificate
 
 
 @pytest.fixture

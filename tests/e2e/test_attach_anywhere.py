@@ -8,8 +8,6 @@ import signal
 import ssl
 
 import aiohttp
-import pytest
-import trustme
 
 from tests.e2e.fleet import name_of, number_of, output_of, until
 from zotd.testing.live_daemon import free_port
@@ -188,22 +186,6 @@ async def test_a_daemon_without_a_door_warns_that_others_cannot_forward_clients_
     client = await two.connect()
     refusal = await client.answer("attach", session=there.id)
     assert refusal["error"].endswith("it cannot be reached: it has no address for other daemons")
-
-
-@pytest.fixture
-def certificate(tmp_path):
-    """`certificate(name)`: settings of a door that shows a new certificate, of an authority that no daemon knows."""
-
-    def certificate(name):
-        made = trustme.CA().issue_cert("127.0.0.1")
-        made.private_key_pem.write_to_path(tmp_path / f"{name}.key")
-        made.cert_chain_pems[0].write_to_path(tmp_path / f"{name}.pem")
-        return {
-            "ZOT_WEBSOCKET_TLS_KEY": str(tmp_path / f"{name}.key"),
-            "ZOT_WEBSOCKET_TLS_CERT": str(tmp_path / f"{name}.pem"),
-        }
-
-    return certificate
 
 
 @contextlib.asynccontextmanager

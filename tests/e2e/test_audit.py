@@ -3,9 +3,13 @@
 import asyncio
 import os
 import pwd
+from urllib.parse import urlsplit
 
+import psycopg
 import pytest
 
+from tests.e2e.fleet import name_of, output_of, printed_by, row
+from tests.e2e.limits import Limit
 from zotd.testing.script import CallPart, calls, text
 
 ME = f"local:{pwd.getpwuid(os.getuid()).pw_name}"
@@ -99,3 +103,47 @@ async def test_a_forwarded_decision_is_recorded_once_by_the_daemon_that_has_the_
     (entry,) = await entries_of(two)
     assert (entry["command"], entry["who"], entry["client"]) == ("set_mode", ME, "phone")
     assert (entry["details"], entry["outcome"]) == ({"mode": "yolo"}, "done")
+
+
+async def test_a_forwarded_client_with_a_token_is_recorded_by_the_name_of_its_token(fleet, talk_in, database):
+    one, two = fleet
+    there = await talk_in(one, text("done"), mode="ask")
+    file = two.cwd / "token"
+    await output_of(two, "zotctl", "token", "create", "phone", "--role", "approve", "--out", file)
+    (address,) = row(database, "SELECT address FROM daemons WHERE name = %s", name_of(two))
+    flags = ("--host", address, "--token-file", file)
+    assert (await printed_by(two, "zotctl", *flags, "mode", "read-only", "--session", there.id))[::2] == (0, "")
+    (entry,) = await entries_of(one, session=there.id)
+    assert (entry["who"], entry["details"], entry["outcome"]) == ("token:phone", {"mode": "read-only"}, "done")
+    assert await entries_of(two, who="token:phone") == [entry]
+
+
+async def test_what_a_full_disk_keeps_out_of_the_trail_does_not_take_effect(process):
+    client = await process.connect(client={"name": "test"}, role="admin")
+    await client.ask("token.create", name="before", role="read")
+    limit = Limit(process.daemon)
+    limit.set(len(process.daemon.log.encode()) + 4096)  # room for the file of tokens, and for no commit
+    assert await client.refused("token.create", name="lost", role="admin") == "storage_blocked"
+    limit.lift()
+    assert [one["name"] for one in (await client.ask("token.list"))["tokens"]] == ["before"]
+    await client.ask("token.create", name="after", role="read")
+    names = [one["details"]["name"] for one in await entries_of(process, command="token.create")]
+    assert names == ["after", "before"]
+
+
+async def test_what_a_read_only_database_keeps_out_of_the_trail_does_not_take_effect(member, database, server):
+    house = member("one")
+    client = await house.connect(client={"name": "test"}, role="admin")
+    await client.ask("token.create", name="before", role="read")
+    name = urlsplit(database).path.removeprefix("/")
+    await asyncio.to_thread(make_read_only, server, name)
+    answer = await client.answer("token.create", name="lost", role="admin")
+    assert (answer["code"], "read-only" in answer["error"]) == ("storage_blocked", True)
+    assert [one["name"] for one in (await client.ask("token.list"))["tokens"]] == ["before"]
+
+
+def make_read_only(server, name):
+    """Have all transactions of the database be read-only, from now on."""
+    with psycopg.connect(server.url("postgres"), autocommit=True) as admin:
+        admin.execute(f'ALTER DATABASE "{name}" SET default_transaction_read_only = on')
+        admin.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", (name,))

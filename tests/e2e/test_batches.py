@@ -190,6 +190,22 @@ async def test_a_daemon_that_stops_when_it_is_idle_takes_no_more_prompts(batch_h
     assert [one["text"] for one in await results(house, 2)] == ["one", "two"]
 
 
+async def test_a_list_of_batches_has_a_limit_and_says_if_there_are_older_ones(batch_house):
+    house = await batch_house(lambda _: text("fine"))
+    client = await house.connect()
+    for name in ("one", "two"):
+        await submit(house, "a", batch=name, client=client, labels=["nowhere"])
+    found = await client.ask("batch.list", limit=1)
+    assert ([one["id"] for one in found["batches"]], found["more"]) == (["two"], True)
+    found = await client.ask("batch.list", active=True, limit=2)
+    assert ([one["id"] for one in found["batches"]], found.get("more", False)) == (["two", "one"], False)
+    await client.ask("batch.cancel", batch="two")
+    assert [one["id"] for one in (await client.ask("batch.list", active=True))["batches"]] == ["one"]
+    for limit in (0, 1001):
+        refusal = await client.answer("batch.list", limit=limit)
+        assert refusal["error"] == "batch.list: limit must be from 1 to 1000"
+
+
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
@@ -208,3 +224,10 @@ async def test_a_prompt_that_no_daemon_could_run_is_refused_with_its_number(batc
     refusal = await client.answer("batch.submit", batch="b", prompts=[order])
     assert refusal["error"].startswith(sentence.replace("prompt 1", f"prompt {order['number']}"))
     assert (await client.ask("batch.list"))["batches"] == []
+
+
+@pytest.mark.parametrize("after", [-1, 2**53 + 1, 2**64])
+async def test_results_behind_a_place_that_no_result_can_have_are_refused(batch_house, after):
+    house = await batch_house(text("fine"))
+    answer = await (await house.connect()).answer("batch.results", batch="b", after=after)
+    assert (answer["code"], answer["error"].startswith("after is between 0 and")) == ("bad_request", True)

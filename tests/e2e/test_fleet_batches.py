@@ -1,14 +1,17 @@
 """Batches that several daemons of a database work through: each prompt has one result, whichever daemons end meanwhile."""
 
 import asyncio
+import json
 import os
 import signal
 from contextlib import AsyncExitStack
+from types import SimpleNamespace
 
 import pytest
 
 from tests.e2e.batch_house import opened, result, results, submit
-from tests.e2e.fleet import name_of, row, until
+from tests.e2e.fleet import name_of, printed_by, row, until
+from zotd.testing import warm
 from zotd.testing.script import CallPart, Gate, ScriptedReply, TextPart, calls, text
 
 BUSY = {"command": "echo x >> ran; echo > begun; read < go"}
@@ -131,3 +134,31 @@ async def test_prompts_wait_for_a_daemon_with_their_labels(open_as, model, datab
     await until(database, 'SELECT labels = \'["big","gpu","more"]\' FROM daemons WHERE name = %s', name_of(large))
     daemons = (await client.ask("fleet.list"))["daemons"]
     assert [one["labels"] for one in daemons] == [[], ["big", "gpu", "more"]]
+
+
+async def test_a_single_prompt_is_run_by_a_daemon_that_has_its_labels(open_as, model, database):
+    plain = open_as("plain", await model(lambda _: text("never")))
+    large = open_as("large", await model(lambda _: text("fine")), ZOT_FLEET_LABELS="gpu")
+    await until(database, "SELECT labels = '[\"gpu\"]' FROM daemons WHERE name = %s", name_of(large))
+    flags = ("-p", "--fleet", "--label", "gpu", "--cwd", str(large.cwd), "hello")
+    assert await printed_by(plain, "zotd.cli", *flags) == (0, "fine\n", "")
+
+
+async def test_results_are_awaited_also_while_the_database_is_away(open_as, server):
+    house = open_as("one", SimpleNamespace(openai_url="http://127.0.0.1:9"))
+    await submit(house, "a", labels=["nowhere"])
+    client = await house.connect()
+    server.kill()
+    command = warm.command("zotctl", "fleet", "results", "b")
+    pipe = asyncio.subprocess.PIPE
+    waiting = await asyncio.create_subprocess_exec(*command, env=house.place.env, stdout=pipe, stderr=pipe)
+    async with asyncio.timeout(60):
+        while (await client.ask("daemon.status"))["clients"] < 2:
+            pass
+        assert await client.refused("batch.list") == "storage_blocked"
+        server.start()
+        while not (await client.answer("batch.cancel", batch="b"))["success"]:
+            pass
+        out, err = await waiting.communicate()
+    assert (waiting.returncode, err) == (1, b"")
+    assert json.loads(out)["state"] == "cancelled"

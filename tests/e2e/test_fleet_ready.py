@@ -6,6 +6,7 @@ import os
 import psycopg
 
 from tests.e2e.fleet import FAILOVER_S, begin_draining, name_of, printed_by
+from zotd.store.postgres.registration import LEASE_S
 from zotd.testing.script import CallPart, calls, text
 
 READY = (0, "ready\n", "")
@@ -49,3 +50,16 @@ async def test_a_daemon_that_is_being_drained_is_not_ready(fleet, talk_in):
     assert await ready(one) == (1, "", "zotctl: this daemon is stopping, and takes no new work\n")
     assert await ready(two) == READY
     (one.cwd / "go").write_text("\n")
+
+
+async def test_what_a_probe_asks_costs_the_database_the_same_with_many_daemons_and_sessions(fleet, database):
+    one, _ = fleet
+    client = await one.connect()
+    found = await client.ask("fleet.ready")
+    assert (found["ready"], found["stopping"]) == (True, False)
+    assert 0 < found["lease_s"] <= LEASE_S
+    with psycopg.connect(database, autocommit=True) as connection:
+        connection.execute("ALTER TABLE sessions RENAME TO elsewhere")  # nothing that reads it could answer
+        assert (await client.answer("fleet.list"))["success"] is False
+        assert (await client.ask("fleet.ready"))["ready"]
+        connection.execute("ALTER TABLE elsewhere RENAME TO sessions")

@@ -23,6 +23,7 @@ WIDER = {
     "an open network": BASE + '[sandbox]\nnetwork = "open"\n',
     "one more host": BASE + '[sandbox]\nhosts = ["example.org"]\n',
     "more to spend": BASE + "[budget]\nday_usd = 1000.0\n",
+    "other quotas": BASE + '[users."*"]\nusd_per_day = 1000.0\n',
 }
 
 

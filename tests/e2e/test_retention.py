@@ -83,6 +83,9 @@ async def test_old_entries_of_the_audit_trail_go_and_newer_ones_stay(tmp_path):
     with closing(sqlite3.connect(place.home / "zot.db")) as database, database:
         database.execute("UPDATE audit SET time = '2026-01-01T00:00:00.000Z' WHERE details LIKE '%old%'")
         database.execute("UPDATE audit SET time = '2999-01-01T00:00:00.000Z' WHERE details LIKE '%new%'")
+        database.execute(
+            "INSERT INTO user_days VALUES ('alice', '2026-01-01', 0, 1.0), ('alice', '2999-01-01', 0, 1.0)"
+        )
     async with AsyncExitStack() as stack:
         place = await stack.enter_async_context(serving(tmp_path, {"ZOT_RETENTION_AUDIT_DAYS": "90"}))
         client = await House(stack, place).connect(role="admin")
@@ -91,6 +94,8 @@ async def test_old_entries_of_the_audit_trail_go_and_newer_ones_stay(tmp_path):
             if "old" not in found:
                 break
     assert found == ["new"]
+    with closing(sqlite3.connect(place.home / "zot.db")) as database:
+        assert database.execute("SELECT day FROM user_days").fetchall() == [("2999-01-01",)]
 
 
 async def test_without_the_section_nothing_is_deleted(filled, tmp_path):

@@ -261,6 +261,27 @@ def version_9(path):
         connection.executescript(VERSION_9)
 
 
+VERSION_10 = """
+CREATE TABLE audit (
+    id TEXT PRIMARY KEY,
+    time TEXT NOT NULL,
+    who TEXT NOT NULL,
+    client TEXT NOT NULL,
+    command TEXT NOT NULL,
+    session TEXT NOT NULL,
+    details TEXT NOT NULL,
+    outcome TEXT NOT NULL
+) WITHOUT ROWID;
+PRAGMA user_version = 10;
+"""
+
+
+def version_10(path):
+    version_9(path)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.executescript(VERSION_10)
+
+
 BUILDERS = {
     1: version_1,
     2: version_2,
@@ -271,5 +292,6 @@ BUILDERS = {
     7: version_7,
     8: version_8,
     9: version_9,
+    10: version_10,
 }
 """Builder by schema version."""

@@ -135,8 +135,23 @@ async def test_old_batches_are_forgotten_when_another_one_comes_unless_prompts_w
         if claim.batch != "waiting":
             await batches.end(claim, done())
     await batches.submit(batch("next", made=LATE, forgets="2026-03-01T00:00:00.000Z"), [(1, prompt())])
-    assert {one.id for one in await batches.sums()} == {"waiting", "recent", "next"}
+    assert {one.id for one in await batches.newest(10)} == {"waiting", "recent", "next"}
     assert await batches.results("ended", 0, 1) == []
+
+
+async def test_the_newest_batches_are_listed_and_those_that_have_prompts_to_run(batches):
+    for key, made in (("old", EARLY), ("done", EARLY), ("new", LATE)):
+        await batches.submit(batch(key, made=made), [(1, prompt())])
+    claims = {claim.batch: claim for claim in [await batches.claim(()) for _ in range(3)]}
+    await batches.end(claims["done"], done())
+    await batches.submit(batch("waits", made=LATE), [(1, prompt())])
+    assert [one.id for one in await batches.newest(10)] == ["waits", "new", "old", "done"]
+    assert [(one.id, one.waiting, one.running) for one in await batches.newest(10, active=True)] == [
+        ("waits", 1, 0),
+        ("new", 0, 1),
+        ("old", 0, 1),
+    ]
+    assert [one.id for one in await batches.newest(2)] == ["waits", "new"]
 
 
 async def test_what_a_daemon_runs_is_found_again(batches):

@@ -73,6 +73,14 @@ async def test_usage_can_be_summed_by_session_or_directory(archive, journal, aut
     ]
 
 
+async def test_usage_can_be_summed_by_user(archive, journal, author_of):
+    for session, user, cost in [("s_1", "alice", 1.0), ("s_2", "bob", 2.5), ("s_3", "alice", 2.0), ("s_4", "", 0.5)]:
+        await author_of(journal, session, user=user).commit((took(Tokens(cost_usd=cost)),))
+    for since in ("", "2026-11-01T12:00:00.000Z"):
+        found = [(row.key, row.cost_usd, row.name) for row in await archive.usage(by="user", since=since)]
+        assert found == [("alice", 3.0, ""), ("bob", 2.5, ""), ("", 0.5, "")]
+
+
 async def test_usage_can_be_summed_by_day_with_the_hour_in_which_the_report_begins(archive, journal, author_of):
     days = [(took(Tokens(input=day), day=day),) for day in (1, 2, 2, 3)]
     await author_of(journal).commit(*days)

@@ -21,7 +21,7 @@ ROLES = {
         session.list session.get session.history session.image session.search session.tree attach detach presence presence.update
         subscribe push.key
         get_state get_messages get_models model.show complete prompt.history workspace.info session.changes session.plan session.jobs queue.list approval.list grant.list channel.list ext.list ext.logs ext.doctor
-        daemon.status fleet.list daemon.metrics usage.report auth.list
+        daemon.status fleet.list fleet.ready daemon.metrics usage.report users.list auth.list
         session.family agents.list timer.list diagnostics.list batch.list batch.results
     """,
     Role.SUBMIT: """

@@ -1,6 +1,7 @@
 """Shell completion: in real shells, and computed from the parsers."""
 
 import os
+import pwd
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 from tests.needs import needs
 from tests.zottui.tmux import Tmux
 from zotctl import completion_engine
+from zotd.api.audited import AUDITED
 from zotd.providers.catalog.vendors import VENDORS
 from zotd.template.client import SWITCH
 
@@ -42,6 +44,7 @@ def offered(shell, *words):
         (["zotctl", "--no-color", "ping", "--"], ["--help", "--autostart"]),
         (["zot", "--mod"], ["--model", "--mode"]),
         (["zot", "--mode", "r"], ["read-only"]),
+        (["zot", "--fl"], ["--fleet"]),
         (["zot", "r"], ["rpc"]),
         (["zot", "fix", "r"], []),
         (["zotctl", "--", "--token-file", ""], [":files"]),
@@ -71,6 +74,23 @@ def test_approvals_are_offered_with_their_call(live):
         code, out, _ = live.zotctl("candidates", "zotctl", command, "")
         assert (code, out) == (0, f"{question['approval']}\tbash wants to run: touch out\n")
     assert live.zotctl("deny", question["approval"])[0] == 0
+
+
+def test_batches_are_offered_with_their_numbers(live):
+    prompt = {"number": 1, "message": "a", "cwd": str(live.cwd), "labels": ["nowhere"]}
+    with live.connect() as connection:
+        connection.call("batch.submit", batch="nightly", prompts=[prompt])
+    for action in ("cancel", "results"):
+        code, out, _ = live.zotctl("candidates", "zotctl", "fleet", action, "")
+        assert (code, out) == (0, "nightly\t1 waiting  0 running  0 ended\n")
+
+
+def test_accounts_and_commands_of_the_audit_trail_are_offered(live):
+    assert offered(live, "zotctl", "audit", "--command", "") == list(AUDITED)
+    assert offered(live, "zotctl", "audit", "--command", "token.") == ["token.create", "token.revoke"]
+    assert offered(live, "zotctl", "audit", "--who", "") == []
+    assert live.zotctl("token", "create", "phone", "--role", "read")[0] == 0
+    assert offered(live, "zotctl", "audit", "--who", "lo") == [f"local:{pwd.getpwuid(os.getuid()).pw_name}"]
 
 
 def test_extensions_are_offered_with_and_without_a_daemon(live):

@@ -2,6 +2,8 @@
 
 import json
 import signal
+import sqlite3
+from contextlib import closing
 
 import pytest
 
@@ -108,3 +110,13 @@ def test_a_wrong_line_is_named_and_nothing_is_submitted(live, line, sentence):
 def test_a_file_without_prompts_and_one_that_is_missing_are_refused(live):
     assert "has no prompts" in live.zotctl("fleet", "run", "-", piped="\n")[2]
     assert live.zotctl("fleet", "run", "none")[2] == "zotctl: none cannot be read: no such file or directory\n"
+
+
+def test_of_very_many_batches_the_newest_are_listed(live):
+    assert live.zotctl("fleet", "batches")[0] == 0  # the database is there
+    rows = [(f"prompt-{number:05}", f"2026-11-01T00:00:00.{number % 1000:03}Z") for number in range(1001)]
+    with closing(sqlite3.connect(live.home / "zot.db")) as database, database:
+        database.executemany("INSERT INTO batches (id, submitter, priority, made) VALUES (?, 'me', 0, ?)", rows)
+    code, out, _ = live.zotctl("fleet", "batches")
+    assert (code, len(out.splitlines())) == (0, 1002)
+    assert out.endswith("\nolder ones are left out; these are the newest 1,000\n")

@@ -106,6 +106,13 @@ def test_a_pipe_gets_bars_only_by_day(live, talk):
     assert len(bar) <= 80
 
 
+def test_sessions_without_a_user_are_named_so_in_the_usage(live, talk):
+    head, *rows = live.zotctl("usage", "--by", "user")[1].splitlines()
+    assert head.endswith("USER")
+    assert all(row.endswith("(no user)") for row in rows)
+    assert rows
+
+
 def test_json_by_day_has_rows_and_no_bars(live, talk):
     report = json.loads(live.zotctl("usage", "--by", "day", "--json")[1])
     assert (report["by"], report["rows"][0]["attempts"]) == ("day", 1)
@@ -131,7 +138,7 @@ def test_invalid_time_is_bad_usage_with_examples(shell, since):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"by": "mood"}, 'usage can be grouped by model, session, cwd, day, not by "mood"'),
+        ({"by": "mood"}, 'usage can be grouped by model, session, cwd, user, day, not by "mood"'),
         ({"since": "2026-11-01"}, '"2026-11-01" is not a time; write it like 2026-11-21T20:11:18Z'),
         ({"since": "2026-11-01T00:00:00"}, '"2026-11-01T00:00:00" is not a time; write it like 2026-11-21T20:11:18Z'),
     ],

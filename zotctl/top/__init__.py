@@ -28,10 +28,15 @@ def add(commands: Subparsers) -> None:
     """Register `top`."""
     parser = commands.add_parser("top", help="show sessions and extensions, updated live", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    add_flags(parser)
+    parser.set_defaults(run=_run)
+
+
+def add_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of a live view."""
     parser.add_argument("-d", "--delay", type=_delay, default=DELAY_S, metavar="S", help="seconds between updates (1)")
     parser.add_argument("--once", action="store_true", help="print once and exit, as without a terminal")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each update")
-    parser.set_defaults(run=_run)
 
 
 def _delay(word: str) -> float:
@@ -45,8 +50,13 @@ def _delay(word: str) -> float:
 
 
 def _run(args: argparse.Namespace) -> int:
-    from zotctl.top import live  # noqa: PLC0415  (psutil takes 37 ms to import)
+    from zotctl.top import live, one_daemon  # noqa: PLC0415  (psutil takes 37 ms to import)
 
-    if args.json or args.once or not (sys.stdin.isatty() and sys.stdout.isatty()):
-        return live.print_looks(args.delay, as_json=args.json, once=args.once)
-    return live.watch(args.delay)
+    if is_live(args):
+        return live.watch(one_daemon.VIEW, args.delay)
+    return live.print_looks(one_daemon.VIEW, args.delay, as_json=args.json, once=args.once)
+
+
+def is_live(args: argparse.Namespace) -> bool:
+    """Return whether the view is to be redrawn on a terminal, instead of being printed."""
+    return not args.json and not args.once and sys.stdin.isatty() and sys.stdout.isatty()

@@ -1,19 +1,19 @@
-"""The main loop of `zotctl top`: takes samples, draws them, and reconnects if the daemon restarts."""
+"""The main loop of `zotctl top` and `zotctl fleet top`: takes samples, draws them, and reconnects if the daemon restarts."""
 
 import os
 import signal
 import sys
 import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
 
 from zotctl import link, output
-from zotctl.top import render
-from zotctl.top.sample import Observer, Sample
+from zotctl.top.render import Paint
 from zotctl.top.screen import FullScreen
-from zotd.client import place
-from zotd.client.blocking import Connection
+from zotd.client.blocking import Connection, Json
 from zotd.client.errors import ClientError
 from zotd.client.interrupts import InterruptedBySignal, Watch
 
@@ -29,41 +29,64 @@ LOOKS = 6
 """Samples that rates are computed from. Over fewer, a model that pauses to think would show a rate of 0."""
 
 
-def print_looks(delay_s: float, *, as_json: bool, once: bool) -> int:
+T = TypeVar("T")
+
+T_contra = TypeVar("T_contra", contravariant=True)
+
+
+class Draw(Protocol[T_contra]):
+    """Draws the newest of some samples."""
+
+    def __call__(self, looks: Sequence[T_contra], paint: Paint, *, width: int, height: int | None) -> list[str]:
+        """Return at most `height` lines (None: no limit) of at most `width` columns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class View(Generic[T]):
+    """What is shown."""
+
+    observe: Callable[[Connection], Callable[[], T]]
+    """Returns what takes a sample by a connection, and raises `ClientError` if the daemon does not answer."""
+    draw: Draw[T]
+    as_json: Callable[[Sequence[T]], Json]
+
+
+def print_looks(view: View[T], delay_s: float, *, as_json: bool, once: bool) -> int:
     """Print the second of two samples, because rates need both; `as_json`: a line per sample, forever unless `once`."""
-    with closing(_Daemon()) as daemon:
+    with closing(_Daemon(view)) as daemon:
         looks = deque([daemon.look()], LOOKS)
         while True:
             time.sleep(delay_s)
             looks.append(daemon.look())
             if as_json:
-                output.print_json(render.as_json(looks))
+                output.print_json(view.as_json(looks))
                 sys.stdout.flush()
             if once or not as_json:
                 break
     if not as_json:
         width = (os.get_terminal_size().columns if sys.stdout.isatty() else 0) or WITHOUT_END
-        print("\n".join(render.draw(looks, output.painted, width=width, height=None)))
+        print("\n".join(view.draw(looks, output.painted, width=width, height=None)))
     return 0
 
 
-def watch(delay_s: float) -> int:
+def watch(view: View[T], delay_s: float) -> int:
     """Redraw until the user quits; reconnects if the daemon is restarted."""
-    looks = deque[Sample](maxlen=LOOKS)
-    with closing(_Daemon()) as daemon:
+    looks = deque[T](maxlen=LOOKS)
+    with closing(_Daemon(view)) as daemon:
         looks.append(daemon.look())  # before the screen is taken, so that an error is printed normally
         screen = FullScreen()
         with Watch() as keys, screen.entered():
-            _draw(screen, looks)
+            _draw(view, screen, looks)
             while not _is_over(screen, keys, delay_s):
                 daemon.look_again(looks)
-                _draw(screen, looks)
+                _draw(view, screen, looks)
     return 0
 
 
-def _draw(screen: FullScreen, looks: Sequence[Sample]) -> None:
+def _draw(view: View[T], screen: FullScreen, looks: Sequence[T]) -> None:
     columns, rows = screen.size
-    screen.show(render.draw(looks, output.painted, width=columns, height=rows) if looks else [LOST])
+    screen.show(view.draw(looks, output.painted, width=columns, height=rows) if looks else [LOST])
 
 
 def _is_over(screen: FullScreen, keys: Watch, delay_s: float) -> bool:
@@ -81,25 +104,26 @@ def _is_over(screen: FullScreen, keys: Watch, delay_s: float) -> bool:
     return False
 
 
-class _Daemon:
+class _Daemon(Generic[T]):
     """The sampled daemon; reconnects after a lost connection."""
 
-    def __init__(self) -> None:
+    def __init__(self, view: View[T]) -> None:
+        self._view = view
         self._connection: Connection | None = None
-        self._observer: Observer | None = None
+        self._look: Callable[[], T] | None = None
 
-    def look(self) -> Sample:
+    def look(self) -> T:
         """Take a sample, connecting first if needed; raises `ClientError` if no daemon answers."""
-        if self._connection is None or self._observer is None:
+        if self._connection is None or self._look is None:
             self._connection = link.connect("zotctl", start=False)
-            self._observer = Observer(self._connection, is_local=not place.of(os.environ).is_remote)
+            self._look = self._view.observe(self._connection)
         try:
-            return self._observer.look()
+            return self._look()
         except ClientError:
             self.close()
             raise
 
-    def look_again(self, looks: deque[Sample]) -> None:
+    def look_again(self, looks: deque[T]) -> None:
         """Append a sample; clears `looks` if the daemon does not answer."""
         try:
             looks.append(self.look())
@@ -110,4 +134,4 @@ class _Daemon:
         """Close the connection, if there is one."""
         if self._connection is not None:
             self._connection.close()
-        self._connection = self._observer = None
+        self._connection = self._look = None

@@ -22,14 +22,18 @@ STATES = {
     "failed": colour.RED,
     "parked": colour.RED,
     "restarting": colour.RED,
+    "stopping": colour.YELLOW,
+    "expired": colour.RED,
 }
 """Colours of states."""
 
 BUSY = ("waiting", "running", "held", "blocked", "failed")
 """Session states listed before idle ones, in this order."""
 
-FIGURES = frozenset({"TOK/S", "USD", "CLIENTS", "JOBS", "UPDATED", "PID", "CPU", "MEMORY"})
-"""Columns that are aligned right."""
+FLEET_FIGURES = {"LEASE", "SESSIONS", "PROMPTS", "RUNNING", "WAITING", "PRIORITY", "ENDED"}
+
+FIGURES = frozenset({"TOK/S", "USD", "CLIENTS", "JOBS", "UPDATED", "PID", "CPU", "MEMORY"} | FLEET_FIGURES)
+"""Columns that are aligned right, in these views."""
 
 SESSION_COLUMNS = ("SESSION", "STATE", "MODEL", "TOK/S", "USD", "CLIENTS", "JOBS", "UPDATED", "DIRECTORY")
 
@@ -66,10 +70,10 @@ def draw(looks: Sequence[Sample], paint: Paint, *, width: int, height: int | Non
     if not any(number(one, "jobs") for one, _ in ranked):
         for row in rows:
             del row[JOBS]
-    lines = [*head, "", *_columns(rows, paint)]
+    lines = [*head, "", *columns(rows, paint)]
     if room < len(ranked):
         lines.append(f"… {len(ranked) - room} more")
-    return [_cut(line, width) for line in [*lines, *below]][:height]
+    return [cut(line, width) for line in [*lines, *below]][:height]
 
 
 def as_json(looks: Sequence[Sample]) -> Json:
@@ -135,10 +139,10 @@ def _extensions(look: Sample, paint: Paint) -> list[str]:
         figures = [f"{load.cpu:.0f}%", size(load.rss_bytes)] if load else ["", ""]
         about = [clipped(one_line(text(one, "name")), NAME_COLUMNS), text(one, "state"), str(number(one, "pid") or "")]
         rows.append([*about, *figures, text(one, "cwd"), text(one, "reason")])
-    return _columns(rows, paint)
+    return columns(rows, paint)
 
 
-def _columns(rows: Sequence[Sequence[str]], paint: Paint) -> list[str]:
+def columns(rows: Sequence[Sequence[str]], paint: Paint) -> list[str]:
     """Return the lines of a table: a bold head, states in their colours, numbers aligned right."""
     head = rows[0]
     right = {column for column, title in enumerate(head) if title in FIGURES}
@@ -150,7 +154,7 @@ def _columns(rows: Sequence[Sequence[str]], paint: Paint) -> list[str]:
     return [paint(lines[0], colour.BOLD), *lines[1:]]
 
 
-def _cut(line: str, width: int) -> str:
+def cut(line: str, width: int) -> str:
     """Return what fits into `width` columns; colour sequences take no columns, and are reset at the cut."""
     room, kept = width, []
     for part in re.split(f"({COLOURS})", line):

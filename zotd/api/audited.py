@@ -39,7 +39,7 @@ AUDITED: Mapping[str, tuple[str, ...]] = {
     "auth.logout": ("provider",),
     "auth.begin": ("provider", "method"),
     "push.remove": ("browser",),
-    "token.create": ("name", "role", "session"),
+    "token.create": ("name", "role", "session", "user"),
     "token.revoke": ("name",),
     "daemon.reload": (),
     "daemon.shutdown": (),

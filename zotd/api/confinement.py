@@ -30,6 +30,11 @@ class Confinement(ABC):
         self._own = own
         self._context = context
 
+    @property
+    def user(self) -> str:
+        """The user of the sessions that it may see; empty: none."""
+        return next((session.ledger.row.user for session in self._own_sessions()), "")
+
     def sees(self, session: str) -> bool:
         """Return whether the connection may see this session."""
         return session in self._own

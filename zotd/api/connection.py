@@ -52,6 +52,8 @@ class UsedToken(Struct, frozen=True):
 
     name: str
     digest: str
+    user: str
+    """The user of the token; empty: none."""
 
 
 class ForwardedClient(Struct, frozen=True):
@@ -62,6 +64,8 @@ class ForwardedClient(Struct, frozen=True):
     proof: str
     account: str
     """Whose it is there; empty: that daemon does not say."""
+    user: str
+    """Its user there; empty: none."""
 
 
 class ServerConnection:
@@ -94,7 +98,7 @@ class ServerConnection:
         """
         self.admitted = admitted
         self.id = admitted.id if isinstance(admitted, ForwardedClient) else ids.new("k")
-        self.account = _account(admitted)  # for the audit trail
+        self.account, self.user = _account(admitted)  # for the audit trail, and for sessions that it begins
         self.client, self.since = Client(), rfc3339()
         self.confinement = confinement
         self.ceiling = ceiling
@@ -302,9 +306,10 @@ class ServerConnection:
             self._transport.abort()
 
 
-def _account(admitted: UsedToken | ForwardedClient | None) -> str:
+def _account(admitted: UsedToken | ForwardedClient | None) -> tuple[str, str]:
+    """Return whose the client is, and its user, which is empty if it has none."""
     if isinstance(admitted, UsedToken):
-        return f"token:{admitted.name}"
+        return f"token:{admitted.name}", admitted.user
     if isinstance(admitted, ForwardedClient):
-        return admitted.account or "fleet"
-    return f"local:{local_account()}"
+        return admitted.account or "fleet", admitted.user
+    return f"local:{local_account()}", ""

@@ -181,6 +181,8 @@ class DaemonContext:
     def begin_stop(self) -> None:
         """Report the state `stopping` from now on, and take nothing over from other daemons."""
         self.stopping = True
+        if self.fleet is not None:
+            self.fleet.begin_stop()
         if self.manager.journal is not None:
             self.manager.journal.ownership.prepare_to_end()
 
@@ -247,7 +249,11 @@ class DaemonContext:
             commits=written.writes,
             transactions=written.transactions,
             synced=written.synced,
-            families=[*self._session_figures(), *self.telemetry.families()],
+            families=[
+                *self._session_figures(),
+                *(() if self.fleet is None else self.fleet.families()),
+                *self.telemetry.families(),
+            ],
         )
 
     def _session_figures(self) -> list[MetricFamily]:

@@ -89,6 +89,11 @@ class CommandSource(Protocol):
         ...
 
     @property
+    def user(self) -> str:
+        """The user of its token; empty: none."""
+        ...
+
+    @property
     def forwarding(self) -> "Forwarder | None":
         """Has other daemons respond to commands for their sessions; None: these are refused."""
         ...
@@ -115,6 +120,12 @@ class Invocation:
     def name(self) -> str:
         """Name of the command, as in its `type` field."""
         return self._command.name
+
+    @property
+    def user(self) -> str:
+        """The user whose sessions it begins; empty: none."""
+        bounds = self.door.confinement
+        return self.door.user or ("" if bounds is None else bounds.user)
 
     @property
     def request_id(self) -> str | int | None:

@@ -11,7 +11,7 @@ from zotd.api.fleet.fleet import Fleet
 from zotd.api.fleet.relay import Relay, RelayClient, RelayedResponse, RelayError, response_line
 from zotd.sessions.opening import SessionElsewhereError
 from zotd.wire.base import Frozen
-from zotd.wire.errors import CommandError
+from zotd.wire.errors import Code, CommandError
 
 AWAY_S = 20.0
 """How long a command waits for a daemon that does not answer. Its lease expires within 13 s, and then another daemon, or this
@@ -55,7 +55,8 @@ class Forwarding:
                 if error.session != session:  # the command is not about this session, or not about it alone
                     raise
                 elsewhere = error
-            if refusal is not None and relay is not None and relay.member.number == elsewhere.member.number:
+            is_there = relay is not None and not relay.is_over and relay.member.number == elsewhere.member.number
+            if refusal is not None and is_there:
                 self._client.write(response_line(refusal, call.request_id))  # that daemon still has the session
                 call.forwarded()
                 return
@@ -95,9 +96,14 @@ class Forwarding:
 
     async def _ask(self, relay: Relay, call: Invocation, params: Frozen) -> RelayedResponse | None:
         params = without_environment(params)
-        refusal = await relay.ask(call.name, params, call.request_id, partial(self._succeeded, call, params, relay))
+        succeeded = partial(self._succeeded, call, params, relay)
+        try:
+            refusal = await relay.ask(call.name, params, call.request_id, succeeded)
+        except RelayError as error:  # over a connection that was ready before the client came; `relay` is over now
+            return RelayedResponse(call.name, success=False, error=str(error), code=Code.CONFLICT)
         if refusal is None:
             call.forwarded()
+            self._fleet.used(relay.member)  # not earlier: making a connection would delay the answer
         return refusal
 
     def _succeeded(self, call: Invocation, params: Frozen, relay: Relay) -> None:

@@ -33,6 +33,7 @@ class _Answer:
     heavy = None
     shared: AbstractAsyncContextManager[object] = nullcontext()
     sender = "stdio"
+    user = ""
     forwarding: Forwarder | None = None
 
     def __init__(self, door: "StdioDoor") -> None:
@@ -62,6 +63,7 @@ class StdioDoor:
     heavy = None
     shared: AbstractAsyncContextManager[object] = nullcontext()
     sender = "stdio"
+    user = ""
     forwarding: Forwarder | None = None
 
     def __init__(

@@ -108,7 +108,7 @@ class PromptRuns:
         )
         settings = new_settings(asked, manager.environment(None, None), manager.models, manager.config.value)
         now = rfc3339()
-        return SessionRow(claim.session, "", prompt.cwd, now, now, settings, "idle")
+        return SessionRow(claim.session, "", prompt.cwd, now, now, settings, "idle", user=prompt.user)
 
     async def _start(self, session: Session, claim: PromptClaim) -> None:
         """Send the prompt, once, or go on with a run that was cut; return when it runs, or has ended."""

@@ -3,8 +3,7 @@
     message -> the delivery is on disk -> the prompt is in the journal -> accepted -> run -> outbox
 
 A message runs exactly once, whichever process is killed in between: the platform's program repeats messages that were not
-accepted, and the session recognises the prompt's `request_id`. After a restart, `recover` looks up the outcome of each
-delivery.
+accepted, and the session recognises the prompt's `request_id`. After a restart, `recover` looks up what became of them.
 """
 
 import asyncio
@@ -21,11 +20,12 @@ from zotd.channels.answers import ChannelReply
 from zotd.channels.follower import ChannelSubscriber
 from zotd.channels.outbox import ReplyQueue
 from zotd.channels.pairing import Address
-from zotd.channels.questions import OpenQuestions, sender_of
+from zotd.channels.questions import OpenQuestions, sender_of, user_of
 from zotd.channels.state import Correspondent, Delivery, PeerStore
 from zotd.core.ports import StorageError
 from zotd.paths import make_private_dir
 from zotd.runs.queue import SubmitRequest
+from zotd.sessions.creation import create_session
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.wire.api import PromptImage, SessionCreate, Started
@@ -228,8 +228,8 @@ class Conversations:
         session = await self._existing(peer)
         if session is None:
             await asyncio.to_thread(make_private_dir, str(self._cwd))
-            name = f"{peer.sender} on {peer.channel}"
-            session = await self._manager.create(SessionCreate(cwd=str(self._cwd.resolve()), name=name))
+            about = SessionCreate(cwd=str(self._cwd.resolve()), name=sender_of(peer.address))
+            session = await create_session(self._manager, about, user_of(peer.address))
         await session.load()
         return session
 

@@ -22,6 +22,7 @@ from zotd.core.plan import PlanError
 from zotd.sessions.info import questions_of
 from zotd.sessions.session import Session
 from zotd.store.audit import AuditedAct, AuditTrail
+from zotd.user_names import sender_name
 from zotd.wire import api, events
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.ext import ChannelChoice
@@ -36,6 +37,11 @@ ENDED = {ALLOW: "Allowed", DENY: "Denied"}
 def sender_of(address: Address) -> str:
     """Return the name of a sender in a session."""
     return f"{address.sender} on {address.channel}"
+
+
+def user_of(address: Address) -> str:
+    """Return the user that a sender is."""
+    return sender_name(address.channel, address.sender)
 
 
 class OpenQuestions:
@@ -157,8 +163,7 @@ def _act(address: Address, params: api.Approve, tool: str) -> AuditedAct:
         "decision": params.decision,
         "tool": tool,
     }
-    who = f"channel:{address.channel}:{address.sender}"
-    return AuditedAct(who, sender_of(address), "approve", params.session, details)
+    return AuditedAct(user_of(address), sender_of(address), "approve", params.session, details)
 
 
 def _named(command: commands.ChatCommand) -> tuple[str, str]:

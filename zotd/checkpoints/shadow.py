@@ -38,6 +38,14 @@ EMPTY_TREE = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 FORMAT = "2"
 """Written to the file `zot-format` when the repository is complete. One of an earlier format gets the configuration of now."""
 
+FATAL = "fatal: "
+
+NO_CONNECTION = "fatal: Could not read from remote repository."
+"""What git says if ssh has failed, which has said why."""
+
+REJECTED = "! [remote rejected]"
+"""What `git push` says of a reference that the other side has refused, and why."""
+
 ATTRIBUTES = "* -text -eol -filter -ident -working-tree-encoding !diff\n"
 """Outranks each `.gitattributes` of the workspace: nothing is converted."""
 
@@ -216,7 +224,7 @@ class ShadowRepository:
         if process.returncode not in {0, no_error}:
             lines = complaints.decode(errors="replace").strip().splitlines() or [f"exit code {process.returncode}"]
             command = str(process.args[1]) if isinstance(process.args, Sequence) else "git"
-            raise CheckpointError(f"git {command}: {lines[-1].removeprefix('fatal: ')}")
+            raise CheckpointError(f"git {command}: {_complaint(lines)}")
         return printed
 
     def _communicate(self, process: "subprocess.Popen[bytes]") -> tuple[bytes, bytes]:
@@ -237,6 +245,17 @@ class ShadowRepository:
             raise AbandonedError("the checkpoint was given up, because its caller stopped waiting")
         if time.monotonic() > give_up:
             raise AbandonedError(f"git took longer than {GIT_S:g} s in {self.workspace} and was stopped")
+
+
+def _complaint(lines: Sequence[str]) -> str:
+    """Return the line that says why git has failed; it may be followed by advice."""
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith(REJECTED):
+            return line.strip().removeprefix("! ")
+        if line.startswith(FATAL):
+            told_by_ssh = lines[number - 1].strip() if number and line == NO_CONNECTION else ""
+            return told_by_ssh or line.removeprefix(FATAL)
+    return lines[-1]
 
 
 def _ignores_case(workspace: str) -> bool:

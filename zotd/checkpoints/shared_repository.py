@@ -18,6 +18,9 @@ FETCHED = "refs/zot/fetched"
 SSH = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o ServerAliveInterval=10 -o ServerAliveCountMax=3"
 """Asks for no password, and gives a host up that does not answer."""
 
+NO_LOGIN = "terminal prompts disabled"
+"""What git says if it would have to ask for a user or a password."""
+
 PASSED = ("HOME", "SSH_AUTH_SOCK", "XDG_CONFIG_HOME")
 """Variables of the user that git needs to reach a host. Not PATH: a relative directory in it would be of the workspace."""
 
@@ -39,6 +42,8 @@ class SharedRepository:
             "GIT_CONFIG_GLOBAL": os.path.join(home, ".gitconfig") if home else os.devnull,
             "GIT_ALLOW_PROTOCOL": "file:ssh:https",
             "GIT_SSH_COMMAND": SSH,
+            "GIT_ASKPASS": "",  # nor by a window, also if the user's configuration names a program for that
+            "GCM_INTERACTIVE": "never",
         }
 
     def newest(self, session: str) -> str:
@@ -88,7 +93,7 @@ class SharedRepository:
         except AbandonedError:
             raise
         except CheckpointError as error:
-            found = self.newest(session)
+            found = self._found_after(error, session)
             if found not in {commit, expected}:
                 raise LostCopyError("another daemon has stored files of the session since") from error
             if found != commit:  # else only the answer was lost
@@ -99,6 +104,15 @@ class SharedRepository:
         """Remove what there is of a session."""
         if names := list(self._named(f"{FILES}/{session}", f"{HISTORY}/{session}")):
             self._push(*[f":{name}" for name in names])
+
+    def _found_after(self, error: CheckpointError, session: str) -> str:
+        """Return the copy that is there after a push has failed; raises the error of the push if that cannot be found out."""
+        try:
+            return self.newest(session)
+        except AbandonedError:
+            raise
+        except CheckpointError:
+            raise error from None  # it is the cause: a helper of git forgets a wrong password, and then there is none
 
     def _named(self, *references: str) -> Mapping[str, str]:
         """Return the commits of these references, without those that are not there."""
@@ -121,4 +135,11 @@ class SharedRepository:
         self._run("push", "--quiet", "--no-verify", *options, self.url, *names, variables=variables)
 
     def _run(self, *args: str, variables: Mapping[str, str] | None = None) -> bytes:
-        return self._repository.run(*args, variables={**self._variables, **(variables or {})})
+        try:
+            return self._repository.run(*args, variables={**self._variables, **(variables or {})})
+        except CheckpointError as error:
+            if NO_LOGIN not in str(error):
+                raise
+            raise CheckpointError(
+                f"{self.url} wants a login, and no credential helper of git has one; see `git help credentials`"
+            ) from error

@@ -20,12 +20,18 @@ _NONE = "there is no session yet; `zot` starts one"
 
 
 def sessions(
-    connection: Connection, cwd: str | None = None, state: str | None = None, *, subagents: bool = False
+    connection: Connection,
+    cwd: str | None = None,
+    state: str | None = None,
+    *,
+    subagents: bool = False,
+    user: str | None = None,
 ) -> Iterator[Json]:
-    """Yield sessions as in `session.list`, newest first, page by page; optionally of one directory or state."""
+    """Yield sessions as in `session.list`, newest first, page by page; optionally of one directory, state or user."""
+    wanted: dict[str, object] = {"limit": PAGE, "cwd": cwd, "state": state, "subagents": subagents, "user": user}
     cursor: str | None = None
     while True:
-        page = connection.call("session.list", limit=PAGE, cursor=cursor, cwd=cwd, state=state, subagents=subagents)
+        page = connection.call("session.list", wanted, cursor=cursor)
         yield from children(page, "sessions")
         cursor = maybe_text(page, "cursor")
         if cursor is None:

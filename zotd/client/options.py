@@ -38,6 +38,7 @@ examples:
   zot -p --no-session --tools read,grep "where is main?"
   zot --mode ask "tidy up"       ask before writing files or running commands
   zot -p --mode ask --wait "…"   wait for another client to approve (zotctl approve)
+  zot -p --fleet "tidy up"       have any daemon of the database run it
   zot "fix the parser" -w        work in a git worktree of its own
 
 Ctrl-C stops the run. Closing the terminal does not: the run continues in the daemon; `zot -c` returns to it.
@@ -73,8 +74,23 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--no-color", action="store_true", help="disable colours, as NO_COLOR does")
     _add_session_flags(made)
     _add_settings_flags(made)
+    _add_fleet_flags(made)
     add_place_flags(made)
     return made
+
+
+def _add_fleet_flags(made: argparse.ArgumentParser) -> None:
+    group = made.add_argument_group("several daemons with one database")
+    group.add_argument(
+        "--fleet", action="store_true", help="with -p or --json: have any of them run the prompt (docs/batches.md)"
+    )
+    group.add_argument(
+        "--label",
+        action="append",
+        dest="labels",
+        metavar="LABEL",
+        help="with --fleet: only a daemon that has this label runs it; repeatable",
+    )
 
 
 def add_place_flags(made: argparse.ArgumentParser) -> None:

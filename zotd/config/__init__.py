@@ -38,6 +38,7 @@ from zotd.config.sections import (
     TelemetrySection,
     WebsocketSection,
 )
+from zotd.config.users import UserQuota, UserQuotas, quota_of
 from zotd.config.vendors import ModelEntries, ModelEntry, ModelPrices, ProviderSection
 from zotd.decodable import decodable
 
@@ -61,12 +62,14 @@ __all__ = [
     "SettingSource",
     "TelegramSection",
     "TelemetrySection",
+    "UserQuota",
     "WebsocketSection",
     "changed_back",
     "docs",
     "keys",
     "load",
     "parse",
+    "quota_of",
 ]
 
 
@@ -105,7 +108,11 @@ class Setting(Struct, frozen=True):
     @property
     def variable(self) -> str | None:
         """Environment variable that sets it; None for settings below `<name>`, and lists of tables."""
-        return None if _ANY in self.name or self.kind in _TABLES else "ZOT_" + self.name.replace(".", "_").upper()
+        return (
+            None
+            if _ANY in self.name or self.kind in {*_TABLES, *_NAMED_TABLES}
+            else "ZOT_" + self.name.replace(".", "_").upper()
+        )
 
 
 class LoadedConfig(Struct, frozen=True):
@@ -125,13 +132,16 @@ _ANY = "<name>"
 _TABLES = {Rules: "rule", ModelEntries: "model"}
 """Settings that are lists of tables, and what an element is called."""
 
+_NAMED_TABLES = (UserQuotas,)
+"""Settings that are tables with names of the user's own."""
+
 _SECRET = re.compile(r"(api_?key|secret|token|password)$", re.IGNORECASE)
 
 
 @cache
 def keys() -> Mapping[str, Setting]:
     """All settings by name, in the order of declaration."""
-    return {name: Setting(name, field.type, field.default) for name, _, field in _fields(Config, "")}
+    return {name: Setting(name, field.type, _default(field)) for name, _, field in _fields(Config, "")}
 
 
 @cache
@@ -240,7 +250,8 @@ def _convert(value: object, key: Setting, place: str) -> object:
     try:
         converted: object = msgspec.convert(value, decodable(key.kind))
     except msgspec.ValidationError as error:
-        raise ConfigError(f"{place} must be {key.expected}{_which(error, key)}") from error
+        which = _which_name(value, key) or _which(error, key)
+        raise ConfigError(f"{place} must be {key.expected}{which}") from error
     return converted
 
 
@@ -251,6 +262,26 @@ def _which(error: msgspec.ValidationError, key: Setting) -> str:
         return ""
     what, index, field = found.groups()
     return f"; {_TABLES[key.kind]} {int(index) + 1}{f', {field}' if field else ''}: {what.lower()}"
+
+
+def _which_name(value: object, key: Setting) -> str:
+    """Say which of the named tables is invalid and why; empty for other settings."""
+    if key.kind not in _NAMED_TABLES or not isinstance(value, dict):
+        return ""
+    for name, table in value.items():
+        try:
+            msgspec.convert({name: table}, decodable(key.kind))
+        except msgspec.ValidationError as error:
+            what, _, field = str(error).partition(" - at `")
+            field = field.rpartition(".")[2].rstrip("`") if "." in field.removeprefix("$[...]") else ""
+            if field == "" and "regex" in what:
+                what = "this is not the name of a user"
+            return f"; {name!r}{f', {field}' if field else ''}: {what[:1].lower()}{what[1:]}"
+    return ""
+
+
+def _default(field: FieldInfo) -> object:
+    return field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
 
 
 def _from_text(text: str, key: Setting) -> object:

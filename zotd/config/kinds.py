@@ -35,8 +35,8 @@ DaemonUrl = Annotated[
 GitUrl = Annotated[
     str,
     Meta(
-        pattern=r"^(/|(ssh|https|file)://|[A-Za-z0-9][^\s:/]*:(?!:))[^\s]*\Z",
-        title="an absolute path, HOST:PATH, or an ssh:// or https:// URL of a git repository",
+        pattern=r"^(/|file://|(ssh|https)://(?![^/\s]*:[^/\s]*@)|[A-Za-z0-9][^\s:/]*:(?!:|//))[^\s]*\Z",
+        title="an absolute path, HOST:PATH, or an ssh:// or https:// URL without a password, of a git repository",
     ),
 ]
 Contact = Annotated[str, Meta(pattern=r"^(mailto:|https://)\S+\Z", title="a mailto: or https: URL")]

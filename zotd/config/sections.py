@@ -35,6 +35,7 @@ from zotd.config.kinds import (
     Url,
 )
 from zotd.config.language_servers import DiagnosticsSection
+from zotd.config.users import UserQuotas
 from zotd.config.vendors import ModelEntries, ProviderSection
 
 PROVIDER = "{provider}"
@@ -405,8 +406,8 @@ class FleetSection(Struct, frozen=True, kw_only=True):
     """How many prompts of batches this daemon runs at the same time. 0: none, it only takes them for others."""
 
     workspaces: GitUrl | None = None
-    """Bare git repository that these daemons share: an absolute path, `ssh://…`, `HOST:PATH` or `https://…`. The files of sessions
-    are copied to it, and follow sessions to other machines. Default: files stay where they are."""
+    """Bare git repository that these daemons share: an absolute path, `ssh://…`, `HOST:PATH` or `https://…` without a password, which
+    belongs into a credential helper of git. The files of sessions are copied to it, and follow sessions to other machines. Default: files stay where they are."""
 
     place: str = ""
     """Name of the machine or shared volume that has the directories of sessions. Daemons of one place take no files from each
@@ -522,6 +523,10 @@ class Config(Struct, frozen=True, kw_only=True):
     keyring: Flag = True
     """Keep the tokens of logins by subscription in the system's keyring, if the extra `[keyring]` is installed and the
     keyring works; otherwise in `logins.json`."""
+
+    users: UserQuotas = {}
+    """What users may spend in a day (UTC), in USD, and how many sessions they may have; `[users."*"]` is for all users without a
+    table of their own. See users.md."""
 
     models: ModelEntries = ()
     """Models that the catalog does not know, or knows wrongly. See models.md."""

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterable
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from zotd.core import records
@@ -29,6 +30,19 @@ class BatchPrompt(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The run is aborted so many seconds after its session was made."""
     retries: int = 0
     """How often a prompt that has failed is run again, each time in a new session."""
+    user: str = ""
+    """The user whose the session is; empty: none."""
+
+
+_PROMPT = msgspec.json.Decoder(BatchPrompt)
+
+
+def is_same_prompt(one: str, other: str) -> bool:
+    """Whether two stored prompts differ in nothing but who has submitted them."""
+    if one == other:
+        return True
+    first, second = (msgspec.structs.replace(_PROMPT.decode(stored), user="") for stored in (one, other))
+    return first == second
 
 
 class PromptResult(Struct, frozen=True, kw_only=True, omit_defaults=True):

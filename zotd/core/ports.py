@@ -258,6 +258,8 @@ class SessionRow(Struct, frozen=True):
     """What budgets count for its subagents, and theirs."""
     jobs: tuple[JobInfo, ...] = ()
     """Its jobs, oldest first: those that run, and the newest of those that do not."""
+    user: str = ""
+    """The user whose it is; empty: none."""
 
 
 class JournalEntry(Struct, frozen=True):

@@ -37,6 +37,8 @@ class NewTimerSession(Struct, frozen=True):
     model: str | None = None
     mode: str | None = None
     """None for these: as configured when it fires."""
+    user: str = ""
+    """The user whose sessions they are; empty: none."""
 
 
 class Claim(Struct, frozen=True):

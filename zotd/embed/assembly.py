@@ -22,7 +22,7 @@ from zotd.core.run_watch import unwatched
 from zotd.core.subagents import TaskOrder
 from zotd.exthost.host import ExtensionTimeouts
 from zotd.exthost.jails import ExtensionJails
-from zotd.ledger.spending import Spending
+from zotd.ledger.spending import Spending, spending_of
 from zotd.logins.desk import Logins
 from zotd.permissions.rules import RuleStore
 from zotd.process.handover_store import HandoverStore, handover_store_of
@@ -135,7 +135,7 @@ def assemble(
     env = unsupervised(env)
     providers = Providers(catalog, env)
     models = _models(home, env, current, catalog=catalog, providers=providers, spawn=spawn)
-    spending, telemetry = Spending(config.budget), Telemetry.opened(config.telemetry)
+    spending, telemetry = spending_of(current, journal), Telemetry.opened(config.telemetry)
     planner = Planner(
         models,
         ExtensionPool(grounds, spawn=spawn),

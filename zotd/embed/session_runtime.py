@@ -24,6 +24,7 @@ from zotd.core.ports import Tool
 from zotd.embed.assembly import Instruments, assemble
 from zotd.embed.attending import ApprovalEvent, ApprovalInbox
 from zotd.embed.earlier_messages import continue_after
+from zotd.sessions.creation import create_session
 from zotd.sessions.manager import Manager, Spawn
 from zotd.sessions.session import Session
 from zotd.tasks import contained
@@ -89,7 +90,7 @@ class Runtime:
                 instruments=Instruments(tools=tools, guard=guard),
             )
             try:
-                session = await parts.manager.create(_create(options or {}))
+                session = await create_session(parts.manager, _create(options or {}))
                 _check_model(parts.manager, session)
                 await continue_after(session.ledger, messages)
                 yield cls(parts.manager, session, spawn)

@@ -16,7 +16,7 @@ from zotd.core.permissions import narrowest
 
 GUARDED = (
     *("api_key_command", "approval.", "budget.", "guard.", "models", "nested", "providers.", "retention.", "rules"),
-    "sandbox.",
+    *("sandbox.", "users"),
 )
 """Settings, or prefixes of settings, of which a signal applies only stricter values."""
 

@@ -16,6 +16,7 @@ from zotd.history.draft import Draft
 from zotd.history.past import Past, past_at
 from zotd.sessions.plans import renewed
 from zotd.store.journal import StoredJournal
+from zotd.store.places import SessionPlace
 from zotd.store.staged import STATE, Share
 from zotd.store.staging import staging
 from zotd.wire import events
@@ -24,22 +25,29 @@ SUFFIX = " (fork)"
 
 
 async def fork(
-    journal: StoredJournal, origin: SessionRow, seq: int | None, name: str | None, *, copied_from: str | None = None
+    journal: StoredJournal,
+    origin: SessionRow,
+    seq: int | None,
+    name: str | None,
+    *,
+    place: SessionPlace,
+    copied_from: str | None = None,
 ) -> str:
     """Make a session that goes on from the message `seq` of another one (None: from its last); its id.
 
-    `copied_from`: the session of another agent, which runs the turns, that it is to copy. The other one may run meanwhile.
+    `place`: whose it is. `copied_from`: the session of another agent, which runs the turns, that it is to copy. The other one
+    may run meanwhile.
 
     Raises:
-        CommandError: there is no such message, or calls had no result yet.
+        CommandError: there is no such message, calls had no result yet, or the user has too many sessions.
         StorageError: the journal cannot be read or written.
     """
     past = await past_at(journal, origin, seq, whole=False)
     now = rfc3339()
     name = name or origin.name[: NAME_CHARS - len(SUFFIX)] + SUFFIX
-    row = SessionRow(ids.new("s"), name, origin.cwd, now, now, origin.settings, STATE)
+    row = SessionRow(ids.new("s"), name, origin.cwd, now, now, origin.settings, STATE, user=place.user)
     share = Share(origin.id, past.number, past.seq)
-    async with staging(journal.database, row) as staged:
+    async with staging(journal.database, row, place) as staged:
         await staged.copy(share)
         draft = Draft(_as_of(past, staged.row))
         record = records.ForkRow(time=now, session=origin.id, at=past.seq)

@@ -31,6 +31,7 @@ from zotd.history.import_jsonl import ExportFile
 from zotd.history.import_source import BadLineError, SourceSession
 from zotd.history.past import past_at
 from zotd.store.journal import StoredJournal
+from zotd.store.places import NO_USER, SessionPlace
 from zotd.store.staged import STATE
 from zotd.store.staging import StagedSession, imported, staging
 from zotd.wire import events
@@ -54,6 +55,8 @@ class ImportSource:
     """Where the session is to work; empty: where the file says."""
     mode: str
     """The approval mode of the session: a file does not choose one."""
+    place: SessionPlace = NO_USER
+    """Whose the session is, whatever the file says."""
 
 
 class LineReader(Protocol):
@@ -72,7 +75,7 @@ async def import_file(journal: StoredJournal, source: ImportSource) -> tuple[str
     """The id of the session that holds what is in the file, and whether it was imported before.
 
     Raises:
-        CommandError: the file cannot be read, or is no session; nothing was imported.
+        CommandError: the file cannot be read, is no session, or the user has too many; nothing was imported.
         StorageError: the journal cannot be written; nothing was imported.
     """
     _check_paths(source)
@@ -82,8 +85,8 @@ async def import_file(journal: StoredJournal, source: ImportSource) -> tuple[str
         if known is not None:
             return known, True
         now = rfc3339()
-        row = SessionRow(ids.new("s"), "", source.cwd, now, "", NOTHING, STATE)
-        async with staging(journal.database, row) as staged:
+        row = SessionRow(ids.new("s"), "", source.cwd, now, "", NOTHING, STATE, user=source.place.user)
+        async with staging(journal.database, row, source.place) as staged:
             origin = await _store(staged, file, digest)
             await _publish(journal, staged, source, origin, digest=digest)
     return row.id, False

@@ -11,7 +11,9 @@ from datetime import UTC, datetime, timedelta
 from zotd.config import RetentionSection
 from zotd.core.ports import StorageError
 from zotd.sessions.manager import Manager
-from zotd.store.audit import AuditTrail
+from zotd.store.archive import Archive
+from zotd.store.queries import PageQuery
+from zotd.store.user_days import DAY_CHARS
 from zotd.wire.api import SessionInfo
 from zotd.wire.errors import CommandError
 
@@ -24,6 +26,9 @@ PAUSE_S = 0.05
 """Between two deletions, for the commits of others."""
 
 PAGE = 100
+
+DAYS_KEPT = 7
+"""How long it is known what users have spent on a day. The quotas need that of today."""
 
 IN_USE = frozenset({"running", "waiting", "held", "blocked"})
 """States of sessions that stay; one that is blocked may be all that is left of what was damaged."""
@@ -41,10 +46,10 @@ class RetentionTask:
         used_bytes: Callable[[], Awaitable[int]],
         kept: Callable[[], Awaitable[Collection[str]]],
         *,
-        audit: AuditTrail,
+        archive: Archive,
     ) -> None:
         """`used_bytes`: of the database, without pages that are free. `kept` finds sessions that stay."""
-        self._audit = audit
+        self._archive = archive
         self._manager = manager
         self._rules = rules
         self._used_bytes = used_bytes
@@ -67,8 +72,9 @@ class RetentionTask:
             StorageError: the journal cannot be read or written.
         """
         rules = self._rules()
+        await self._archive.user_days.forget(_before(DAYS_KEPT)[:DAY_CHARS])
         if rules.audit_days is not None:
-            await self._audit.forget(_before(rules.audit_days))
+            await self._archive.audit.forget(_before(rules.audit_days))
         if rules.max_age_days is None and rules.max_size_mb is None:
             return 0
         limit = "" if rules.max_age_days is None else _before(rules.max_age_days)
@@ -89,7 +95,7 @@ class RetentionTask:
         found: list[SessionInfo] = []
         cursor: str | None = None
         while True:
-            page, cursor = await self._manager.page(cwd=None, state=None, before=cursor, limit=PAGE)
+            page, cursor = await self._manager.page(PageQuery(before=cursor, limit=PAGE, subagents=False))
             found += [one for one in page if not one.ephemeral]
             if cursor is None:
                 return found[::-1]

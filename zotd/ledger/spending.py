@@ -13,10 +13,14 @@ from datetime import UTC, date, datetime
 
 from zotd.clock import rfc3339
 from zotd.config import BudgetSection
+from zotd.config.current import CurrentConfig
 from zotd.core import budget
 from zotd.core.budget import BudgetLimits, Floor, Pot
 from zotd.core.ports import SessionRow
 from zotd.core.records import Settings
+from zotd.ledger.user_spending import UserSpending
+from zotd.store.journal import StoredJournal
+from zotd.store.user_days import UserDays
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.reports import BudgetState
@@ -35,8 +39,15 @@ UNLIMITED = BudgetLimits()
 class Spending:
     """One for a process. A day is that of the computer's time zone: people mean their own."""
 
-    def __init__(self, limits: BudgetSection | None = None, *, now: Callable[[], float] = time.time) -> None:
-        """Without `limits` nothing is limited. `now` is the time in seconds since the epoch."""
+    def __init__(
+        self,
+        limits: BudgetSection | None = None,
+        *,
+        now: Callable[[], float] = time.time,
+        users: UserSpending | None = None,
+    ) -> None:
+        """Without `limits` nothing is limited, and without `users` no user. `now` is the time in seconds since the epoch."""
+        self._users = users
         self._now = now
         self._day = self._today()
         self._pot = Pot()
@@ -69,6 +80,11 @@ class Spending:
             self._pot.empty()
             await self.recall(since)
 
+    async def look(self, user: str, *, within_s: float = 0.0) -> None:
+        """Find out what a user has spent, for the next `refusal`, unless that was done in the last `within_s` seconds."""
+        if self._users is not None:
+            await self._users.look(user, within_s=within_s)
+
     # --- before a request -----------------------------------------------------------------------------------------
 
     def refusal(self, row: SessionRow | None) -> str | None:
@@ -83,6 +99,8 @@ class Spending:
                 return f"{TODAY} is used up: {lack}; {way}"
         if row is None:
             return None
+        if row.user and self._users is not None and (sentence := self._users.refusal(row.user)) is not None:
+            return sentence
         settings = row.settings
         is_own = settings.budget_usd is not None or settings.budget_tokens is not None
         limits = self._limits(settings) if is_own else self._of_session
@@ -100,6 +118,8 @@ class Spending:
             pot = self._today_s_pot()
             if budget.shortage(budget.nearly(self._daily), pot.spent, pot.reserved + estimate) is not None:
                 return True
+        if row.user and self._users is not None and self._users.is_scarce(row.user, estimate):
+            return True
         spent = row.spent + row.spent_below
         return budget.shortage(budget.nearly(self._limits(row.settings)), spent, estimate) is not None
 
@@ -118,14 +138,19 @@ class Spending:
         finally:
             del self._above[session]
 
-    def reserve(self, estimate: Tokens) -> int:
-        """Set this aside for a request that is about to be sent; the result is for `settle`."""
+    def reserve(self, estimate: Tokens, user: str = "") -> int:
+        """Set this aside for a request of a user (empty: of none) that is about to be sent; the result is for `settle`."""
         pot = self._today_s_pot() if self._counts_days else self._pot
-        return pot.reserve(estimate)
+        reservation = pot.reserve(estimate)
+        if user and self._users is not None:
+            self._users.reserve(reservation, user, estimate)
+        return reservation
 
     def settle(self, reservation: int, took: Tokens) -> None:
         """Count what the request took instead; once."""
         self._today_s_pot().settle(reservation, took)
+        if self._users is not None:
+            self._users.settle(reservation, took)
 
     # --- looking --------------------------------------------------------------------------------------------------
 
@@ -183,6 +208,12 @@ class Spending:
 
     def _today(self) -> date:
         return datetime.fromtimestamp(self._now(), UTC).astimezone().date()
+
+
+def spending_of(config: CurrentConfig, journal: StoredJournal | None) -> Spending:
+    """Return what limits the sessions of a process: the budgets, and the quotas of users if it stores sessions."""
+    users = None if journal is None else UserSpending(config, UserDays(journal.database).spent)
+    return Spending(config.value.budget, users=users)
 
 
 def check_budget(usd: float | None, tokens: int | None) -> None:

@@ -183,6 +183,8 @@ class RequestSender:
         if step == 1 and self._opening is not None:
             stream = made_by_a_person(self._opening)
         else:
+            if user := self._ledger.row.user:
+                await self._plan.spending.look(user)
             digests = self._plan.system_digests if self._guard is None else self._guard.digests
             self._billing.admit(PrefixDigests(digests, toolbox.digests, self._plan.settings.reasoning))
             stream = self._plan.models.current.model.stream(self._request(toolbox))

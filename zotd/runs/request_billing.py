@@ -75,6 +75,11 @@ class RequestBilling:
         self._sent = self._first = None
         return self.estimate
 
+    async def look(self) -> None:
+        """Find out what the session's user has spent, before `admit`."""
+        if self._ledger.row.user:
+            await self._plan.spending.look(self._ledger.row.user)
+
     def admit(self, prefix: PrefixDigests | None = None) -> None:
         """Set the estimate aside: the request, which begins with `prefix`, is sent now.
 
@@ -84,7 +89,7 @@ class RequestBilling:
         sentence = self._plan.spending.refusal(self._ledger.row)
         if sentence is not None:
             raise ModelError(Failure.REFUSED, sentence)
-        self._reservation = self._plan.spending.reserve(self.estimate)
+        self._reservation = self._plan.spending.reserve(self.estimate, self._ledger.row.user)
         self._prefix = None if self.life == "off" else prefix
         self._sent = time.monotonic()
 

@@ -53,12 +53,14 @@ class SearchBills:
         from zotd.web.searching import PROVIDERS  # noqa: PLC0415
 
         async with self._turn:
-            spending = self._plan.spending
+            spending, user = self._plan.spending, self._ledger.row.user
+            if user:
+                await spending.look(user)
             if (sentence := spending.refusal(self._ledger.row)) is not None:
                 raise WebError(f"{sentence}; tell the user")
             price = PROVIDERS[engine.name].price
             bill = RunSearchBill(spending.floor, engine, query, usd=None if price is None else price.usd)
-            reservation = spending.reserve(bill.estimate)
+            reservation = spending.reserve(bill.estimate, user)
             try:
                 await self._ledger.write([Shown(bill.attempt(self._run, key))], durable=True)
                 bill.sent()

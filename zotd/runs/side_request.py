@@ -69,6 +69,7 @@ async def reply_to(
         ModelError: the request failed, or a budget is used up.
     """
     reply = Assembler(None, _no_calls)
+    await billing.look()
     billing.admit()
     is_silent = True
     async with aclosing(model.stream(request)) as chunks:

@@ -54,4 +54,5 @@ def describe(
         parent=row.parent,
         family_usage=row.spent_below,
         jobs=sum(job.state == RUNNING for job in row.jobs),
+        user=row.user,
     )

@@ -10,17 +10,13 @@ from functools import partial
 
 from msgspec import structs
 
-from zotd import ids
-from zotd.clock import rfc3339
 from zotd.config.current import CurrentConfig
-from zotd.contributions.discovery import check_named
 from zotd.core import records
 from zotd.core.ports import Journal, SessionRow
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.sessions.announcements import added, removed, updated
 from zotd.sessions.closing import CLOSED, STOP_S, Closing
-from zotd.sessions.defaults import check_directory, new_settings
 from zotd.sessions.extension_pool import LINGER_S, PoolListener
 from zotd.sessions.file_commands import FileCommands
 from zotd.sessions.info import describe
@@ -28,6 +24,7 @@ from zotd.sessions.job_wake import may_wake, wake
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.nested_calls import NestedCalls
 from zotd.sessions.opening import SessionOpening, taken
+from zotd.sessions.places import limited_place, store_in_place
 from zotd.sessions.planner import Planner
 from zotd.sessions.recent_models import RecentModels
 from zotd.sessions.session import Session
@@ -38,8 +35,9 @@ from zotd.sessions.usable_skills import usable_skills
 from zotd.store.families import sessions_below
 from zotd.store.journal import StoredJournal
 from zotd.store.memory import Memory
+from zotd.store.queries import PageQuery
 from zotd.wire import events
-from zotd.wire.api import SessionCreate, SessionInfo
+from zotd.wire.api import SessionInfo
 from zotd.workspace.environment import Environment, split
 
 STOPPED = "ended because zot has stopped"
@@ -48,6 +46,9 @@ STOPPED = "ended because zot has stopped"
 MIN_STAY_S = 60.0
 """Shortest time in memory after a command: while the command reads the journal (30 s at most), a second copy of the
 session would be loaded beside this one, and both would write."""
+
+LOOK_S = 1.0
+"""How old what is known of the spending of a session's user may be when a command comes. Each request looks again."""
 
 Spawn = Callable[[str, Coroutine[object, object, None]], None]
 
@@ -141,21 +142,22 @@ class Manager:
         if found.is_cut:
             await repair(found)  # a crash cut something off, or inputs wait: say so before anybody looks
         await found.approvals.expire()
+        if user := found.ledger.row.user:
+            await self.planner.spending.look(user, within_s=LOOK_S)
         if is_new:
             self._tell(added(found))
         self._stay(found)
         return found
 
-    async def page(
-        self, *, cwd: str | None, state: str | None, before: str | None, limit: int, subagents: bool = False
-    ) -> tuple[list[SessionInfo], str | None]:
-        """Sessions, newest first, and what to pass as `before` for the next page; `subagents`: with them."""
+    async def page(self, wanted: PageQuery) -> tuple[list[SessionInfo], str | None]:
+        """Sessions, newest first, and what to pass as `before` for the next page."""
         if self.journal is None:
             return [self.info(session) for session in self.loaded], None
-        rows, cursor = await self.journal.list(cwd=cwd, state=state, before=before, limit=limit, subagents=subagents)
+        rows, cursor = await self.journal.page(wanted)
         infos = await self._row_infos(rows)
-        if before is None:
-            infos = [self.info(s) for s in self.loaded if s.ephemeral and cwd in {None, s.ledger.row.cwd}] + infos
+        if wanted.before is None:
+            ephemeral = (session for session in self.loaded if session.ephemeral)
+            infos = [self.info(one) for one in ephemeral if wanted.concerns(one.ledger.row)] + infos
         return infos, cursor
 
     def info(self, session: Session) -> SessionInfo:
@@ -180,38 +182,24 @@ class Manager:
 
     # --- coming and going -----------------------------------------------------------------------------------------
 
-    async def create(self, params: SessionCreate) -> Session:
-        """A new session; when something about it is wrong, a CommandError comes out and nothing is made."""
-        await asyncio.to_thread(check_directory, params.cwd)
-        await check_named(params.extensions or ())
-        environment = self.environment(params.env, params.secrets.api_key if params.secrets else None)
-        settings = new_settings(params, environment, self.models, self.config.value)
-        now = rfc3339()
-        row = SessionRow(ids.new("s"), params.name or "", params.cwd, now, now, settings, "idle")
-        session = await self.begin(row, environment, ephemeral=params.ephemeral, discards=params.discard_unused)
-        if not settings.agent:
-            await self.recent_models.remember(settings)
-        return session
-
     async def begin(
         self, row: SessionRow, environment: Environment, *, ephemeral: bool = False, discards: bool = False
     ) -> Session:
         """A new session with this row; `discards`: it is deleted if it was never used.
 
-        Raises StorageError when the journal cannot write; there is no session then.
+        Raises StorageError when the journal cannot write, and CommandError when its user may have no such session.
         """
         ephemeral = ephemeral or self.journal is None
-        journal = None if ephemeral else self.journal
-        session = self._open(row, journal or Memory(keeps=self._addressed), environment, ephemeral=ephemeral)
         record = records.ConfigRecord(time=row.created, settings=row.settings, name=row.name)
-        try:
-            await session.ledger.write([Shown(record)], durable=True)
-        except BaseException:
-            self._forget(session)
-            raise
+        place = limited_place(self.config.value, row, ephemeral=ephemeral)
+        if place is not None and self.journal is not None:
+            await store_in_place(self.journal, row, record, place)
+            session = await self.get(row.id)
+            session.use_environment(environment)
+        else:
+            session = await self._begun(row, record, environment, ephemeral=ephemeral)
         if discards:
             self._discarding.add(session.id)
-        self._watch(session)
         self.extension_pool.join(session)
         self._tell(added(session))
         self._stay(session)
@@ -291,6 +279,19 @@ class Manager:
         await self.extension_pool.stop()
 
     # --- inside -----------------------------------------------------------------------------------------------------
+
+    async def _begun(
+        self, row: SessionRow, record: records.ConfigRecord, environment: Environment, *, ephemeral: bool
+    ) -> Session:
+        journal = None if ephemeral else self.journal
+        session = self._open(row, journal or Memory(keeps=self._addressed), environment, ephemeral=ephemeral)
+        try:
+            await session.ledger.write([Shown(record)], durable=True)
+        except BaseException:
+            self._forget(session)
+            raise
+        self._watch(session)
+        return session
 
     async def _opened(self, session_id: str) -> Session:
         """Return a session of the journal, which is in memory then; raises CommandError like `taken`."""

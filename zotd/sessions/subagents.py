@@ -145,6 +145,7 @@ class Subagents:
             "idle",
             granted=above.granted,
             parent=SessionParent(above.id, context.call_id, _depth_below(parent), order.agent),
+            user=above.user,
         )
         environment = _environment(parent, settings)
         self._manager.models.check(settings, environment)

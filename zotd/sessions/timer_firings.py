@@ -126,7 +126,7 @@ class TimerFirings:
             settings = structs.replace(settings, budget_usd=max(timer.limit_usd - spent_usd, 0.0))
         now, claim = rfc3339(), timer.claim
         assert claim is not None
-        return SessionRow(timer.session_of(claim), "", new.cwd, now, now, settings, "idle")
+        return SessionRow(timer.session_of(claim), "", new.cwd, now, now, settings, "idle", user=new.user)
 
     async def _prompt(self, session: Session, timer: Timer, before: FiringAccount, now: int) -> ClaimOutcome:
         await session.load()

@@ -36,8 +36,8 @@ ONLY_CRON = "`tz` is for `cron` only; other times have their offset with them"
 NEVER_DUE = "the timer would never be due: the time is over"
 
 
-def ordered(order: TimerAdd, *, now: int, by: str, zone: str) -> Timer:
-    """Return the timer that a client asks for, without an id; `zone` is the one for a cron expression without one.
+def ordered(order: TimerAdd, *, now: int, by: str, zone: str, user: str = "") -> Timer:
+    """Return the timer that a client of `user` asks for, without an id; `zone` is for a cron expression without one.
 
     Raises:
         CommandError: something about it is not possible; the sentence says what.
@@ -58,7 +58,7 @@ def ordered(order: TimerAdd, *, now: int, by: str, zone: str) -> Timer:
         by=by,
         origin="loop" if order.loop else "schedule",
         session=order.session,
-        new=None if order.cwd is None else NewTimerSession(order.cwd, order.provider, order.model, order.mode),
+        new=None if order.cwd is None else NewTimerSession(order.cwd, order.provider, order.model, order.mode, user),
         missed="skip" if _word("missed", order.missed, MISSED) == "skip" else "once",
         busy="skip" if _word("busy", order.busy, BUSY) == "skip" else "queue",
         unattended=_word("unattended", order.unattended, UNATTENDED),

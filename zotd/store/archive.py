@@ -10,6 +10,7 @@ from zotd.store.audit import AuditTrail
 from zotd.store.branches import Branches
 from zotd.store.errors import is_damage
 from zotd.store.ports import JournalDatabase
+from zotd.store.user_days import UserDays
 from zotd.store.writer import WriterCounts
 from zotd.wire.base import encode
 from zotd.wire.content import Tokens
@@ -35,6 +36,7 @@ class Archive:
         self._database = database
         self._has_begun_anew = False
         self.audit = AuditTrail(database)
+        self.user_days = UserDays(database)
 
     @property
     def counts(self) -> WriterCounts:

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.core.records import Attempt, kind_of
-from zotd.store import generations, partials, sums
+from zotd.store import generations, partials, sums, user_days
 from zotd.store.connection import SqlConnection
 from zotd.store.errors import UnreadableSessionError
 from zotd.wire.base import ENCODER
@@ -18,8 +18,8 @@ ROW_BYTES = 1024
 """Estimated size of the index row, and of a record without its JSON."""
 
 _SAVE_ROW = """
-INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, generation, parent)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, generation, parent, user_name)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
     updated = excluded.updated, records = excluded.records, seq = excluded.seq, row = excluded.row,
     jobs = excluded.jobs
@@ -42,15 +42,20 @@ class Batch(Struct, frozen=True):
     bodies: Sequence[bytes]
     generation: int = 0
     """The generation that writes it (`zotd.store.generations`); 0 for a session that no client has a cursor of yet."""
+    is_live: bool = False
+    """Whether its requests were made now, so that they count for the user; those of an imported session were not."""
 
     @classmethod
-    def of(cls, row: SessionRow, entries: Sequence[JournalEntry], generation: int = 0) -> Self:
+    def of(
+        cls, row: SessionRow, entries: Sequence[JournalEntry], generation: int = 0, *, is_live: bool = False
+    ) -> Self:
         """Encode the records, which takes about 1 ms per MB.
 
         It runs on the event loop: in the writer's thread it would hold the GIL just as long, and the caller may change
         the records meanwhile.
         """
-        return cls(row, tuple(entries), [ENCODER.encode(entry.record) for entry in entries], generation)
+        bodies = [ENCODER.encode(entry.record) for entry in entries]
+        return cls(row, tuple(entries), bodies, generation, is_live)
 
     @property
     def size_bytes(self) -> int:
@@ -76,7 +81,9 @@ class Batch(Struct, frozen=True):
             if kind_of(entry.record) in sums.KINDS
         ]
         if requests:
-            sums.add(connection, requests)
+            added = sums.add(connection, requests)
+            if self.is_live and self.row.user:
+                user_days.add(connection, self.row.user, 0, sums.counted_usd(added))
         # In the same transaction: after a crash there must be either the partial text or the record that replaces it.
         if any(map(partials.is_replaced_by, self.entries)):
             partials.remove(connection, key)
@@ -108,10 +115,10 @@ def check_continues(row: SessionRow, entries: Iterable[JournalEntry], *, records
 def save_row(connection: SqlConnection, row: SessionRow, generation: int = 0) -> int:
     """Replace or insert the index row; return the session's key.
 
-    `generation` and the parent are stored only with a new row.
+    `generation`, the parent and the user are stored only with a new row.
     """
     parent = None if row.parent is None else row.parent.session
-    (key,) = connection.execute(_SAVE_ROW, (*row_values(row), generation, parent)).fetchone()
+    (key,) = connection.execute(_SAVE_ROW, (*row_values(row), generation, parent, row.user)).fetchone()
     return int(key)
 
 

@@ -15,8 +15,10 @@ import msgspec
 from msgspec import Struct
 
 from zotd import ids
-from zotd.core.batches import BatchPrompt, PromptResult, label_sets
+from zotd.core.batches import BatchPrompt, PromptResult, is_same_prompt, label_sets
 from zotd.core.ports import StorageError
+from zotd.store import batch_sums
+from zotd.store.batch_sums import BatchSum
 from zotd.store.claims import ClaimRules
 from zotd.store.connection import Row, SqlConnection
 from zotd.store.ownership import Ownership
@@ -96,14 +98,6 @@ _RESULTS = """
 SELECT ended, number, result FROM batch_prompts WHERE batch = ? AND ended > ? ORDER BY ended
 """
 
-_SUMS = """
-SELECT id, submitter, priority, made, cancelled, ended,
-    (SELECT count(*) FROM batch_prompts WHERE batch = id AND state = 'waiting'),
-    (SELECT count(*) FROM batch_prompts WHERE batch = id AND state = 'running')
-FROM batches
-"""
-
-
 CANCELLED = "the batch was cancelled"
 """`PromptResult.error` of a prompt that is not run for that reason."""
 
@@ -146,19 +140,6 @@ class PlacedResult(Struct, frozen=True):
     """Counts from 1, in the order in which they were stored."""
     number: int
     result: PromptResult
-
-
-class BatchSum(Struct, frozen=True):
-    """A batch in numbers."""
-
-    id: str
-    submitter: str
-    priority: int
-    made: str
-    is_cancelled: bool
-    ended: int
-    waiting: int
-    running: int
 
 
 class NewBatch(Struct, frozen=True):
@@ -235,9 +216,13 @@ class StoredBatches:
         """Return results behind a place, in order, as many as have that size together, at least one if there is one."""
         return await self._database.read(partial(_results, batch=batch, after=after, limit_bytes=limit_bytes))
 
-    async def sums(self, batch: str = "") -> Sequence[BatchSum]:
-        """Return all batches, newest first, or the one with this id, if there is one."""
-        return await self._database.read(partial(_sums, batch=batch))
+    async def sums(self, batch: str) -> Sequence[BatchSum]:
+        """Return the batch with this id, if there is one."""
+        return await self._database.read(partial(batch_sums.of, batch=batch))
+
+    async def newest(self, limit: int, *, active: bool = False) -> Sequence[BatchSum]:
+        """Return batches, newest first; `active`: only those that have prompts to run."""
+        return await self._database.read(partial(batch_sums.newest, limit=limit, active=active))
 
     async def cancel(self, batch: str) -> int:
         """End all prompts of a batch that wait, and have those that run be aborted; return how many have not run.
@@ -268,7 +253,7 @@ def _submit(connection: SqlConnection, batch: NewBatch, rows: Sequence[tuple[int
     known = _known(connection, batch, [number for number, _, _ in rows], rules)
     values = [(batch.id, number, labels, row) for number, labels, row in rows if number not in known]
     for number, _, row in rows:
-        if known.get(number, row) != row:
+        if not is_same_prompt(known.get(number, row), row):
             raise BatchError(
                 f"the batch {batch.id} has another prompt {number} already: use another id for a changed file"
             )
@@ -363,18 +348,6 @@ def _results(connection: SqlConnection, batch: str, after: int, limit_bytes: int
         found.append(PlacedResult(place, number, msgspec.json.decode(result, type=PromptResult)))
     rows.close()
     return found
-
-
-def _sums(connection: SqlConnection, batch: str) -> list[BatchSum]:
-    rows = (
-        connection.execute(f"{_SUMS} WHERE id = ?", (batch,))
-        if batch
-        else connection.execute(f"{_SUMS} ORDER BY made DESC, id DESC")
-    )
-    return [
-        BatchSum(key, submitter, priority, made, bool(cancelled), *counts)
-        for key, submitter, priority, made, cancelled, *counts in rows.fetchall()
-    ]
 
 
 def _waiting_labels(connection: SqlConnection, own: Collection[str]) -> Sequence[str]:

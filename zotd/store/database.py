@@ -98,7 +98,7 @@ class Database:
         done: Callable[[StorageError | None], None],
     ) -> None:
         """Queue a commit of a session; see `core.ports.Journal.commit`."""
-        batch = Batch.of(row, entries, generation)
+        batch = Batch.of(row, entries, generation, is_live=True)
         self.submit(Write(batch.store, done, durable=durable, size_bytes=batch.size_bytes))
 
     def submit(self, write: Write) -> None:

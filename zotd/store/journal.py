@@ -128,8 +128,12 @@ class StoredJournal:
         `before` is the second result of the call for the previous page. A session that is updated between two calls
         moves to the front, so later pages may lack it.
         """
-        query = queries.PageQuery(cwd=cwd, state=state, before=before, limit=limit, subagents=subagents)
-        return await self.database.read(partial(salvage.page, query=query))
+        wanted = queries.PageQuery(cwd=cwd, state=state, before=before, limit=limit, subagents=subagents)
+        return await self.page(wanted)
+
+    async def page(self, wanted: queries.PageQuery) -> Page:
+        """Return a page of sessions; see `list`."""
+        return await self.database.read(partial(salvage.page, query=wanted))
 
     async def close(self) -> None:
         """Finish queued writes, then close the database. Idempotent."""

@@ -34,6 +34,10 @@ class MemberLoad(Struct, frozen=True):
     """Of these, those that run or wait for a decision."""
     labels: Sequence[str] = ()
     """`fleet.labels` of the daemon."""
+    prompts: int = 0
+    """Prompts of batches that it runs."""
+    lease_s: float = 0.0
+    """Time until its lease expires, in seconds; below 0: it has expired so long ago."""
 
 
 class FleetMembers(Protocol):
@@ -53,7 +57,11 @@ class FleetMembers(Protocol):
         ...
 
     async def loads(self) -> Sequence[MemberLoad]:
-        """Return all daemons, this one included, oldest first."""
+        """Return all daemons, this one included, oldest first. Counts all sessions."""
+        ...
+
+    async def lease_s(self) -> float | None:
+        """Return for how many seconds no other daemon takes the sessions of this one: 0 if they may; None if there is none."""
         ...
 
 
@@ -72,6 +80,9 @@ class NoMembers:
     async def loads(self) -> Sequence[MemberLoad]:
         """Return nothing."""
         return ()
+
+    async def lease_s(self) -> None:
+        """There is no lease."""
 
 
 def heirs(loads: Sequence[MemberLoad]) -> Sequence[str]:

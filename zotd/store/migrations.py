@@ -231,6 +231,24 @@ def _version_10(connection: sqlite3.Connection) -> None:
     connection.execute(_AUDIT_10)
 
 
+_USER_DAYS_11 = """
+CREATE TABLE user_days (
+    user_name TEXT NOT NULL,
+    day TEXT NOT NULL,
+    daemon INTEGER NOT NULL,
+    usd REAL NOT NULL,
+    PRIMARY KEY (user_name, day, daemon)
+) WITHOUT ROWID
+"""
+
+
+def _version_11(connection: sqlite3.Connection) -> None:
+    connection.execute(_USER_DAYS_11)
+    # Not `user`, which is reserved in PostgreSQL.
+    connection.execute("ALTER TABLE sessions ADD COLUMN user_name TEXT NOT NULL DEFAULT ''")
+    connection.execute("CREATE INDEX sessions_user ON sessions (user_name) WHERE user_name <> ''")
+
+
 MIGRATIONS: tuple[Migration, ...] = (
     _version_1,
     _version_2,
@@ -242,6 +260,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     _version_8,
     _version_9,
     _version_10,
+    _version_11,
 )
 """`MIGRATIONS[n]` upgrades schema n to n + 1. A released migration never changes; `tests/store/older.py` builds a
 database of each schema."""

@@ -67,7 +67,7 @@ _LAST_CHARACTER = "\U0010ffff"
 _LIST = """
 SELECT id, name, cwd, updated, records, seq, row FROM sessions
 WHERE state <> 'staged' AND (:cwd IS NULL OR cwd = :cwd) AND (:state IS NULL OR state = :state)
-    AND (:subagents OR parent IS NULL)
+    AND (:subagents OR parent IS NULL) AND (:user IS NULL OR user_name = :user)
     AND (:updated IS NULL OR (updated, id) < (:updated, :id))
 ORDER BY updated DESC, id DESC LIMIT :limit
 """
@@ -149,6 +149,11 @@ class PageQuery(Struct, frozen=True, kw_only=True):
     before: str | None = None
     limit: int = 100
     subagents: bool = True
+    user: str | None = None
+
+    def concerns(self, row: SessionRow) -> bool:
+        """Whether a page with no limit, from the beginning, has this session if its state is right."""
+        return self.cwd in {None, row.cwd} and self.user in {None, row.user} and (self.subagents or row.parent is None)
 
 
 def page(connection: SqlConnection, query: PageQuery) -> Page:
@@ -163,6 +168,7 @@ def page(connection: SqlConnection, query: PageQuery) -> Page:
         "id": key,
         "limit": limit + 1,
         "subagents": query.subagents,
+        "user": query.user,
     }
     rows = list(map(listed_row, connection.execute(_LIST, wanted).fetchall()))
     if len(rows) <= limit:

@@ -26,11 +26,7 @@ def page(connection: SqlConnection, query: PageQuery) -> Page:
             raise
     # Slow path: the same filter, order and cursor in Python, over rows that were read one by one.
     before, limit = query.before, query.limit
-    wanted = [
-        row
-        for row in _rows(connection)
-        if query.cwd in {None, row.cwd} and query.state in {None, row.state} and (query.subagents or row.parent is None)
-    ]
+    wanted = [row for row in _rows(connection) if query.concerns(row) and query.state in {None, row.state}]
     wanted.sort(key=_place, reverse=True)
     if before is not None:
         updated, _, session = before.partition(" ")

@@ -12,6 +12,7 @@
     timers       prompts that are due at some time: see `zotd.store.timers`
     batches      sets of prompts, and `batch_prompts`: see `zotd.store.batches`
     audit        who has decided what: see `zotd.store.audit`
+    user_days    what users have spent: see `zotd.store.user_days`
     settings     the daemon's own state
     meta         `epoch`; `generation`, how often the database was opened for writing; `version` of the program that last
                  opened it for writing; `searchable`, how far `texts` goes

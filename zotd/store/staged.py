@@ -13,9 +13,10 @@ import msgspec
 from msgspec import Struct
 
 from zotd.core.ports import SessionRow, StorageError
-from zotd.store import forks, generations, search, sums
+from zotd.store import forks, generations, places, search, sums
 from zotd.store.batch import Batch, save_row
 from zotd.store.connection import SqlConnection
+from zotd.store.places import NO_USER, SessionPlace
 
 STATE = "staged"
 """State of a staged session; queries for clients exclude it."""
@@ -53,8 +54,9 @@ class Share(Struct, frozen=True):
     """`seq` of the last message among them."""
 
 
-def begin(connection: SqlConnection, row: SessionRow, maker: str) -> None:
-    """Make a session without records, in the state `STATE`."""
+def begin(connection: SqlConnection, row: SessionRow, maker: str, place: SessionPlace = NO_USER) -> None:
+    """Make a session without records, in the state `STATE`; raises NoPlaceError."""
+    places.check(connection, place)
     connection.execute("INSERT INTO staged VALUES (?, ?)", (save_row(connection, row), maker))
 
 
@@ -83,12 +85,20 @@ def copy(connection: SqlConnection, row: SessionRow, share: Share) -> SessionRow
     return row
 
 
-def publish(connection: SqlConnection, batch: Batch, share: Share | None = None, digest: str | None = None) -> None:
+def publish(
+    connection: SqlConnection,
+    batch: Batch,
+    share: Share | None = None,
+    digest: str | None = None,
+    *,
+    place: SessionPlace = NO_USER,
+) -> None:
     """Store the last records and make the session visible; `share` is for a fork, `digest` (of the file) for an import.
 
     Raises:
-        StorageError: the same file was imported by another command meanwhile.
+        StorageError: the same file was imported by another command meanwhile. NoPlaceError: the user has too many sessions.
     """
+    places.check(connection, place)
     # Two imports of a file may run at the same time; the check belongs into the transaction that stores the digest.
     known = imported(connection, digest) if digest is not None else None
     if known is not None:

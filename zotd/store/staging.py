@@ -1,7 +1,7 @@
 """Builds a session in the background without blocking other sessions; see `zotd.store.staged`."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 
 import msgspec
@@ -10,8 +10,10 @@ from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.store import staged
 from zotd.store.batch import Batch
 from zotd.store.connection import SqlConnection, Write
+from zotd.store.places import NO_USER, NoPlaceError, SessionPlace
 from zotd.store.ports import JournalDatabase
 from zotd.store.staged import STATE, Share
+from zotd.wire.errors import Code, CommandError
 
 
 class StagedSession:
@@ -20,7 +22,8 @@ class StagedSession:
     Use `staging` to create one; it also removes a session that was not published.
     """
 
-    def __init__(self, database: JournalDatabase, row: SessionRow) -> None:
+    def __init__(self, database: JournalDatabase, row: SessionRow, place: SessionPlace) -> None:
+        self._place = place
         self.row = row
         """The row as stored in the database."""
         self.maker = database.maker
@@ -47,6 +50,8 @@ class StagedSession:
     ) -> None:
         """Append the last records and make the session visible; returns when that is synced to disk.
 
+        Raises CommandError if its user has too many sessions.
+
         Args:
             row: the final row.
             entries: the last records.
@@ -54,7 +59,9 @@ class StagedSession:
             digest: set for an import: the digest of the file.
         """
         batch = Batch.of(row, entries)
-        await self._perform(partial(staged.publish, batch=batch, share=share, digest=digest), durable=True)
+        publish = partial(staged.publish, batch=batch, share=share, digest=digest, place=self._place)
+        with refused_place():
+            await self._perform(publish, durable=True)
         self.row = row
 
     async def _perform(self, apply: Callable[[SqlConnection], object], *, durable: bool = False) -> None:
@@ -72,15 +79,30 @@ class StagedSession:
 
 
 @asynccontextmanager
-async def staging(database: JournalDatabase, row: SessionRow) -> AsyncIterator[StagedSession]:
-    """Create an empty session with this row; discard it if the block does not publish it."""
-    begun = StagedSession(database, msgspec.structs.replace(row, state=STATE))
+async def staging(
+    database: JournalDatabase, row: SessionRow, place: SessionPlace = NO_USER
+) -> AsyncIterator[StagedSession]:
+    """Create an empty session with this row; discard it if the block does not publish it.
+
+    `place`: how many sessions its user may have; when it is published, too. Raises CommandError if there are too many.
+    """
+    begun = StagedSession(database, msgspec.structs.replace(row, state=STATE), place)
     try:
-        await database.perform(partial(staged.begin, row=begun.row, maker=begun.maker))
+        with refused_place():
+            await database.perform(partial(staged.begin, row=begun.row, maker=begun.maker, place=place))
         yield begun
     finally:
         if begun.row.state == STATE:
             begun.discard()
+
+
+@contextmanager
+def refused_place() -> Iterator[None]:
+    """Raise CommandError instead of NoPlaceError."""
+    try:
+        yield
+    except NoPlaceError as error:
+        raise CommandError(Code.BUDGET_EXCEEDED, str(error)) from error
 
 
 async def imported(database: JournalDatabase, digest: str) -> str | None:

@@ -50,9 +50,16 @@ Request = tuple[int, int, str, bytes]
 """A record that describes a request: session key, number, time, body."""
 
 
-def add(connection: SqlConnection, requests: Iterable[Request]) -> None:
-    """Add requests to the sums; call it in the transaction that stores their records."""
-    save(connection, _added_up(connection, requests))
+def add(connection: SqlConnection, requests: Iterable[Request]) -> Sums:
+    """Add requests to the sums, and return what was added; call it in the transaction that stores their records."""
+    added_now = _added_up(connection, requests)
+    save(connection, added_now)
+    return added_now
+
+
+def counted_usd(sums: Sums) -> list[tuple[str, float]]:
+    """Return what budgets count for each row, in USD, with its hour."""
+    return [(hour, row.cost_usd + row.estimated_usd) for (_, hour, _), row in sums.items()]
 
 
 def save(connection: SqlConnection, sums: Sums) -> None:

@@ -64,6 +64,8 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
     """Ids of the sessions it is limited to; empty: all sessions."""
     expires: int | None = None
     used: int | None = None
+    user: str = ""
+    """The user whose sessions its holder begins; empty: none."""
 
     @property
     def ceiling(self) -> Role:
@@ -119,7 +121,7 @@ class TokenStore:
         return _load(self._path)
 
     def create(
-        self, name: str, role: Role, *, sessions: Sequence[str] = (), lifetime_s: float | None = None
+        self, name: str, role: Role, *, sessions: Sequence[str] = (), lifetime_s: float | None = None, user: str = ""
     ) -> tuple[str, Token]:
         """Create a token; return the secret, which is not stored, and the stored form.
 
@@ -132,7 +134,7 @@ class TokenStore:
         # At least a second: times are stored as whole seconds, and a shorter lifetime would expire at once.
         expires = None if lifetime_s is None else now + max(1, round(lifetime_s))
         word = msgspec.convert(role.name.lower(), RoleName)
-        token = Token(_digest(secret), word, now, tuple(sessions), expires)
+        token = Token(_digest(secret), word, now, tuple(sessions), expires, user=user)
 
         def add(tokens: dict[str, Token]) -> None:
             if name in tokens:

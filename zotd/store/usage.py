@@ -21,7 +21,7 @@ from zotd.store.forks import OWN
 from zotd.wire.content import Tokens
 from zotd.wire.reports import UsageSum
 
-GROUPS = ("model", "session", "cwd", "day")
+GROUPS = ("model", "session", "cwd", "user", "day")
 """Values of `by` in `sums`."""
 
 HOUR_CHARS = len("2026-11-21T20")
@@ -34,7 +34,7 @@ DAMAGED = "unreadable record"
 """Shown as the model of an attempt whose record is damaged: the attempt still counts."""
 
 FOUND = f"""
-SELECT sessions.id, sessions.name, sessions.cwd, records.time, records.session, records.number, records.body
+SELECT sessions.id, sessions.name, sessions.cwd, sessions.user_name, records.time, records.session, records.number, records.body
 FROM records JOIN sessions ON sessions.key = records.session
 WHERE records.kind IN ('usage', 'interrupted') AND records.time >= ? AND records.time < ?
     AND sessions.state <> 'staged' AND {OWN}
@@ -54,6 +54,7 @@ SUMS_BY = {
     "model": _SUMS.format(key="model", name="''", group="model"),
     "session": _SUMS.format(key="sessions.id", name="sessions.name", group="sessions.key"),
     "cwd": _SUMS.format(key="sessions.cwd", name="''", group="sessions.cwd"),
+    "user": _SUMS.format(key="sessions.user_name", name="''", group="sessions.user_name"),
     "day": _SUMS.format(key="hour", name="''", group="hour"),
 }
 
@@ -81,12 +82,13 @@ class _Attempt(Struct, frozen=True):
     session: str
     name: str
     cwd: str
+    user: str
     day: str
     figures: RequestUsage
 
 
 def sums(connection: SqlConnection, since: str, by: str) -> list[UsageSum]:
-    """One row for each model, session, directory or day (`by`, one of `GROUPS`), most expensive first.
+    """One row for each model, session, directory, user or day (`by`, one of `GROUPS`), most expensive first.
 
     A day is one of this machine's time zone; an hour that two days share counts for the first of them.
 
@@ -97,7 +99,7 @@ def sums(connection: SqlConnection, since: str, by: str) -> list[UsageSum]:
     rows = [UsageSum(*row) for row in connection.execute(SUMS_BY[by], (hour,)).fetchall()]
     found = _by_day(rows) if by == "day" else {row.key: row for row in rows}
     for attempt in _attempts(connection, since, hour and hour + END):
-        key = {"model": attempt.figures.model, "session": attempt.session, "cwd": attempt.cwd, "day": attempt.day}[by]
+        key = attempt.figures.model if by == "model" else str(getattr(attempt, by))
         row = found.get(key) or UsageSum(key, attempt.name if by == "session" else "")
         found[key] = added(row, attempt.figures)
     return sorted(found.values(), key=lambda row: (-row.cost_usd, -row.attempts, row.key))
@@ -120,10 +122,10 @@ def spent(connection: SqlConnection, since: str) -> Tokens:
 
 def _attempts(connection: SqlConnection, since: str, until: str) -> Iterator[_Attempt]:
     with closing(connection.execute(FOUND, (since, until))) as rows:
-        for session, name, cwd, time, key, number, body in rows:
+        for session, name, cwd, user, time, key, number, body in rows:
             figures = figures_of(connection, key, number, body)
             if figures is not None:
-                yield _Attempt(session, name, cwd, _day(time), figures)
+                yield _Attempt(session, name, cwd, user, _day(time), figures)
 
 
 def _by_day(hours: Sequence[UsageSum]) -> dict[str, UsageSum]:

@@ -13,6 +13,7 @@ from zotd.wire.base import Frozen
 from zotd.wire.batches import (
     BatchCancelled,
     BatchList,
+    BatchListQuery,
     BatchName,
     BatchResultQuery,
     BatchResults,
@@ -93,6 +94,10 @@ class FleetProof(Frozen, frozen=True):
     """Shows that the daemon has the fleet key."""
     account: str = ""
     """Whose the client is there, for the audit trail (audit.md)."""
+    spare: bool = False
+    """There is no client yet; a hello for one follows when there is. The daemon keeps the connection for a while."""
+    user: str = ""
+    """The client's user there (users.md); empty: none."""
 
 
 class Hello(Frozen, frozen=True):
@@ -132,6 +137,8 @@ class HelloResult(Frozen, frozen=True):
     """The oldest and the newest protocol version that the daemon supports."""
     proof: str | None = None
     """The answer to `fleet`: the daemon has the fleet key, too."""
+    spare: bool = False
+    """The answer to `fleet.spare`: the connection is kept for a client that comes later."""
 
 
 class Pong(Frozen, frozen=True):
@@ -535,6 +542,8 @@ class SessionInfo(Frozen, frozen=True):
     """Number of its jobs that run."""
     daemon: str = ""
     """Machine and home of the other daemon that has it; empty: none. Several daemons may use one database."""
+    user: str = ""
+    """The user whose it is (users.md); empty: none."""
 
 
 class Cursor(Frozen, frozen=True):
@@ -561,6 +570,8 @@ class SessionList(Frozen, frozen=True):
     limit: int = 100
     subagents: bool = False
     """Also sessions that other sessions have begun."""
+    user: str | None = None
+    """Only sessions of this user."""
 
 
 class Sessions(Frozen, frozen=True):
@@ -1158,6 +1169,8 @@ class TokenCreate(Frozen, frozen=True):
     request_id: str | None = None
     sessions: list[str] = []
     """Ids of further sessions that the token may use."""
+    user: str | None = None
+    """The user whose sessions its holder begins (users.md): 1 to 64 letters, digits, `.`, `_`, `-` and `@`; absent: none."""
 
 
 class TokenName(Frozen, frozen=True):
@@ -1178,6 +1191,8 @@ class TokenInfo(Frozen, frozen=True):
     expires: str | None = None
     used: str | None = None
     """Time of its last use, to the minute; absent: never used."""
+    user: str = ""
+    """The user whose sessions its holder begins; empty: none."""
 
 
 class TokenMade(TokenInfo, frozen=True, kw_only=True):
@@ -1204,7 +1219,7 @@ class AuditQuery(Frozen, frozen=True, kw_only=True):
 
 
 class UsageReport(Frozen, frozen=True):
-    """Since an RFC 3339 time (else from the beginning), grouped by `model`, `session`, `cwd` or `day`."""
+    """Since an RFC 3339 time (else from the beginning), grouped by `model`, `session`, `cwd`, `user` or `day`."""
 
     since: str | None = None
     by: str = "model"
@@ -1261,6 +1276,10 @@ class FleetDaemon(Frozen, frozen=True, omit_defaults=False):
     """Of these, those that run or wait for a decision."""
     labels: list[str] = field(default_factory=list)
     """What it has, for prompts of batches that need it."""
+    prompts: int = 0
+    """Prompts of batches that it runs."""
+    lease_s: float = 0.0
+    """Seconds until its lease expires, unless it is renewed; below 0: since it has expired."""
 
 
 class WaitingPrompts(Frozen, frozen=True, omit_defaults=False):
@@ -1279,6 +1298,18 @@ class FleetList(Frozen, frozen=True):
     daemons: list[FleetDaemon]
     waiting: list[WaitingPrompts] = field(default_factory=list)
     """By the labels that they need."""
+
+
+class FleetReady(Frozen, frozen=True, omit_defaults=False):
+    """Whether the daemon takes work. Costs the database one indexed row, however many daemons and sessions there are."""
+
+    ready: bool
+    """It is not stopping, and has a lease if its sessions are in a database."""
+    stopping: bool
+    """It takes no new work, because it is stopping or being drained."""
+    lease_s: float | None
+    """Seconds for which no other daemon takes its sessions, unless it renews its lease as usual. 0: others may have them.
+    Null: they are in a file."""
 
 
 class ConfigReloaded(Frozen, frozen=True):
@@ -1390,7 +1421,7 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("session.jobs", OfSession, JobList, "lists the jobs of a session"),
         ("session.changes", FileChanges, ChangedFiles, "returns what a run has changed in files"),
         ("timer.list", TimerQuery, TimerList, "lists timers"),
-        ("batch.list", Nothing, BatchList, "lists batches of prompts"),
+        ("batch.list", BatchListQuery, BatchList, "lists batches of prompts"),
         ("batch.results", BatchResultQuery, BatchResults, "returns what has come of the prompts of a batch"),
         ("queue.list", OfSession, QueueList, "lists queued inputs"),
         ("ext.list", extensions.Scope, extensions.ExtensionList, "lists extensions and their states"),
@@ -1399,7 +1430,9 @@ COMMANDS: tuple[CommandSpec, ...] = (
         ("ext.doctor", extensions.Scope, extensions.Findings, "lists problems with extensions"),
         ("daemon.status", Nothing, Status, "returns the state of the daemon"),
         ("fleet.list", Nothing, FleetList, "lists the daemons that share the database"),
+        ("fleet.ready", Nothing, FleetReady, "returns whether the daemon takes work and has a lease"),
         ("daemon.metrics", Nothing, reports.Metrics, "returns gauges and counters of the daemon"),
+        ("users.list", Nothing, reports.UserList, "lists users, with what they have and may spend today"),
         ("usage.report", UsageReport, reports.UsageSums, "sums up tokens and cost"),
         ("auth.list", auth.AuthScope, auth.KeyList, "lists vendors and the sources of their API keys"),
     ),

@@ -83,6 +83,10 @@ class BatchResults(Frozen, frozen=True):
     results: list[BatchResult]
     left: int
     """How many prompts of the batch have no result yet."""
+    running: int = 0
+    """How many of these run."""
+    ended: int = 0
+    """How many results there were, at least."""
 
 
 class BatchName(Frozen, frozen=True, kw_only=True):
@@ -112,7 +116,18 @@ class BatchInfo(Frozen, frozen=True, omit_defaults=False):
     ended: int
 
 
+class BatchListQuery(Frozen, frozen=True, kw_only=True):
+    """Which batches to list."""
+
+    active: bool = False
+    """Only those that have prompts to run."""
+    limit: int = 1000
+    """At most so many, from 1 to 1000."""
+
+
 class BatchList(Frozen, frozen=True):
-    """All batches, newest first. Those without prompts to run are deleted 30 days after they were made."""
+    """Batches, newest first. Those without prompts to run are deleted 30 days after they were made."""
 
     batches: list[BatchInfo]
+    more: bool = False
+    """There are older ones."""

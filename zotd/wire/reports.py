@@ -75,11 +75,31 @@ class AuditPage(Frozen, frozen=True):
     """For the next page; absent on the last one."""
 
 
+class UserState(Frozen, frozen=True, omit_defaults=False):
+    """A user, and what the quotas of this daemon leave them; null: no limit."""
+
+    user: str
+    sessions: int
+    """Stored sessions, without subagents."""
+    sessions_limit: int | None
+    spent_usd: float
+    """Of today, in UTC, with estimates; also by sessions that were deleted."""
+    usd_per_day: float | None
+
+
+class UserList(Frozen, frozen=True):
+    """All users that have a session, have spent something today, or have a quota of their own; by name."""
+
+    day: str
+    """Today, in UTC (`2026-11-21`)."""
+    users: list[UserState]
+
+
 class UsageSum(Frozen, frozen=True, omit_defaults=False):
     """The usage of a group of model requests."""
 
     key: str
-    """`provider/model`, a session id, a directory, or a day of the daemon's time zone (`2026-11-21`)."""
+    """`provider/model`, a session id, a directory, a user (empty: none), or a day of the daemon's time zone (`2026-11-21`)."""
     name: str = ""
     """Name of the session."""
     input: int = 0

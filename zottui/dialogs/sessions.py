@@ -108,7 +108,7 @@ class SessionsDialog:
 
     def _entry(self, info: SessionInfo, depth: int) -> Entry:
         word, role = STATES.get(info.state, (info.state, TextRole.MUTED))
-        where = self._where(info.cwd) if self.cwd is None else ""
+        where = " ".join(filter(None, (clean(info.user), self._where(info.cwd) if self.cwd is None else "")))
         cost = self._costs.get(info.id, 0.0)
         notes = (self._age(info), money(cost) if cost else "", where)
         current = self._ui.state.session

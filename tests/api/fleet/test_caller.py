@@ -16,6 +16,7 @@ KEY = FleetKey("k" * 40)
 
 class Client:
     id, client, role, can_decide = "k_1", api.Client(name="phone"), api.Role.SUBMIT, True
+    user = ""
     account = "local:ann"
 
     def write(self, data):

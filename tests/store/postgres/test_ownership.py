@@ -51,6 +51,31 @@ async def test_a_session_is_taken_only_after_its_daemon_has_released_it(open_as,
         await one.ownership.take("s_1")
 
 
+async def test_a_session_that_is_released_and_wanted_again_at_once_is_taken_after_the_release(open_as, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    author = author_of(one)
+    await author.commit((say.note("a"),))
+    for _ in range(100):
+        one.ownership.release("s_1")
+        await one.ownership.take("s_1")  # else it would be lost when the release is carried out
+        await author.commit((say.note("b"),))
+    with pytest.raises(OwnedElsewhereError):
+        await two.ownership.take("s_1")
+
+
+@UNRENEWED
+async def test_a_session_that_a_daemon_was_given_is_its_own_without_another_write(open_as, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    await author_of(one).commit((say.note("a"),))
+    (load,) = [load for load in await one.ownership.members.loads() if not load.is_this]
+    assert await one.ownership.move("s_1", load.member, goes_on=True)
+    before = two.database.counts.writes
+    await two.ownership.take("s_1")
+    assert two.database.counts.writes == before
+    with pytest.raises(OwnedElsewhereError):
+        await one.ownership.take("s_1")
+
+
 async def test_a_daemon_that_ends_leaves_its_sessions_to_others_at_once(open_as, author_of, say):
     one, two = await open_as("one"), await open_as("two")
     await author_of(one).commit((say.note("a"),))
@@ -239,9 +264,10 @@ async def test_sessions_and_timers_of_a_database_that_one_daemon_used_belong_to_
     await StoredTimers(former.database, former.ownership).put(timer("t_1"))
     await former.close()
     with psycopg.connect(url, autocommit=True) as connection:  # as the first version of the tables had them
-        connection.execute("DROP TABLE daemons, handovers, batches, batch_prompts, audit")
+        connection.execute("DROP TABLE daemons, handovers, batches, batch_prompts, audit, user_days")
         for table in ("sessions", "timers"):
             connection.execute(f"ALTER TABLE {table} DROP COLUMN owner")
+        connection.execute("ALTER TABLE sessions DROP COLUMN user_name")
         connection.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
     one = await open_as("one")
     assert await one.ownership.adopt("running") == ["s_1"]

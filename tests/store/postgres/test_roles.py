@@ -1,5 +1,6 @@
 """The roles that `packaging/postgresql/roles.sql` makes: what the daemon needs, and nothing else."""
 
+import asyncio
 import subprocess
 from pathlib import Path
 
@@ -11,7 +12,22 @@ from zotd.store.opening import open_journal
 from zotd.testing.postgres_server import MISSING, PostgresServer
 
 SCRIPT = Path(__file__).parents[3] / "packaging" / "postgresql" / "roles.sql"
+SIZES = Path(__file__).parents[3] / "docs" / "operations.md"
 PASSWORD = "violet-elephant"
+
+
+DAEMONS = 30
+
+
+def run_script(server, *options):
+    command = [str(server.programs / "psql"), "-v", "ON_ERROR_STOP=1", *options, "-q", "-f", str(SCRIPT)]
+    subprocess.run([*command, server.url("postgres")], check=True, timeout=60)
+
+
+def limit_of(server):
+    with psycopg.connect(server.url("postgres")) as connection:
+        (limit,) = connection.execute("SELECT rolconnlimit FROM pg_roles WHERE rolname = 'zot'").fetchone() or (0,)
+        return limit
 
 
 @pytest.fixture(scope="module")
@@ -20,8 +36,7 @@ def server():
     if MISSING is not None:
         pytest.skip(MISSING)
     server = PostgresServer(fsync=False)
-    command = [str(server.programs / "psql"), "-v", "ON_ERROR_STOP=1", "-q", "-f", str(SCRIPT), server.url("postgres")]
-    subprocess.run(command, check=True, timeout=60)
+    run_script(server)
     with psycopg.connect(server.url("postgres"), autocommit=True) as connection:
         connection.execute(f"ALTER ROLE zot PASSWORD '{PASSWORD}'")
         (server.data / "pg_hba.conf").write_text("local all admin trust\nlocal all all scram-sha-256\n")
@@ -89,3 +104,29 @@ async def test_a_wrong_password_is_a_sentence_without_it(url, password_file, tmp
     ) as no:
         await open_journal(tmp_path, url)
     assert "wrong-one" not in str(no.value)
+
+
+def test_the_role_has_connections_for_ten_daemons_or_as_many_as_one_says(server):
+    assert limit_of(server) == 66
+    assert "The role `zot` has 66, six for each of ten daemons" in SIZES.read_text()
+    another = PostgresServer(fsync=False)
+    try:
+        run_script(another, "-v", f"daemons={DAEMONS}")
+        assert limit_of(another) == 186
+        assert f"`psql -v daemons={DAEMONS} -f roles.sql postgres`, or later `ALTER ROLE zot CONNECTION LIMIT 186`" in (
+            SIZES.read_text()
+        )
+    finally:
+        another.close()
+
+
+async def test_a_daemon_uses_no_more_than_six_connections(url, server, password_file, tmp_path):
+    password_file(PASSWORD)
+    journal = await open_journal(tmp_path, url)
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(50):
+            tasks.create_task(journal.database.used_bytes())
+    with psycopg.connect(server.url("zot")) as connection:
+        query = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'zot' AND datname = 'zot'"
+        assert connection.execute(query).fetchone() == (6,)
+    await journal.close()

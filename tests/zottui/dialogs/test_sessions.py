@@ -111,6 +111,14 @@ async def test_first_only_those_of_this_directory_are_listed(fake_ui):
     assert "s_3" not in fake_ui.screen()
 
 
+async def test_the_user_of_a_session_stands_before_its_directory(fake_ui):
+    await opened(fake_ui, Picker, HERE, structs.replace(WAITS, user="channel:x:\x1b[2J"))
+    assert fake_ui.screen().splitlines()[1].startswith("> needs you  docs 日本  2h  $0.42  channel:x:")
+    assert "\x1b[2J" not in fake_ui.screen()
+    await fake_ui.press("tab")
+    assert "~/p" in fake_ui.screen(100).splitlines()[2]
+
+
 async def test_enter_goes_to_the_session_that_was_filtered(fake_ui):
     await opened(fake_ui, Picker, HERE, WAITS, IDLE)
     await fake_ui.press("tab", *"need", "enter")

@@ -7,14 +7,14 @@ from functools import cache
 
 import aiohttp
 import msgspec
-from msgspec import UNSET
 
 from zotd import fleet_key
 from zotd.api.fleet.address import door_of, problem_of
-from zotd.api.fleet.relay import DECODER, HELLO_ID, Relay, RelayClient, RelayError, hello_of, request
+from zotd.api.fleet.introduction import FleetHello
+from zotd.api.fleet.relay import Relay, RelayClient, RelayError
 from zotd.fleet_key import FleetKey
 from zotd.store.members import FleetMember
-from zotd.wire import api
+from zotd.wire.api import HelloResult
 from zotd.wire.framing import SERVER_LIMIT
 
 CALL_S = 3.0
@@ -39,18 +39,31 @@ async def call(member: FleetMember, client: RelayClient, key: FleetKey) -> Relay
     Raises:
         RelayError: the daemon does not answer, or does not have the key.
     """
+    messages, _ = await connect(member, key, client)
+    return Relay(member, messages, client)
+
+
+async def connect(
+    member: FleetMember, key: FleetKey, client: RelayClient | None
+) -> tuple["SocketMessages", HelloResult]:
+    """Connect, for a client or for one that comes later, and return what the other daemon has said. The caller closes it.
+
+    Raises RelayError like `call`.
+    """
     if not member.address:
         raise RelayError("it has no address for other daemons", is_lasting=True)
     if problem := problem_of(member.address):
         raise RelayError(f"its address {member.address} {problem}", is_lasting=True)
     try:
         async with asyncio.timeout(CALL_S):
-            return await _relay(member, client, key)
+            return await _introduced(member, key, client)
     except (TimeoutError, aiohttp.ClientError, OSError, msgspec.MsgspecError) as error:
         raise _reason(error, member) from error
 
 
-async def _relay(member: FleetMember, client: RelayClient, key: FleetKey) -> Relay:
+async def _introduced(
+    member: FleetMember, key: FleetKey, client: RelayClient | None
+) -> tuple["SocketMessages", HelloResult]:
     async with AsyncExitStack() as stack:
         http = await stack.enter_async_context(_session())
         socket = await http.ws_connect(
@@ -60,18 +73,16 @@ async def _relay(member: FleetMember, client: RelayClient, key: FleetKey) -> Rel
             max_msg_size=SERVER_LIMIT + 1,  # aiohttp rejects messages of exactly this size
             timeout=aiohttp.ClientWSTimeout(ws_close=CLOSE_S),
         )
-        messages = _Messages(http, socket)
+        messages = SocketMessages(http, socket)
         stack.push_async_callback(messages.close)
-        certificate, nonce = _certificate(socket), fleet_key.nonce()
-        proof = key.caller_proof(member.home, nonce, certificate)
-        introduction = api.FleetProof(client.id, nonce, proof, client.account)
-        await messages.send(request("hello", HELLO_ID, hello_of(client, introduction)))
+        introduction = FleetHello(member, key, messages.certificate)
+        await messages.send(introduction.hello(client))
         line = await messages.receive()
         if line is None:
             raise _closed(socket.close_code, member)
-        _check(line, key.callee_proof(member.home, nonce, certificate), member)
-        stack.pop_all()  # the relay closes it
-    return Relay(member, messages, client)
+        answer = introduction.checked(line)
+        stack.pop_all()
+    return messages, answer
 
 
 def _reason(error: Exception, member: FleetMember) -> RelayError:
@@ -127,22 +138,15 @@ def _closed(code: int | None, member: FleetMember) -> RelayError:
     return RelayError(f"it has closed the connection at {member.address} ({code}); it may have too many clients")
 
 
-def _check(line: str, expected: str, member: FleetMember) -> None:
-    """Raise RelayError if the response to the hello does not have this proof."""
-    answer = DECODER.decode(line)
-    data = None if answer.data is UNSET else answer.data
-    proof = None if data is None else msgspec.json.decode(data, type=api.HelloResult).proof
-    if not fleet_key.is_same(proof or "", expected):
-        raise RelayError(f"what answers at {member.address} does not have the fleet key", is_lasting=True)
-
-
-class _Messages:
+class SocketMessages:
     """The text messages of a WebSocket."""
 
     def __init__(self, http: aiohttp.ClientSession, socket: aiohttp.ClientWebSocketResponse) -> None:
         """Take ownership of both."""
         self._http = http
         self._socket = socket
+        self.certificate = _certificate(socket)
+        """Digest of the certificate that the other side has shown; empty without TLS."""
 
     @property
     def is_closed(self) -> bool:

@@ -18,6 +18,10 @@ from zotd.wire.version import PROTOCOL
 HELLO_ID = 0
 """Id of the first request, a hello; those of a relay count from 1."""
 
+EARLY = frozenset(["attach"])
+"""Commands that are sent before the other daemon has answered the hello: if it does not, they can be sent again elsewhere,
+because a client that attaches twice changes nothing."""
+
 _RESPONSE, _HEARTBEAT, _EVICTED = '{"type":"response"', '{"type":"heartbeat"', '{"type":"evicted"'
 """How frames begin: the type is their first field."""
 
@@ -40,6 +44,11 @@ class RelayClient(Protocol):
     can_decide: bool
     account: str
     """Whose it is, for the audit trail of the other daemon."""
+
+    @property
+    def user(self) -> str:
+        """The user of its token; empty: none."""
+        ...
 
     def write(self, data: bytes) -> None:
         """Send lines to the client."""
@@ -71,6 +80,9 @@ DECODER = msgspec.json.Decoder(RelayedResponse)
 class MessageSocket(Protocol):
     """A connection that transports lines as messages."""
 
+    certificate: str
+    """Digest of the certificate that the other side has shown; empty without TLS."""
+
     @property
     def is_closed(self) -> bool:
         """Whether nothing can be sent."""
@@ -101,8 +113,17 @@ class _Asked(Struct):
 class Relay:
     """The connection to another daemon for one client of this one; `run` reads until the end."""
 
-    def __init__(self, member: FleetMember, socket: MessageSocket, client: RelayClient) -> None:
-        """Take ownership of `socket`, at whose other end `client` was introduced."""
+    def __init__(
+        self,
+        member: FleetMember,
+        socket: MessageSocket,
+        client: RelayClient,
+        check: Callable[[str], object] | None = None,
+    ) -> None:
+        """Take ownership of `socket`, at whose other end `client` was introduced.
+
+        `check`: the hello is not answered yet; takes the answer and raises RelayError. `welcomed` has to be called.
+        """
         self.member = member
         self.sessions: set[str] = set()
         """Those whose events the client gets from there."""
@@ -112,6 +133,10 @@ class Relay:
         self._last = HELLO_ID
         self._reading: asyncio.Task[object] | None = None
         self._is_over = False
+        self._check = check
+        self._welcome = asyncio.Event()
+        if check is None:
+            self._welcome.set()
 
     @property
     def is_over(self) -> bool:
@@ -129,7 +154,7 @@ class Relay:
         to find out what became of its command. Otherwise a refusal that it has not got, because another daemon may have the
         session by now.
 
-        Raises RelayError if the command was not sent.
+        Raises RelayError if the command was not sent, or is one of `EARLY` and the other daemon did not answer the hello.
         """
 
         def show(answer: RelayedResponse) -> None:
@@ -143,6 +168,17 @@ class Relay:
         """Tell the other daemon what the client has said of itself meanwhile, and wait until it has heard that."""
         with suppress(RelayError):
             await self._ask("hello", hello_of(self._client, None), lambda _: None)
+
+    def welcomed(self, line: str | None) -> None:
+        """Take the answer to the hello, for which it was made; None: there is none."""
+        problem = "it does not answer any more" if line is None else self._problem(line)
+        if problem:
+            self._is_over = True
+            for asked in self._asked.values():
+                if not asked.answer.done():
+                    asked.answer.set_exception(RelayError(problem))
+            self._asked.clear()
+        self._welcome.set()
 
     def close(self) -> None:
         """End the connection; the client does not need it any more."""
@@ -165,9 +201,20 @@ class Relay:
                     asked.answer.set_result(None)
             await self._socket.close()
 
+    def _problem(self, line: str) -> str:
+        """Return what is wrong with the answer to the hello; empty if nothing is."""
+        assert self._check is not None
+        try:
+            self._check(line)
+        except (RelayError, msgspec.MsgspecError) as error:
+            return str(error)
+        return ""
+
     async def _ask(
         self, command: str, params: Frozen, show: Callable[[RelayedResponse], None]
     ) -> RelayedResponse | None:
+        if command not in EARLY:
+            await self._welcome.wait()
         if self.is_over:
             raise RelayError("the connection has ended")
         self._last += 1

@@ -35,6 +35,7 @@ from zotd.api.methods import (
     trust,
     turns,
     usage,
+    users,
 )
 
 # Each handler takes the parameter Struct that the command table names. A type checker cannot follow that through a
@@ -136,6 +137,7 @@ OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
     "daemon.shutdown": lambda context: partial(daemon.shutdown, context.stop),
     "daemon.drain": lambda context: partial(daemon.drain, context),
     "fleet.list": lambda context: partial(fleet.listing, context),
+    "fleet.ready": lambda context: partial(fleet.ready, context),
     "session.move": lambda context: partial(fleet.move, context),
     "complete": lambda context: partial(completion.complete, context.completer),
     "prompt.history": lambda context: partial(completion.prompts, context.archive),
@@ -146,6 +148,7 @@ OF_DAEMON: Mapping[str, Callable[[DaemonContext], object]] = {
     "token.create": lambda context: partial(tokens.create, context.doors),
     "token.list": lambda context: partial(tokens.listing, context.doors),
     "token.revoke": lambda context: partial(tokens.revoke, context.doors),
+    "users.list": lambda context: partial(users.listing, context.archive),
     "audit.list": lambda context: partial(audit.listing, context.archive),
     "push.key": lambda context: partial(push.key, context.push),
     "push.subscribe": lambda context: partial(push.subscribe, context.push),

@@ -12,7 +12,6 @@ from zotd.runs.queue import content_of
 from zotd.sessions.defaults import check_mode
 from zotd.store.batches import BatchError, NewBatch, PlacedResult
 from zotd.wire import batches as wire
-from zotd.wire.api import Nothing
 from zotd.wire.errors import Code, CommandError
 
 MAX_ID_CHARS = 128
@@ -36,6 +35,9 @@ LOOK_S = 5.0
 PAGE_BYTES = 1024 * 1024
 """Results of an answer, unless a single one has more."""
 
+MAX_LISTED = 1000
+"""Most batches of an answer: a frame has room for four times as many."""
+
 KEPT_S = 30 * 24 * 3600.0
 """Batches that are older and have nothing to run are deleted when another one is submitted."""
 
@@ -52,7 +54,8 @@ async def submit(batches: Batches | None, call: Invocation, params: wire.BatchSu
     prompts = {order.number: _ordered(call, order) for order in params.prompts}
     if len(prompts) < len(params.prompts):
         raise CommandError(Code.BAD_REQUEST, "two of the prompts have the same number")
-    batch = NewBatch(params.batch, call.door.sender, params.priority, rfc3339(), rfc3339(time.time() - KEPT_S))
+    submitter = call.user or call.door.sender
+    batch = NewBatch(params.batch, submitter, params.priority, rfc3339(), rfc3339(time.time() - KEPT_S))
     try:
         added = await keeper.store.submit(batch, list(prompts.items()))
     except BatchError as error:
@@ -64,21 +67,29 @@ async def submit(batches: Batches | None, call: Invocation, params: wire.BatchSu
 async def results(batches: Batches | None, call: Invocation, params: wire.BatchResultQuery) -> wire.BatchResults:
     """Return results behind a place; wait for the first one if that is wanted."""
     del call
+    if not 0 <= params.after <= MAX_NUMBER:
+        raise CommandError(
+            Code.BAD_REQUEST, f"after is between 0 and {MAX_NUMBER}: the place of the last result that you have"
+        )
     keeper, ends = _keeper(batches), time.monotonic() + min(params.wait_s, WAIT_S)
     while True:
         sums = await keeper.store.sums(params.batch)  # first: what it counts as ended is among the results
         found = await keeper.store.results(params.batch, params.after, PAGE_BYTES)
         if not sums:
             raise CommandError(Code.NOT_FOUND, f'there is no batch "{params.batch}"; `zotctl fleet batches` lists them')
-        left, left_s = sums[0].waiting + sums[0].running, ends - time.monotonic()
+        running, left_s = sums[0].running, ends - time.monotonic()
+        left = sums[0].waiting + running
         if found or not left or left_s <= 0:
-            return wire.BatchResults([_shown(one) for one in found], left)
+            return wire.BatchResults([_shown(one) for one in found], left, running, sums[0].ended)
         await keeper.news(min(left_s, LOOK_S))
 
 
-async def listing(batches: Batches | None, call: Invocation, params: Nothing) -> wire.BatchList:
-    """List all batches."""
-    del call, params
+async def listing(batches: Batches | None, call: Invocation, params: wire.BatchListQuery) -> wire.BatchList:
+    """List batches, newest first."""
+    del call
+    if not 1 <= params.limit <= MAX_LISTED:
+        raise CommandError(Code.BAD_REQUEST, f"batch.list: limit must be from 1 to {MAX_LISTED}")
+    found = await _keeper(batches).store.newest(params.limit + 1, active=params.active)
     return wire.BatchList(
         [
             wire.BatchInfo(
@@ -91,8 +102,9 @@ async def listing(batches: Batches | None, call: Invocation, params: Nothing) ->
                 running=one.running,
                 ended=one.ended,
             )
-            for one in await _keeper(batches).store.sums()
-        ]
+            for one in found[: params.limit]
+        ],
+        more=len(found) > params.limit,
     )
 
 
@@ -124,6 +136,7 @@ def _ordered(call: Invocation, order: wire.BatchPromptOrder) -> BatchPrompt:
         limit_usd=order.limit_usd,
         limit_s=order.limit_s,
         retries=order.retries,
+        user=call.user,
     )
 
 

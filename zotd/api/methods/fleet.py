@@ -23,6 +23,8 @@ async def listing(context: DaemonContext, call: Invocation, params: api.Nothing)
             load.sessions,
             load.running,
             list(load.labels),
+            load.prompts,
+            load.lease_s,
         )
         for load in loads
     ]
@@ -35,6 +37,14 @@ async def listing(context: DaemonContext, call: Invocation, params: api.Nothing)
         for labels, prompts in await context.batches.store.waiting()
     ]
     return api.FleetList(daemons, waiting)
+
+
+async def ready(context: DaemonContext, call: Invocation, params: api.Nothing) -> api.FleetReady:
+    """Return whether this daemon takes work."""
+    del params
+    journal = call.manager.journal
+    lease_s = None if journal is None else await journal.ownership.members.lease_s()
+    return api.FleetReady(not context.stopping and lease_s != 0, context.stopping, lease_s)
 
 
 async def move(context: DaemonContext, call: Invocation, params: api.SessionMove) -> api.SessionMoved:

@@ -10,6 +10,7 @@ from zotd.history.rewind import rewind as rewind_to
 from zotd.history.rewind import rewind_with_files
 from zotd.sessions import file_restores
 from zotd.sessions.file_restores import policy_of
+from zotd.sessions.places import place_for
 from zotd.sessions.session import Session
 from zotd.store.archive import Archive
 from zotd.store.journal import StoredJournal
@@ -93,7 +94,12 @@ async def fork(call: Invocation, params: api.Fork) -> api.Created:
     if origin.ledger.row.settings.agent:
         session = await _fork_with_agent(call, origin, journal, seq=params.seq, name=name)
     else:
-        session = await call.manager.get(await fork_at(journal, origin.ledger.row, params.seq, name), is_new=True)
+        session = await call.manager.get(
+            await fork_at(
+                journal, origin.ledger.row, params.seq, name, place=place_for(call.manager.config.value, call.user)
+            ),
+            is_new=True,
+        )
         session.use_environment(origin.environment)
     return api.Created(call.manager.info(session), session.ledger.shown_seq, journal.epoch)
 
@@ -107,7 +113,15 @@ async def _fork_with_agent(
     is_earlier = seq is not None and seq < (await past_at(journal, origin.ledger.row, None, whole=False)).seq
     async with agents.forking(origin, is_earlier=is_earlier) as source:
         session = await call.manager.get(
-            await fork_at(journal, origin.ledger.row, seq, name, copied_from=source), is_new=True
+            await fork_at(
+                journal,
+                origin.ledger.row,
+                seq,
+                name,
+                place=place_for(call.manager.config.value, call.user),
+                copied_from=source,
+            ),
+            is_new=True,
         )
         session.use_environment(origin.environment)
         if source is None:
@@ -140,7 +154,12 @@ async def import_file(call: Invocation, params: api.Import) -> api.Imported:
         raise CommandError(Code.UNSUPPORTED, "this daemon stores no sessions, so nothing can be imported")
     from zotd.history import importing  # noqa: PLC0415  (170 KiB, for what few people do once)
 
-    source = importing.ImportSource(params.path, params.cwd, call.manager.config.value.approval.mode)
+    source = importing.ImportSource(
+        params.path,
+        params.cwd,
+        call.manager.config.value.approval.mode,
+        place_for(call.manager.config.value, call.user),
+    )
     session_id, known = await importing.import_file(journal, source)
     session = await (call.manager.get(session_id) if known else call.manager.get(session_id, is_new=True))
     return api.Imported(call.manager.info(session), session.ledger.shown_seq, journal.epoch, known)

@@ -27,12 +27,14 @@ from zotd.core.ports import StorageError
 from zotd.core.records import Settings
 from zotd.ledger.spending import check_budget
 from zotd.sessions.agent_settings import check_wishes
+from zotd.sessions.creation import create_session
 from zotd.sessions.defaults import check_mode, check_steps
 from zotd.sessions.info import questions_of
 from zotd.sessions.run_models import checked_fallback
 from zotd.sessions.session import Session
 from zotd.store.errors import UnreadableSessionError
 from zotd.store.families import sessions_below
+from zotd.store.queries import PageQuery
 from zotd.wire import api, events
 from zotd.wire.base import encode
 from zotd.wire.content import Message, ToolResult
@@ -67,7 +69,7 @@ async def create(call: Invocation, params: api.SessionCreate) -> api.Created:
     if params.name is not None:
         params = msgspec.structs.replace(params, name=checked_name(params.name))
     params = checked(call, params)
-    session = await call.manager.create(params)
+    session = await create_session(call.manager, params, call.user)
     if session.ephemeral:
         connection_of(call).made(session)
     return api.Created(call.manager.info(session), 0, session.ledger.journal.epoch)
@@ -78,9 +80,15 @@ async def listing(call: Invocation, params: api.SessionList) -> api.Sessions:
     if params.cursor is not None and _CURSOR.fullmatch(params.cursor) is None:
         raise CommandError(Code.BAD_REQUEST, "the cursor is not one that session.list returned; leave it out to begin")
     limit = max(1, min(params.limit, MAX_PAGE))
-    infos, cursor = await call.manager.page(
-        cwd=params.cwd, state=params.state, before=params.cursor, limit=limit, subagents=params.subagents
+    wanted = PageQuery(
+        cwd=params.cwd,
+        state=params.state,
+        before=params.cursor,
+        limit=limit,
+        subagents=params.subagents,
+        user=params.user,
     )
+    infos, cursor = await call.manager.page(wanted)
     await wait_for_room(call)
     bounds = call.door.confinement
     return api.Sessions([info for info in infos if bounds is None or bounds.sees(info.id)], cursor)

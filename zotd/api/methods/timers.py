@@ -17,7 +17,7 @@ async def add(timers: Timers | None, call: Invocation, params: TimerAdd) -> Time
     """Begin to send a prompt when it is due."""
     keeper = _keeper(timers)
     zone = await asyncio.to_thread(local_zone, os.environ)
-    timer = ordered(params, now=keeper.now(), by=call.door.sender, zone=zone)
+    timer = ordered(params, now=keeper.now(), by=call.door.sender, zone=zone, user=call.user)
     if timer.session:
         session = await session_of(call, timer.session)
         if session.ephemeral:

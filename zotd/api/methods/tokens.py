@@ -7,6 +7,7 @@ from zotd.api.dispatch import Invocation
 from zotd.api.methods.shared import role_named
 from zotd.clock import rfc3339
 from zotd.store.tokens import TakenError, Token, TokenStore, is_name
+from zotd.user_names import WORDS, is_user_name
 from zotd.wire import api
 from zotd.wire.errors import Code, CommandError
 
@@ -25,15 +26,22 @@ async def create(doors: DoorStatus, call: Invocation, params: api.TokenCreate) -
         )
     if params.expires_s is not None and not 1 <= params.expires_s <= MAX_LIFETIME_S:
         raise CommandError(Code.BAD_REQUEST, "a token must be valid for at least one second and at most ten years")
+    if params.user is not None and not is_user_name(params.user):
+        raise CommandError(Code.BAD_REQUEST, f"the name of a user must have {WORDS}")
     sessions = await _sessions(call, params)
     try:
         secret, token = await asyncio.to_thread(
-            _tokens(doors).create, params.name, role_named(params.role), sessions=sessions, lifetime_s=params.expires_s
+            _tokens(doors).create,
+            params.name,
+            role_named(params.role),
+            sessions=sessions,
+            lifetime_s=params.expires_s,
+            user=params.user or "",
         )
     except TakenError as error:
         raise CommandError(Code.CONFLICT, str(error)) from error
     info = _info(params.name, token)
-    return api.TokenMade(info.name, info.role, info.created, info.sessions, info.expires, token=secret)
+    return api.TokenMade(info.name, info.role, info.created, info.sessions, info.expires, user=info.user, token=secret)
 
 
 async def listing(doors: DoorStatus, call: Invocation, params: api.Nothing) -> api.TokenList:
@@ -77,4 +85,5 @@ def _info(name: str, token: Token) -> api.TokenInfo:
         list(token.sessions),
         None if token.expires is None else rfc3339(token.expires),
         None if token.used is None else rfc3339(token.used),
+        token.user,
     )

@@ -14,7 +14,7 @@ export function showSessions(list, sessions, current) {
 /** The figures of a session on one line. */
 export function showFacts(node, session, usage) {
   const cost = usage?.cost_usd >= 0.01 ? `$${usage.cost_usd.toFixed(2)}` : "";
-  say(node, [session.fallback || session.model, session.mode, session.cwd, cost].filter(Boolean).join(" · "));
+  say(node, [session.fallback || session.model, session.mode, session.user, session.cwd, cost].filter(Boolean).join(" · "));
 }
 
 /** The name of a session, or what replaces it. */

@@ -26,8 +26,9 @@ from zotd.api.websocket.throttle import Throttle
 from zotd.api.websocket.visitor import HELLO_S, Guest, Lobby, Visitor
 from zotd.core.ports import StorageError
 from zotd.store.tokens import Token, TokenStore
-from zotd.wire.api import Envelope, Hello
-from zotd.wire.base import BadFrameError, decode
+from zotd.wire.api import Envelope, FleetProof, Hello, HelloResult, Response
+from zotd.wire.base import BadFrameError, decode, encode
+from zotd.wire.version import PROTOCOL, VERSION
 
 log = logging.getLogger(__name__)
 
@@ -168,8 +169,11 @@ class WebSocketServer:
 
     def _admit(self, guest: Guest, wire: FrameCarrier, line: bytes) -> ServerConnection | None:
         """Authenticate a client by its first message; returns its connection, or None if it was refused."""
-        forwarded = self._forwarded(line)
-        found = None if forwarded is not None else self._site.admitted(_token(line), guest.source)
+        proof = self._proof(line)
+        if proof is not None and proof.spare:
+            self._keep(proof, guest, wire, line)
+            return None
+        found = None if proof is not None else self._site.admitted(_token(line), guest.source)
         if isinstance(found, AnonymousVisitor):
             guest.yield_first()
             wire.refuse(found.delay_s)
@@ -184,8 +188,8 @@ class WebSocketServer:
             return None
         guest.leave()
         self._context.came()
-        if forwarded is not None:
-            return self._welcome_forwarded(forwarded, guest, wire)
+        if proof is not None:
+            return self._welcome_forwarded(proof, guest, wire)
         assert found is not None
         return self._welcome(guest, wire, *found)
 
@@ -197,14 +201,16 @@ class WebSocketServer:
             peer=f"{guest.source} token:{name}",
             ceiling=token.ceiling,
             confinement=TokenScope(token.sessions, self._context, name) if token.sessions else None,
-            admitted=UsedToken(name, token.digest),
+            admitted=UsedToken(name, token.digest, token.user),
         )
         self._members[connection] = _Member(wire, name, token)
         self._context.spawn("the use of a token", self._note_use(name))
         return connection
 
-    def _welcome_forwarded(self, client: ForwardedClient, guest: Guest, wire: FrameCarrier) -> ServerConnection:
+    def _welcome_forwarded(self, proof: FleetProof, guest: Guest, wire: FrameCarrier) -> ServerConnection:
         """Return the connection of another daemon's client, which has the role that it has there."""
+        assert self._context.fleet is not None
+        client = ForwardedClient(proof.connection, self._context.fleet.answer(proof), proof.account, proof.user)
         connection = ServerConnection(
             wire.carrier,
             context=self._context,
@@ -215,11 +221,22 @@ class WebSocketServer:
         self._members[connection] = _Member(wire, FLEET, None)
         return connection
 
-    def _forwarded(self, line: bytes) -> ForwardedClient | None:
+    def _keep(self, proof: FleetProof, guest: Guest, wire: FrameCarrier, line: bytes) -> None:
+        """Let another daemon wait for a client, which it introduces in another hello."""
+        assert self._context.fleet is not None
+        if not guest.wait_for_client():
+            wire.leave(CloseCode.TRY_LATER)
+            return
+        answer = HelloResult(PROTOCOL, VERSION, proof=self._context.fleet.answer(proof), spare=True)
+        response = Response("hello", success=True, id=decode(line, Envelope).id, data=answer)
+        wire.carrier.write(encode(response) + b"\n")
+
+    def _proof(self, line: bytes) -> FleetProof | None:
+        """Return what another daemon of the fleet says of its client; None if the line is not its hello."""
         hello, fleet = _hello(line), self._context.fleet
         if hello is None or hello.fleet is None or fleet is None or not fleet.admits(hello.fleet):
             return None
-        return ForwardedClient(hello.fleet.connection, fleet.answer(hello.fleet), hello.fleet.account)
+        return hello.fleet
 
     async def _note_use(self, name: str) -> None:
         try:

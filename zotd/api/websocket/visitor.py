@@ -25,6 +25,12 @@ MAX_VISITORS = 128
 """Maximum number of visitors without a token; each takes 20 kB, with TLS 280 kB. A client authenticates within
 milliseconds, so it is only displaced if this many others arrive in that time."""
 
+SPARE_S = 90.0
+"""How long another daemon of the fleet may keep a connection for a client that comes later; it ends it sooner itself."""
+
+MAX_SPARES = 32
+"""Most connections of that kind. Further daemons connect when they have a client."""
+
 QUIET = logging.getLogger(f"{__name__}.http")
 """Silences aiohttp's own log messages, which quote unknown clients."""
 QUIET.setLevel(logging.CRITICAL + 1)
@@ -63,6 +69,14 @@ class Guest:
         """Make this the next one to be displaced, because its token is wrong."""
         self._lobby.put_first(self)
 
+    def wait_for_client(self) -> bool:
+        """Let another daemon of the fleet wait until it has a client; False, and nothing changes, if too many do."""
+        if not self._lobby.make_spare(self):
+            return False
+        self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(SPARE_S, self.dismiss)
+        return True
+
     def leave(self) -> None:
         """Give up the place in the lobby; may be called again."""
         self._timer.cancel()
@@ -74,10 +88,11 @@ class Guest:
 
 
 class Lobby:
-    """Visitors without a valid token, in the order in which they are displaced."""
+    """Visitors without a valid token, in the order in which they are displaced; and daemons of the fleet without a client."""
 
     def __init__(self) -> None:
         self._guests: OrderedDict[Guest, None] = OrderedDict()
+        self._spares: set[Guest] = set()  # strangers cannot displace them
 
     def enter(self, peer: socket.socket) -> Guest:
         """Add a new visitor; raises OSError if it has disconnected already."""
@@ -92,13 +107,22 @@ class Lobby:
         if guest in self._guests:
             self._guests.move_to_end(guest, last=False)
 
+    def make_spare(self, guest: Guest) -> bool:
+        """Keep a visitor that has the fleet key apart from strangers; False if too many are."""
+        if guest not in self._spares and len(self._spares) >= MAX_SPARES:
+            return False
+        self._guests.pop(guest, None)
+        self._spares.add(guest)
+        return True
+
     def forget(self, guest: Guest) -> None:
         """Remove a visitor."""
         self._guests.pop(guest, None)
+        self._spares.discard(guest)
 
     def clear(self) -> None:
         """Disconnect all visitors."""
-        for guest in list(self._guests):
+        for guest in [*self._guests, *self._spares]:
             guest.dismiss()
 
 

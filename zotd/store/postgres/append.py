@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.core.records import UsageRow, kind_of
-from zotd.store import partials, sums
+from zotd.store import partials, sums, user_days
 from zotd.store.batch import ROW_BYTES, check_continues, row_values
 from zotd.store.postgres.dialect import SharedConnection
 from zotd.store.postgres.lease import FencedError
@@ -20,10 +20,11 @@ from zotd.wire.base import ENCODER
 
 _SUMS = ", ".join(["%(hours)s::text[]", "%(models)s::text[]", *(f"%({name})s::float8[]" for name in sums.COLUMNS)])
 
-APPEND = f"""
+_APPEND = f"""
 WITH head AS (
-    INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, parent, owner)
-    SELECT %(id)s, %(name)s, %(cwd)s, %(state)s, %(updated)s, %(records)s, %(seq)s, %(row)s, %(jobs)s, %(parent)s, %(owner)s
+    INSERT INTO sessions (id, name, cwd, state, updated, records, seq, row, jobs, parent, user_name, owner)
+    SELECT %(id)s, %(name)s, %(cwd)s, %(state)s, %(updated)s, %(records)s, %(seq)s, %(row)s, %(jobs)s, %(parent)s, %(user)s,
+        %(owner)s
     WHERE EXISTS (SELECT FROM daemons WHERE number = %(owner)s)
         AND ((%(old_records)s = 0 AND %(old_seq)s = 0) OR EXISTS (SELECT FROM sessions WHERE id = %(id)s))
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, cwd = excluded.cwd, state = excluded.state,
@@ -35,6 +36,7 @@ summed AS (
     INSERT {sums.INTO} SELECT head.key, entry.* FROM head, unnest({_SUMS}) AS entry {sums.ADDING}
 ),
 replaced AS (DELETE FROM partials WHERE %(ends)s AND session = (SELECT key FROM head)),
+{{}}
 appended AS (
     INSERT INTO records (session, number, kind, v, time, body, first_seq, last_seq, events, messages)
     SELECT head.key, entry.* FROM head, unnest(%(numbers)s::bigint[], %(kinds)s::text[], %(versions)s::integer[],
@@ -43,7 +45,18 @@ appended AS (
 )
 SELECT key FROM head
 """  # noqa: S608  (names of our own)
+
+APPEND = _APPEND.format("")
 """Its parameters are `Append.values`."""
+
+APPEND_OF_USER = _APPEND.format(f"""
+counted AS (
+    INSERT INTO user_days (user_name, day, daemon, usd)
+    SELECT %(user)s::text, left(entry.hour, {user_days.DAY_CHARS}), %(owner)s::bigint, sum(entry.cost + entry.estimated)
+    FROM head, unnest(%(hours)s::text[], %(cost_usd)s::float8[], %(estimated_usd)s::float8[]) AS entry (hour, cost, estimated)
+    GROUP BY left(entry.hour, {user_days.DAY_CHARS}) {user_days.ADDING}
+),""")  # noqa: S608  (names of our own)
+"""The same for a session of a user, with requests."""
 
 _STORED = "SELECT records, seq FROM sessions WHERE id = %s"
 
@@ -59,6 +72,7 @@ class Append(Struct, frozen=True):
     entries: Sequence[JournalEntry]
     bodies: Sequence[bytes]
     values: dict[str, object]
+    owner: int
     is_recognizable: bool
     """Whether it has records, by which it is found afterwards, and `send` needs no answer. It needs one if a request was cut:
     what that used is found in the records before."""
@@ -73,6 +87,7 @@ class Append(Struct, frozen=True):
         bodies = [ENCODER.encode(entry.record) for entry in entries]
         values = dict(zip(_COLUMNS, row_values(row), strict=True)) | {
             "parent": None if row.parent is None else row.parent.session,
+            "user": row.user,
             "owner": owner,
             "old_records": row.records - len(entries),
             "old_seq": row.seq - sum(entry.events.count(b"\n") for entry in entries),
@@ -89,7 +104,7 @@ class Append(Struct, frozen=True):
             **_used(entries),
         }
         is_cut = any(kind_of(entry.record) in sums.KINDS and type(entry.record) is not UsageRow for entry in entries)
-        return cls(row, entries, bodies, values, bool(entries) and not is_cut)
+        return cls(row, entries, bodies, values, owner, bool(entries) and not is_cut)
 
     @property
     def size_bytes(self) -> int:
@@ -105,14 +120,18 @@ class Append(Struct, frozen=True):
 
     def send(self, connection: psycopg.Connection) -> psycopg.Cursor:
         """Send the statement; its cursor has one row if the commit was applied, and none if it was refused."""
-        applied = connection.execute(APPEND, self.values)
+        counts = self.row.user and self.values["hours"]
+        applied = connection.execute(APPEND_OF_USER if counts else APPEND, self.values)
         if not self.is_recognizable and (found := applied.fetchone()) is not None:
             cut = [
                 (found[0], entry.number, entry.record.time, body)
                 for entry, body in zip(self.entries, self.bodies, strict=True)
                 if kind_of(entry.record) in sums.KINDS and type(entry.record) is not UsageRow
             ]
-            sums.add(SharedConnection(connection), cut)
+            shared = SharedConnection(connection)
+            added = sums.counted_usd(sums.add(shared, cut))
+            if self.row.user:
+                user_days.add(shared, self.row.user, self.owner, added)
         return applied
 
     def is_stored(self, connection: psycopg.Connection) -> bool:
@@ -122,7 +141,7 @@ class Append(Struct, frozen=True):
 
     def refusal(self, connection: psycopg.Connection) -> StorageError:
         """Return why the statement has changed nothing, if this daemon has a lease."""
-        if connection.execute(_OTHERS, (self.row.id, self.values["owner"])).rowcount == 1:
+        if connection.execute(_OTHERS, (self.row.id, self.owner)).rowcount == 1:
             return FencedError(f"session {self.row.id} does not belong to this daemon any more")
         records, seq = connection.execute(_STORED, (self.row.id,)).fetchone() or (0, 0)
         try:

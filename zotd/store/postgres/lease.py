@@ -28,6 +28,7 @@ from zotd.core.ports import StorageError
 from zotd.store.connection import SqlConnection
 from zotd.store.ownership import Handover, LeaseEvents
 from zotd.store.postgres import schema
+from zotd.store.postgres.handovers import forward, hand_over, heirs
 from zotd.store.postgres.identity import DaemonIdentity
 from zotd.store.postgres.notifications import WAKE, WORK, arrived
 from zotd.store.postgres.registration import EXPIRES, LEASE_S, register
@@ -86,22 +87,6 @@ SELECT FROM timers WHERE owner IS NULL OR NOT EXISTS (SELECT FROM daemons WHERE 
 
 _STOP = "UPDATE daemons SET stopping = true WHERE number = %s"
 
-_HEIRS = """
-SELECT number FROM daemons WHERE number <> ? AND NOT stopping AND expires > clock_timestamp() ORDER BY number FOR KEY SHARE
-"""
-
-_GIVE = "UPDATE sessions SET owner = :heir WHERE owner = :me AND id = ANY(:sessions) RETURNING id"
-
-_GIVE_TIMERS = "UPDATE timers SET owner = :heir WHERE owner = :me AND session = ANY(:sessions)"
-
-_NOTE = """
-INSERT INTO handovers SELECT unnest(:sessions::text[]), :heir, :goes_on
-ON CONFLICT (session) DO UPDATE SET heir = excluded.heir, goes_on = handovers.goes_on OR excluded.goes_on
-"""
-"""A session that has not been received yet and is given to a third daemon goes on there, too."""
-
-_FORWARD = "UPDATE handovers SET heir = :heir WHERE heir = :me"
-
 _clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 log = logging.getLogger(__name__)
@@ -142,6 +127,7 @@ class Lease:
         self._ends = sent + LEASE_S
         self._is_unsure = False  # whether something may have been taken over without its being told
         self._told: set[Handover] = set()  # handovers that are being received
+        self._is_told = False  # another daemon has said that there is something for this one
         self._loop = asyncio.get_running_loop()
         self._events: LeaseEvents | None = None
         self._told_of_work: Callable[[], None] = lambda: None
@@ -204,35 +190,23 @@ class Lease:
 
     def give(self, connection: SqlConnection, sessions: Sequence[str]) -> int:
         """Give these sessions of this daemon to another one; return its number, 0 if there is none."""
-        heirs = self._heirs(connection)
-        if not heirs:
+        others = heirs(connection, self.number)
+        if not others:
             return 0
-        heir = heirs[self._seed % len(heirs)]
-        self._hand_over(connection, sessions, heir, goes_on=True)
+        heir = others[self._seed % len(others)]
+        hand_over(connection, sessions, self.number, heir, goes_on=True)
         return heir
 
     def move(self, connection: SqlConnection, session: str, heir: int, *, goes_on: bool) -> bool:
         """Give this session of this daemon to that one; False if it could not take it."""
-        return heir in self._heirs(connection) and self._hand_over(connection, [session], heir, goes_on=goes_on)
+        is_there = heir in heirs(connection, self.number)
+        return is_there and hand_over(connection, [session], self.number, heir, goes_on=goes_on)
 
     def leave(self, connection: SqlConnection) -> None:
         """Let others have the sessions and timers at once."""
         if heir := self.give(connection, self._gifts):
-            connection.execute(_FORWARD, {"me": self.number, "heir": heir})
+            forward(connection, self.number, heir)
         connection.execute("DELETE FROM daemons WHERE number = ?", (self.number,))
-
-    def _heirs(self, connection: SqlConnection) -> Sequence[int]:
-        return [number for (number,) in connection.execute(_HEIRS, (self.number,)).fetchall()]
-
-    def _hand_over(self, connection: SqlConnection, sessions: Sequence[str], heir: int, *, goes_on: bool) -> bool:
-        values = {"me": self.number, "heir": heir}
-        given = [key for (key,) in connection.execute(_GIVE, {**values, "sessions": list(sessions)}).fetchall()]
-        connection.execute(_GIVE_TIMERS, {**values, "sessions": given})
-        connection.execute(_NOTE, {"heir": heir, "sessions": given, "goes_on": goes_on})
-        connection.execute(f"NOTIFY {WAKE}")
-        if given:
-            log.info("handed over to daemon %d: %s", heir, ", ".join(given))
-        return bool(given)
 
     # --- on the event loop ---
 
@@ -290,6 +264,7 @@ class Lease:
                 break
             # A renewal is a write that is synced, which other notifications are no reason for.
             if connection is None or WAKE in (channels := arrived(connection)) or not channels:
+                self._is_told = True
                 break
             self._tell_of_work()
         return self._closing.is_set()
@@ -299,6 +274,9 @@ class Lease:
         connection, sent, home = self._connected(), now(), self._identity.home
         if sent > self._ends:  # the clock of the event loop may have stood still, as the machine has
             self._lose("the lease of this daemon has expired")
+        elif self._is_told and self._events is not None and not self._is_stopping:
+            self._look_at_gifts(connection, self._events)  # people wait for them, and the renewal is synced
+        self._is_told = False
         if connection.execute(_RENEW, (self._address, self._labels, self.number, home)).rowcount == 1:
             self._have_until(sent + LEASE_S)
         elif self._closing.is_set():
@@ -350,15 +328,19 @@ class Lease:
         if was_unsure:  # an answer was lost, or this daemon was away
             taken = [session for (session,) in connection.execute(_OWN, (self.number,)).fetchall()]
         has_timers = connection.execute(_FREE_TIMERS).fetchone() is not None
-        given = {Handover(*found) for found in connection.execute(_GIVEN, (self.number,)).fetchall()}
         if ended or was_unsure or has_timers:
             self._tell(partial(events.changed, taken))
             self._tell_of_work()  # what a daemon ran that has ended
+        self._look_at_gifts(connection, events)
+        self._is_unsure = False
+
+    def _look_at_gifts(self, connection: psycopg.Connection, events: LeaseEvents) -> None:
+        """Tell of the sessions that others have handed over."""
+        given = {Handover(*found) for found in connection.execute(_GIVEN, (self.number,)).fetchall()}
         if new := given - self._told:
             self._tell(partial(events.given, sorted(new, key=lambda one: one.session)))
             self._tell_of_work()
         self._told = given
-        self._is_unsure = False
 
     def _tell(self, callback: Callable[[], None]) -> None:
         with suppress(RuntimeError):  # the loop has ended
@@ -378,6 +360,7 @@ class Lease:
         if notification.channel == WORK:
             self._tell_of_work()
         else:
+            self._is_told = True
             self.wake()
 
     def _tell_of_work(self) -> None:

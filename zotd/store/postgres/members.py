@@ -9,15 +9,24 @@ from zotd.store.members import FleetMember, MemberLoad, MemberState
 from zotd.store.postgres.database import PostgresDatabase
 from zotd.wire.base import ENCODER
 
-_HOLDER = """
+HOLDER = """
 SELECT daemons.number, daemons.home, daemons.name, daemons.address FROM sessions JOIN daemons ON number = owner WHERE id = ?
 """
+"""The fields of a `FleetMember`."""
 
 _LOADS = """
 SELECT number, home, daemons.name, address, stopping, expires < clock_timestamp(), labels,
-    count(sessions.key), count(sessions.key) FILTER (WHERE state IN ('running', 'waiting'))
+    count(sessions.key), count(sessions.key) FILTER (WHERE state IN ('running', 'waiting')),
+    (SELECT count(*) FROM batch_prompts WHERE batch_prompts.state = 'running' AND daemon = daemons.number),
+    CAST(EXTRACT(epoch FROM expires - clock_timestamp()) AS float8)
 FROM daemons LEFT JOIN sessions ON owner = number GROUP BY number ORDER BY number
 """
+
+
+_LEFT = """
+SELECT greatest(extract(epoch FROM expires - clock_timestamp()), 0)::float8 FROM daemons WHERE number = ?
+"""
+"""Readiness probes ask this, so it must not cost more in a larger fleet."""
 
 
 class LeasedMembers:
@@ -44,21 +53,21 @@ class LeasedMembers:
         rows = await self._database.read(lambda connection: connection.execute(_LOADS).fetchall())
         return [_load(row, self._database.lease.number) for row in rows]
 
+    async def lease_s(self) -> float:
+        """Return what is left of the lease of this daemon, by the server's clock; 0 if there is no such lease."""
+        row = await self._database.look(_LEFT, (self._database.lease.number,))
+        return 0.0 if row is None else float(row[0])
+
 
 def holder(connection: SqlConnection, session: str) -> FleetMember | None:
     """Return the daemon that has the session; None if none has it."""
-    found = connection.execute(_HOLDER, (session,)).fetchone()
+    found = connection.execute(HOLDER, (session,)).fetchone()
     return None if found is None else FleetMember(*found)
 
 
 def _load(row: Row, this: int) -> MemberLoad:
-    number, home, name, address, is_stopping, has_expired, labels, sessions, running = row
+    member, (is_stopping, has_expired, labels), figures = FleetMember(*row[:4]), row[4:7], row[7:]
     state: MemberState = "expired" if has_expired else "stopping" if is_stopping else "running"
-    return MemberLoad(
-        FleetMember(number, home, name, address),
-        state,
-        number == this,
-        sessions,
-        running,
-        msgspec.json.decode(labels, type=list[str]),
-    )
+    sessions, running, prompts, lease_s = figures
+    offered = msgspec.json.decode(labels, type=list[str])
+    return MemberLoad(member, state, member.number == this, sessions, running, offered, prompts, lease_s)

@@ -1,7 +1,8 @@
 """Sessions and timers in a database that several daemons use: each belongs to one of them, or to none."""
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from zotd.core.ports import StorageError
@@ -11,11 +12,13 @@ from zotd.store.members import FleetMember, FleetMembers
 from zotd.store.ownership import NOBODY, LeaseEvents, OwnedElsewhereError, TimerElsewhereError
 from zotd.store.postgres.claims import LeasedClaims
 from zotd.store.postgres.database import PostgresDatabase
-from zotd.store.postgres.members import LeasedMembers, holder
+from zotd.store.postgres.members import HOLDER, LeasedMembers, holder
 
 _FREE = "(owner IS NULL OR NOT EXISTS (SELECT FROM daemons WHERE number = owner))"
 
 _TAKE = f"UPDATE sessions SET owner = ? WHERE id = ? AND {_FREE}"  # noqa: S608  (a condition of our own)
+
+_STRAY_TIMER = "SELECT 1 FROM timers WHERE session = ? AND owner IS DISTINCT FROM ? LIMIT 1"
 
 _TAKE_ITS_TIMERS = """
 UPDATE timers SET owner = :me WHERE session = :session AND owner IS DISTINCT FROM :me
@@ -67,6 +70,10 @@ class LeasedOwnership:
     def __init__(self, database: PostgresDatabase) -> None:
         self._database = database
         self._lease = database.lease
+        self._leaving = Counter[str]()
+        """How many changes of a session's owner are under way, which this daemon has submitted."""
+        self._leaves = 0
+        """How many such changes there have been, of any session."""
         self.members: FleetMembers = LeasedMembers(database)
         self.claims: ClaimRules = LeasedClaims(database.lease)
 
@@ -77,10 +84,18 @@ class LeasedOwnership:
     async def take(self, session: str) -> None:
         """Make the session this daemon's, with its timers; raises OwnedElsewhereError."""
         # Most sessions that are refused belong to a daemon that lives: a look costs no transaction that has to be synced.
-        found = await self._database.read(partial(holder, session=session))
+        leaves = None if self._leaving[session] else self._leaves
+        row = await self._database.look(HOLDER, (session,))
+        found = None if row is None else FleetMember(*row)
         number, holders, has_new_timers = self._lease.number, [found], [False]
         if found is not None and found.number != number:
             raise OwnedElsewhereError(session, found)
+        # One that was handed over is this daemon's already. A person waits for it, and a transaction is synced. If the session
+        # may have been given up meanwhile, what was looked up says nothing.
+        if found is not None and leaves == self._leaves:
+            has_all = await self._database.look(_STRAY_TIMER, (session, number)) is None
+            if has_all and leaves == self._leaves:
+                return
 
         def take(connection: SqlConnection) -> None:
             # First: the condition of the update sees the daemons that were registered before the row was locked.
@@ -102,7 +117,7 @@ class LeasedOwnership:
         def release(connection: SqlConnection) -> None:
             connection.execute(_RELEASE, (session, self._lease.number))
 
-        self._database.submit(Write(release, partial(_note_release, session)))
+        self._submit_leave(session, release)
 
     def give(self, session: str) -> None:
         """Have another daemon go on with the session after the commits that were submitted before."""
@@ -110,7 +125,7 @@ class LeasedOwnership:
         def give(connection: SqlConnection) -> None:
             self._lease.give(connection, [session])
 
-        self._database.submit(Write(give, partial(_note_release, session)))
+        self._submit_leave(session, give)
 
     async def adopt(self, state: str) -> Sequence[str]:
         """Take all sessions in this state that no other daemon has."""
@@ -138,7 +153,12 @@ class LeasedOwnership:
         def move(connection: SqlConnection) -> None:
             moved.append(self._lease.move(connection, session, member.number, goes_on=goes_on))
 
-        await self._database.perform(move)
+        self._leaving[session] += 1
+        self._leaves += 1
+        try:
+            await self._database.perform(move)
+        finally:
+            self._has_left(session)
         return moved[-1]
 
     async def receive(self, sessions: Sequence[str]) -> None:
@@ -166,6 +186,21 @@ class LeasedOwnership:
         """Make it this daemon's."""
         connection.execute("UPDATE timers SET owner = ? WHERE id = ?", (self._lease.number, timer))
 
+    def _submit_leave(self, session: str, leave: Callable[[SqlConnection], None]) -> None:
+        def done(error: StorageError | None) -> None:
+            self._has_left(session)
+            if error is not None:  # it is free when the lease of this daemon ends
+                log.warning("session %s was not given up: %s", session, error)
+
+        self._leaving[session] += 1
+        self._leaves += 1
+        self._database.submit(Write(leave, done))
+
+    def _has_left(self, session: str) -> None:
+        self._leaving[session] -= 1
+        if not self._leaving[session]:
+            del self._leaving[session]
+
     async def _adopt(self, query: str, values: Mapping[str, object]) -> Sequence[str]:
         found: list[Sequence[str]] = []
         await self._database.perform(lambda connection: found.append(_first_of_each(connection, query, values)))
@@ -174,8 +209,3 @@ class LeasedOwnership:
 
 def _first_of_each(connection: SqlConnection, query: str, values: Parameters) -> Sequence[str]:
     return [first for (first, *_) in connection.execute(query, values).fetchall()]
-
-
-def _note_release(session: str, error: StorageError | None) -> None:
-    if error is not None:  # it is free when the lease of this daemon ends
-        log.warning("session %s was not given up: %s", session, error)

@@ -181,7 +181,21 @@ def _audit(connection: psycopg.Connection) -> None:
     """)
 
 
-MIGRATIONS = (_first, _leases, _addresses, _moves, _batches, _audit)
+def _users(connection: psycopg.Connection) -> None:
+    connection.execute("""
+    ALTER TABLE sessions ADD COLUMN user_name text NOT NULL DEFAULT '';
+    CREATE INDEX sessions_user ON sessions (user_name) WHERE user_name <> '';
+    CREATE TABLE user_days (
+        user_name text NOT NULL,
+        day text NOT NULL COLLATE "C",
+        daemon bigint NOT NULL,
+        usd double precision NOT NULL,
+        PRIMARY KEY (user_name, day, daemon)
+    );
+    """)
+
+
+MIGRATIONS = (_first, _leases, _addresses, _moves, _batches, _audit, _users)
 """Each makes the schema whose number is its place, counted from 1, out of the one before."""
 
 

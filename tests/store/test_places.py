@@ -1,0 +1,75 @@
+"""How many sessions a user may have, in both databases."""
+
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from zotd.store import places
+from zotd.store.places import SessionPlace
+from zotd.store.staging import staging
+from zotd.wire.errors import Code, CommandError
+from zotd.wire.families import SessionParent
+
+PLACE = SessionPlace("alice", 2)
+
+
+@pytest.fixture
+def make(stored_journal, author_of, say):
+    """`await make(key)`: another session of alice, who may have two."""
+
+    async def make(key, place=PLACE):
+        author = author_of(stored_journal, key, user="alice")
+        async with staging(stored_journal.database, author.row, place) as made:
+            entry = author.seal(say.note("x"))
+            await made.publish(author.row, [entry])
+
+    return make
+
+
+async def ids(journal):
+    return {row.id for row in (await journal.list())[0]}
+
+
+async def test_only_as_many_sessions_are_stored_as_the_user_may_have(stored_journal, make):
+    await make("s_1")
+    await make("s_2")
+    with pytest.raises(CommandError, match="the user alice has 2 sessions, and may have 2") as caught:
+        await make("s_3")
+    assert caught.value.code is Code.BUDGET_EXCEEDED
+    await stored_journal.ownership.take("s_1")
+    await stored_journal.delete("s_1")
+    await make("s_4")
+    await make("s_5", SessionPlace("alice"))
+    assert len(await ids(stored_journal)) == 3
+
+
+async def test_subagents_and_sessions_of_others_and_incomplete_ones_do_not_count(stored_journal, author_of, make, say):
+    await author_of(stored_journal, "s_1", user="bob").commit((say.note("a"),))
+    await author_of(stored_journal, "s_2").commit((say.note("a"),))
+    parent = SessionParent("s_1", "c_1", 1, "")
+    await author_of(stored_journal, "s_3", user="alice", parent=parent).commit((say.note("a"),))
+    await make("s_4")
+    with pytest.raises(ValueError, match="given up"):
+        async with staging(stored_journal.database, author_of(stored_journal, "s_5", user="alice").row, PLACE):
+            raise ValueError("given up")
+    await make("s_6")
+
+
+async def test_when_two_are_built_at_the_same_time_for_one_place_one_is_refused(stored_journal, author_of, make, say):
+    await make("s_1")
+    author = author_of(stored_journal, "s_2", user="alice")
+    async with staging(stored_journal.database, author.row, PLACE) as late:
+        await make("s_3")
+        entry = author.seal(say.note("x"))
+        with pytest.raises(CommandError):
+            await late.publish(author.row, [entry])
+    assert await ids(stored_journal) == {"s_1", "s_3"}
+
+
+@pytest.mark.parametrize("stored_journal", ["sqlite"], indirect=True)
+async def test_the_sessions_of_a_user_are_counted_with_an_index(stored_journal, tmp_path):
+    with closing(sqlite3.connect(tmp_path / "zot.db")) as connection:
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {places._COUNT}", ("alice",))
+        plan = " | ".join(row[3] for row in rows)
+    assert "USING INDEX sessions_user" in plan

@@ -1,0 +1,46 @@
+"""Which user may have another session, as the quotas of the configuration say."""
+
+from msgspec.structs import replace
+
+from zotd.config import Config, quota_of
+from zotd.core import records
+from zotd.core.ports import SessionRow
+from zotd.ledger.entries import entry_of
+from zotd.store.journal import StoredJournal
+from zotd.store.places import SessionPlace
+from zotd.store.staging import staging
+from zotd.wire.errors import Code, CommandError
+
+
+def place_for(config: Config, user: str) -> SessionPlace:
+    """Return what limits the sessions of a user."""
+    return SessionPlace(user, quota_of(config.users, user).sessions)
+
+
+def limited_place(config: Config, row: SessionRow, *, ephemeral: bool) -> SessionPlace | None:
+    """Return what limits how many sessions like this one its user may have; None: nothing.
+
+    Raises:
+        CommandError: nothing of the session is stored, so it would escape the quotas of its user.
+    """
+    if not row.user:
+        return None
+    quota = quota_of(config.users, row.user)
+    if ephemeral and (quota.sessions is not None or quota.usd_per_day is not None):
+        sentence = f"the user {row.user} has a quota, and a session that is not stored is not counted"
+        raise CommandError(Code.FORBIDDEN, f"{sentence}; leave out --no-session")
+    return None if quota.sessions is None or row.parent is not None else SessionPlace(row.user, quota.sessions)
+
+
+async def store_in_place(
+    journal: StoredJournal, row: SessionRow, record: records.ConfigRecord, place: SessionPlace
+) -> None:
+    """Store a new session with its first record, unless its user has too many.
+
+    Raises:
+        CommandError: there are too many.
+        StorageError: the journal cannot be written.
+    """
+    entry = entry_of(row.records + 1, record, row.seq + 1, ())
+    async with staging(journal.database, row, place) as staged:
+        await staged.publish(replace(row, records=row.records + 1), [entry])

@@ -1,0 +1,47 @@
+"""Gives sessions of this daemon to another one, in a transaction: the owner, the timers, and a note for the heir."""
+
+import logging
+from collections.abc import Sequence
+
+from zotd.store.connection import SqlConnection
+from zotd.store.postgres.notifications import WAKE
+
+_HEIRS = """
+SELECT number FROM daemons WHERE number <> ? AND NOT stopping AND expires > clock_timestamp() ORDER BY number FOR KEY SHARE
+"""
+
+_GIVE = "UPDATE sessions SET owner = :heir WHERE owner = :me AND id = ANY(:sessions) RETURNING id"
+
+_GIVE_TIMERS = "UPDATE timers SET owner = :heir WHERE owner = :me AND session = ANY(:sessions)"
+
+_NOTE = """
+INSERT INTO handovers SELECT unnest(:sessions::text[]), :heir, :goes_on
+ON CONFLICT (session) DO UPDATE SET heir = excluded.heir, goes_on = handovers.goes_on OR excluded.goes_on
+"""
+"""A session that has not been received yet and is given to a third daemon goes on there, too."""
+
+_FORWARD = "UPDATE handovers SET heir = :heir WHERE heir = :me"
+
+log = logging.getLogger(__name__)
+
+
+def heirs(connection: SqlConnection, me: int) -> Sequence[int]:
+    """Return the daemons that could go on with sessions, and keep their rows until the end of the transaction."""
+    return [number for (number,) in connection.execute(_HEIRS, (me,)).fetchall()]
+
+
+def hand_over(connection: SqlConnection, sessions: Sequence[str], me: int, heir: int, *, goes_on: bool) -> bool:
+    """Give those of these sessions that are this daemon's to the heir; return whether there are any."""
+    values = {"me": me, "heir": heir}
+    given = [key for (key,) in connection.execute(_GIVE, {**values, "sessions": list(sessions)}).fetchall()]
+    connection.execute(_GIVE_TIMERS, {**values, "sessions": given})
+    connection.execute(_NOTE, {"heir": heir, "sessions": given, "goes_on": goes_on})
+    connection.execute(f"NOTIFY {WAKE}")
+    if given:
+        log.info("handed over to daemon %d: %s", heir, ", ".join(given))
+    return bool(given)
+
+
+def forward(connection: SqlConnection, me: int, heir: int) -> None:
+    """Have the heir go on with what was given to this daemon, and was not received yet."""
+    connection.execute(_FORWARD, {"me": me, "heir": heir})
