@@ -4,6 +4,7 @@ import asyncio
 import json
 import os
 import signal
+import socket
 from contextlib import AsyncExitStack
 from types import SimpleNamespace
 
@@ -131,15 +132,24 @@ async def test_prompts_wait_for_a_daemon_with_their_labels(open_as, model, datab
     assert waiting == [{"labels": ["big", "gpu"], "prompts": 1, "daemons": 0}]
     large = open_as("large", server, ZOT_FLEET_LABELS="gpu big more")
     assert (await result(plain))["state"] == "done"
-    await until(database, 'SELECT labels = \'["big","gpu","more"]\' FROM daemons WHERE name = %s', name_of(large))
+    await until(database, "SELECT labels LIKE '%%more%%' FROM daemons WHERE name = %s", name_of(large))
     daemons = (await client.ask("fleet.list"))["daemons"]
-    assert [one["labels"] for one in daemons] == [[], ["big", "gpu", "more"]]
+    here = f"place:{socket.gethostname()}"
+    assert [one["labels"] for one in daemons] == [[here], ["big", "gpu", "more", here]]
+
+
+async def test_prompts_are_run_at_the_place_that_they_name(open_as, model, database):
+    far = open_as("far", await model(lambda _: text("far")), ZOT_FLEET_PLACE="box2")
+    near = open_as("near", await model(lambda _: text("near")), ZOT_FLEET_PLACE="box1")
+    await until(database, "SELECT labels LIKE '%%box1%%' FROM daemons WHERE name = %s", name_of(near))
+    await submit(far, "a", labels=["place:box1"])
+    assert (await result(far))["text"] == "near"
 
 
 async def test_a_single_prompt_is_run_by_a_daemon_that_has_its_labels(open_as, model, database):
     plain = open_as("plain", await model(lambda _: text("never")))
     large = open_as("large", await model(lambda _: text("fine")), ZOT_FLEET_LABELS="gpu")
-    await until(database, "SELECT labels = '[\"gpu\"]' FROM daemons WHERE name = %s", name_of(large))
+    await until(database, "SELECT labels LIKE '%%gpu%%' FROM daemons WHERE name = %s", name_of(large))
     flags = ("-p", "--fleet", "--label", "gpu", "--cwd", str(large.cwd), "hello")
     assert await printed_by(plain, "zotd.cli", *flags) == (0, "fine\n", "")
 

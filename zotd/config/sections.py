@@ -411,7 +411,7 @@ class FleetSection(Struct, frozen=True, kw_only=True):
 
     place: str = ""
     """Name of the machine or shared volume that has the directories of sessions. Daemons of one place take no files from each
-    other. Default: the host name."""
+    other, and are the first to go on with each other's sessions. Default: the host name."""
 
 
 class PushSection(Struct, frozen=True, kw_only=True):

@@ -1,7 +1,6 @@
 """Assembles the parts that every program needs to run sessions: the daemon, `zot rpc`, and `Runtime`."""
 
 import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cache, partial
@@ -20,6 +19,7 @@ from zotd.core.ports import Probe, Tool, ToolContext, ToolOutcome
 from zotd.core.retry import ATTENDED_S
 from zotd.core.run_watch import unwatched
 from zotd.core.subagents import TaskOrder
+from zotd.embed.fleet_place import connect_files, fleet_labels
 from zotd.exthost.host import ExtensionTimeouts
 from zotd.exthost.jails import ExtensionJails
 from zotd.ledger.spending import Spending, spending_of
@@ -180,24 +180,9 @@ def assemble(
 
 def _connect(manager: Manager, config: Config, home: Path, spawn: Spawn) -> None:
     """Give the planner what needs the manager, or what few sessions use."""
-    _connect_places(manager.planner, config, home, spawn)
+    connect_files(manager.planner, config, home, spawn)
     _connect_subagents(manager)
     manager.planner.other_agents.connect(partial(_agent_runs, manager.config, spawn))
-
-
-def _connect_places(planner: Planner, config: Config, home: Path, spawn: Spawn) -> None:
-    """Have the files of sessions follow them to other machines, if that is configured."""
-    url = config.fleet.workspaces
-    if url is None:
-        return
-    from zotd.workspace.workspace_sync import SyncSettings, WorkspaceSync  # noqa: PLC0415  (few daemons share files)
-
-    keeper = planner.keeper
-    place = config.fleet.place or os.uname().nodename
-    settings = SyncSettings(
-        url=url, place=place, home=str(home), file_bytes=lambda: keeper.settings.max_file_mb * 1_000_000, spawn=spawn
-    )
-    keeper.connect(partial(WorkspaceSync, settings))
 
 
 def _notifier(current: CurrentConfig, grounds: PoolConfig, spawn: Spawn) -> Notifier:
@@ -253,7 +238,7 @@ def _batches(manager: Manager, spawn: Spawn) -> Batches | None:
         StoredBatches(journal.database, journal.ownership),
         PromptRuns(manager, journal),
         spawn=spawn,
-        labels=lambda: fleet.labels,
+        labels=lambda: fleet_labels(fleet),
         places=lambda: fleet.prompts_at_once,
     )
 

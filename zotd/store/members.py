@@ -8,6 +8,10 @@ from msgspec import Struct
 MemberState = Literal["running", "stopping", "expired"]
 
 
+PLACE = "place:"
+"""How the label begins that names the directories which a daemon has (`fleet.place`)."""
+
+
 class FleetMember(Struct, frozen=True):
     """One of these daemons."""
 
@@ -33,7 +37,7 @@ class MemberLoad(Struct, frozen=True):
     running: int
     """Of these, those that run or wait for a decision."""
     labels: Sequence[str] = ()
-    """`fleet.labels` of the daemon."""
+    """`fleet.labels` of the daemon, and that of its place."""
     prompts: int = 0
     """Prompts of batches that it runs."""
     lease_s: float = 0.0

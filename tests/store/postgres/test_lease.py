@@ -42,6 +42,52 @@ async def test_sessions_that_were_cut_go_to_one_of_the_others_when_the_lease_has
     assert told.changed.empty()
 
 
+@pytest.fixture
+async def places(open_as, url, author_of, say):
+    """A daemon whose lease has expired with a session that runs, and another one at its place and elsewhere."""
+    journals = dead, near, far = [await open_as(name) for name in ("dead", "near", "far")]
+    for journal, place in zip(journals, ("box1", "box1", "box2"), strict=True):
+        journal.ownership.members.offer([f"place:{place}"])
+    await author_of(dead).commit((say.note("a"),), state="running")
+    has_labels = "SELECT count(*) = 3 FROM daemons WHERE labels <> '[]'"
+    async with asyncio.timeout(WAIT_S):
+        while sql(url, has_labels).fetchone() != (True,):
+            await dead.ownership.members.loads()
+    expire(url, dead)
+    return dead, near, far
+
+
+@UNRENEWED
+async def test_a_daemon_at_the_place_of_one_that_has_ended_is_the_first_to_take_its_sessions(places, url):
+    _, near, far = places
+    told_far, told_near = Told(far), Told(near)
+    async with asyncio.timeout(WAIT_S):
+        before = sql(url, "SELECT expires FROM daemons WHERE number = %s", number_of(far)).fetchone()
+        far.database.lease.wake()  # which renews its lease, and then looks at others
+        while sql(url, "SELECT expires FROM daemons WHERE number = %s", number_of(far)).fetchone() == before:
+            await far.ownership.members.loads()
+    near.database.lease.wake()
+    assert await soon(told_near.changed) == ["s_1"]
+    assert told_far.changed.empty()
+
+
+@UNRENEWED
+@pytest.mark.parametrize(
+    "excuse",
+    [
+        "UPDATE daemons SET expires = expires - interval '3 s' WHERE number = {dead}",
+        "UPDATE daemons SET stopping = true WHERE number = {near}",
+        "UPDATE daemons SET expires = clock_timestamp() WHERE number = {near}",
+        "UPDATE daemons SET labels = '[]' WHERE number = {dead}",
+    ],
+    ids=["has had time", "ends", "has ended", "is at no place"],
+)
+async def test_a_daemon_elsewhere_takes_them_if_none_at_the_place_does(places, url, excuse):
+    dead, near, far = places
+    sql(url, excuse.format(dead=number_of(dead), near=number_of(near)))
+    assert await soon(Told(far).changed) == ["s_1"]
+
+
 @UNRENEWED
 async def test_a_daemon_whose_lease_has_expired_writes_nothing_and_is_registered_anew(open_as, url, author_of, say):
     paused, heir = await open_as("paused"), await open_as("heir")

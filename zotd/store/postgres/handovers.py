@@ -4,11 +4,17 @@ import logging
 from collections.abc import Sequence
 
 from zotd.store.connection import SqlConnection
+from zotd.store.members import PLACE
 from zotd.store.postgres.notifications import WAKE
 
-_HEIRS = """
-SELECT number FROM daemons WHERE number <> ? AND NOT stopping AND expires > clock_timestamp() ORDER BY number FOR KEY SHARE
-"""
+_HEIRS = f"""
+SELECT number, EXISTS (
+    SELECT FROM jsonb_array_elements_text(labels::jsonb) AS label
+    WHERE starts_with(label, '{PLACE}') AND CAST(:labels AS jsonb) @> to_jsonb(label)
+)
+FROM daemons WHERE number <> :me AND NOT stopping AND expires > clock_timestamp() ORDER BY number FOR KEY SHARE
+"""  # noqa: S608  (a constant of our own)
+"""With whether they are at a place of this daemon."""
 
 _GIVE = "UPDATE sessions SET owner = :heir WHERE owner = :me AND id = ANY(:sessions) RETURNING id"
 
@@ -25,9 +31,15 @@ _FORWARD = "UPDATE handovers SET heir = :heir WHERE heir = :me"
 log = logging.getLogger(__name__)
 
 
-def heirs(connection: SqlConnection, me: int) -> Sequence[int]:
-    """Return the daemons that could go on with sessions, and keep their rows until the end of the transaction."""
-    return [number for (number,) in connection.execute(_HEIRS, (me,)).fetchall()]
+class Heirs:
+    """The daemons that could go on with sessions of this one; their rows are kept until the end of the transaction."""
+
+    def __init__(self, connection: SqlConnection, me: int, labels: str) -> None:
+        """`labels`: those of this daemon, a list in JSON."""
+        found = connection.execute(_HEIRS, {"me": me, "labels": labels}).fetchall()
+        self.all = [number for number, _ in found]
+        self.best = [number for number, is_near in found if is_near] or self.all
+        """Those at the place of this daemon, which have the files already; if there is none, all."""
 
 
 def hand_over(connection: SqlConnection, sessions: Sequence[str], me: int, heir: int, *, goes_on: bool) -> bool:

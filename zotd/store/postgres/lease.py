@@ -26,9 +26,10 @@ import psycopg
 
 from zotd.core.ports import StorageError
 from zotd.store.connection import SqlConnection
+from zotd.store.members import PLACE
 from zotd.store.ownership import Handover, LeaseEvents
 from zotd.store.postgres import schema
-from zotd.store.postgres.handovers import forward, hand_over, heirs
+from zotd.store.postgres.handovers import Heirs, forward, hand_over
 from zotd.store.postgres.identity import DaemonIdentity
 from zotd.store.postgres.notifications import WAKE, WORK, arrived
 from zotd.store.postgres.registration import EXPIRES, LEASE_S, register
@@ -66,12 +67,22 @@ WHERE expires < clock_timestamp() AND number <> %s
 
 Waits 100 ms for each: what has not ended by then keeps the locks of its row, which is left for the next renewal."""
 
-_REAP = """
+_REAP = f"""
 DELETE FROM daemons WHERE number IN (
-    SELECT number FROM daemons WHERE expires < clock_timestamp() AND number <> %s FOR UPDATE SKIP LOCKED
+    SELECT number FROM daemons AS ended WHERE expires < clock_timestamp() AND number <> %(me)s AND (
+        expires < clock_timestamp() - make_interval(secs => {RENEW_S}) OR NOT EXISTS (
+            SELECT FROM daemons AS near, jsonb_array_elements_text(ended.labels::jsonb) AS label
+            WHERE starts_with(label, '{PLACE}') AND near.labels::jsonb @> to_jsonb(label)
+                AND NOT %(labels)s::jsonb @> to_jsonb(label)
+                AND near.number <> ended.number AND NOT near.stopping AND near.expires > clock_timestamp()
+        )
+    ) FOR UPDATE SKIP LOCKED
 ) RETURNING number, name
-"""
-"""A row that a transaction of its daemon has locked is left for the next time."""
+"""  # noqa: S608  (constants of our own)
+"""A row that a transaction of its daemon has locked is left for the next time.
+
+If a daemon at the place of the one that has ended is there, which has the files of its sessions, others leave it to that one for
+the time in which each daemon looks once."""
 
 _INHERIT = "UPDATE sessions SET owner = %s WHERE owner = ANY(%s) AND state = ANY(%s) RETURNING id"
 
@@ -190,16 +201,16 @@ class Lease:
 
     def give(self, connection: SqlConnection, sessions: Sequence[str]) -> int:
         """Give these sessions of this daemon to another one; return its number, 0 if there is none."""
-        others = heirs(connection, self.number)
+        others = Heirs(connection, self.number, self._labels).best
         if not others:
             return 0
-        heir = others[self._seed % len(others)]
+        heir: int = others[self._seed % len(others)]
         hand_over(connection, sessions, self.number, heir, goes_on=True)
         return heir
 
     def move(self, connection: SqlConnection, session: str, heir: int, *, goes_on: bool) -> bool:
         """Give this session of this daemon to that one; False if it could not take it."""
-        is_there = heir in heirs(connection, self.number)
+        is_there = heir in Heirs(connection, self.number, self._labels).all
         return is_there and hand_over(connection, [session], self.number, heir, goes_on=goes_on)
 
     def leave(self, connection: SqlConnection) -> None:
@@ -318,7 +329,7 @@ class Lease:
         connection.execute(_CUT_OFF, (self.number,))
         with connection.transaction():
             connection.execute(f"SET LOCAL lock_timeout = '{REAP_S}s'")
-            ended = connection.execute(_REAP, (self.number,)).fetchall()
+            ended = connection.execute(_REAP, {"me": self.number, "labels": self._labels}).fetchall()
             if ended:
                 values = (self.number, [number for number, _ in ended], list(events.states))
                 taken = [session for (session,) in connection.execute(_INHERIT, values).fetchall()]
