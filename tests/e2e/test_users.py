@@ -66,7 +66,9 @@ async def test_the_user_of_a_forwarded_client_comes_along(fleet, stack):
     alice = await joined(stack, one, "alice")
     there = await (await two.connect()).ask("session.create", cwd=str(two.cwd), provider="ollama", model="none")
     origin = there["session"]["id"]
-    await (await two.connect()).ask("shell", session=origin, command="true")
+    talk = await two.follow(origin)
+    await talk.ask("shell", command="true")
+    await talk.until("done")
     made = await alice.client.ask(api.Fork(session=origin), api.Created, command="session.fork")
     assert made.session.user == "alice"
     assert "user" not in await info_of(two, origin)

@@ -16,7 +16,7 @@ from zotd.history.draft import Draft
 from zotd.history.past import Past, past_at
 from zotd.sessions.plans import renewed
 from zotd.store.journal import StoredJournal
-from zotd.store.places import SessionPlace
+from zotd.store.session_limits import SessionLimit
 from zotd.store.staged import STATE, Share
 from zotd.store.staging import staging
 from zotd.wire import events
@@ -30,12 +30,12 @@ async def fork(
     seq: int | None,
     name: str | None,
     *,
-    place: SessionPlace,
+    limit: SessionLimit,
     copied_from: str | None = None,
 ) -> str:
     """Make a session that goes on from the message `seq` of another one (None: from its last); its id.
 
-    `place`: whose it is. `copied_from`: the session of another agent, which runs the turns, that it is to copy. The other one
+    `limit`: whose it is. `copied_from`: the session of another agent, which runs the turns, that it is to copy. The other one
     may run meanwhile.
 
     Raises:
@@ -45,9 +45,9 @@ async def fork(
     past = await past_at(journal, origin, seq, whole=False)
     now = rfc3339()
     name = name or origin.name[: NAME_CHARS - len(SUFFIX)] + SUFFIX
-    row = SessionRow(ids.new("s"), name, origin.cwd, now, now, origin.settings, STATE, user=place.user)
+    row = SessionRow(ids.new("s"), name, origin.cwd, now, now, origin.settings, STATE, user=limit.user)
     share = Share(origin.id, past.number, past.seq)
-    async with staging(journal.database, row, place) as staged:
+    async with staging(journal.database, row, limit) as staged:
         await staged.copy(share)
         draft = Draft(_as_of(past, staged.row))
         record = records.ForkRow(time=now, session=origin.id, at=past.seq)

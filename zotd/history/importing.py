@@ -31,7 +31,7 @@ from zotd.history.import_jsonl import ExportFile
 from zotd.history.import_source import BadLineError, SourceSession
 from zotd.history.past import past_at
 from zotd.store.journal import StoredJournal
-from zotd.store.places import NO_USER, SessionPlace
+from zotd.store.session_limits import NO_LIMIT, SessionLimit
 from zotd.store.staged import STATE
 from zotd.store.staging import StagedSession, imported, staging
 from zotd.wire import events
@@ -55,7 +55,7 @@ class ImportSource:
     """Where the session is to work; empty: where the file says."""
     mode: str
     """The approval mode of the session: a file does not choose one."""
-    place: SessionPlace = NO_USER
+    limit: SessionLimit = NO_LIMIT
     """Whose the session is, whatever the file says."""
 
 
@@ -85,8 +85,8 @@ async def import_file(journal: StoredJournal, source: ImportSource) -> tuple[str
         if known is not None:
             return known, True
         now = rfc3339()
-        row = SessionRow(ids.new("s"), "", source.cwd, now, "", NOTHING, STATE, user=source.place.user)
-        async with staging(journal.database, row, source.place) as staged:
+        row = SessionRow(ids.new("s"), "", source.cwd, now, "", NOTHING, STATE, user=source.limit.user)
+        async with staging(journal.database, row, source.limit) as staged:
             origin = await _store(staged, file, digest)
             await _publish(journal, staged, source, origin, digest=digest)
     return row.id, False

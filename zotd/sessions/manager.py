@@ -24,10 +24,10 @@ from zotd.sessions.job_wake import may_wake, wake
 from zotd.sessions.models import ModelChooser
 from zotd.sessions.nested_calls import NestedCalls
 from zotd.sessions.opening import SessionOpening, taken
-from zotd.sessions.places import limited_place, store_in_place
 from zotd.sessions.planner import Planner
 from zotd.sessions.recent_models import RecentModels
 from zotd.sessions.session import Session
+from zotd.sessions.session_limits import limit_of, store_within
 from zotd.sessions.shared_directory import SharedDirectoryWarning
 from zotd.sessions.slash_commands import Commands
 from zotd.sessions.storage_recovery import StorageRecovery, repair
@@ -191,9 +191,9 @@ class Manager:
         """
         ephemeral = ephemeral or self.journal is None
         record = records.ConfigRecord(time=row.created, settings=row.settings, name=row.name)
-        place = limited_place(self.config.value, row, ephemeral=ephemeral)
-        if place is not None and self.journal is not None:
-            await store_in_place(self.journal, row, record, place)
+        limit = limit_of(self.config.value, row, ephemeral=ephemeral)
+        if limit is not None and self.journal is not None:
+            await store_within(self.journal, row, record, limit)
             session = await self.get(row.id)
             session.use_environment(environment)
         else:

@@ -13,10 +13,10 @@ import msgspec
 from msgspec import Struct
 
 from zotd.core.ports import SessionRow, StorageError
-from zotd.store import forks, generations, places, search, sums
+from zotd.store import forks, generations, search, session_limits, sums
 from zotd.store.batch import Batch, save_row
 from zotd.store.connection import SqlConnection
-from zotd.store.places import NO_USER, SessionPlace
+from zotd.store.session_limits import NO_LIMIT, SessionLimit
 
 STATE = "staged"
 """State of a staged session; queries for clients exclude it."""
@@ -54,9 +54,9 @@ class Share(Struct, frozen=True):
     """`seq` of the last message among them."""
 
 
-def begin(connection: SqlConnection, row: SessionRow, maker: str, place: SessionPlace = NO_USER) -> None:
-    """Make a session without records, in the state `STATE`; raises NoPlaceError."""
-    places.check(connection, place)
+def begin(connection: SqlConnection, row: SessionRow, maker: str, limit: SessionLimit = NO_LIMIT) -> None:
+    """Make a session without records, in the state `STATE`; raises TooManySessionsError."""
+    session_limits.check(connection, limit)
     connection.execute("INSERT INTO staged VALUES (?, ?)", (save_row(connection, row), maker))
 
 
@@ -91,14 +91,14 @@ def publish(
     share: Share | None = None,
     digest: str | None = None,
     *,
-    place: SessionPlace = NO_USER,
+    limit: SessionLimit = NO_LIMIT,
 ) -> None:
     """Store the last records and make the session visible; `share` is for a fork, `digest` (of the file) for an import.
 
     Raises:
-        StorageError: the same file was imported by another command meanwhile. NoPlaceError: the user has too many sessions.
+        StorageError: the same file was imported by another command meanwhile. TooManySessionsError: the user has too many sessions.
     """
-    places.check(connection, place)
+    session_limits.check(connection, limit)
     # Two imports of a file may run at the same time; the check belongs into the transaction that stores the digest.
     known = imported(connection, digest) if digest is not None else None
     if known is not None:

@@ -10,8 +10,8 @@ from zotd.core.ports import JournalEntry, SessionRow, StorageError
 from zotd.store import staged
 from zotd.store.batch import Batch
 from zotd.store.connection import SqlConnection, Write
-from zotd.store.places import NO_USER, NoPlaceError, SessionPlace
 from zotd.store.ports import JournalDatabase
+from zotd.store.session_limits import NO_LIMIT, SessionLimit, TooManySessionsError
 from zotd.store.staged import STATE, Share
 from zotd.wire.errors import Code, CommandError
 
@@ -22,8 +22,8 @@ class StagedSession:
     Use `staging` to create one; it also removes a session that was not published.
     """
 
-    def __init__(self, database: JournalDatabase, row: SessionRow, place: SessionPlace) -> None:
-        self._place = place
+    def __init__(self, database: JournalDatabase, row: SessionRow, limit: SessionLimit) -> None:
+        self._limit = limit
         self.row = row
         """The row as stored in the database."""
         self.maker = database.maker
@@ -59,8 +59,8 @@ class StagedSession:
             digest: set for an import: the digest of the file.
         """
         batch = Batch.of(row, entries)
-        publish = partial(staged.publish, batch=batch, share=share, digest=digest, place=self._place)
-        with refused_place():
+        publish = partial(staged.publish, batch=batch, share=share, digest=digest, limit=self._limit)
+        with refused_by_limit():
             await self._perform(publish, durable=True)
         self.row = row
 
@@ -80,16 +80,16 @@ class StagedSession:
 
 @asynccontextmanager
 async def staging(
-    database: JournalDatabase, row: SessionRow, place: SessionPlace = NO_USER
+    database: JournalDatabase, row: SessionRow, limit: SessionLimit = NO_LIMIT
 ) -> AsyncIterator[StagedSession]:
     """Create an empty session with this row; discard it if the block does not publish it.
 
-    `place`: how many sessions its user may have; when it is published, too. Raises CommandError if there are too many.
+    `limit`: how many sessions its user may have; when it is published, too. Raises CommandError if there are too many.
     """
-    begun = StagedSession(database, msgspec.structs.replace(row, state=STATE), place)
+    begun = StagedSession(database, msgspec.structs.replace(row, state=STATE), limit)
     try:
-        with refused_place():
-            await database.perform(partial(staged.begin, row=begun.row, maker=begun.maker, place=place))
+        with refused_by_limit():
+            await database.perform(partial(staged.begin, row=begun.row, maker=begun.maker, limit=limit))
         yield begun
     finally:
         if begun.row.state == STATE:
@@ -97,11 +97,11 @@ async def staging(
 
 
 @contextmanager
-def refused_place() -> Iterator[None]:
-    """Raise CommandError instead of NoPlaceError."""
+def refused_by_limit() -> Iterator[None]:
+    """Raise CommandError instead of TooManySessionsError."""
     try:
         yield
-    except NoPlaceError as error:
+    except TooManySessionsError as error:
         raise CommandError(Code.BUDGET_EXCEEDED, str(error)) from error
 
 

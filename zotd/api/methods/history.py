@@ -10,8 +10,8 @@ from zotd.history.rewind import rewind as rewind_to
 from zotd.history.rewind import rewind_with_files
 from zotd.sessions import file_restores
 from zotd.sessions.file_restores import policy_of
-from zotd.sessions.places import place_for
 from zotd.sessions.session import Session
+from zotd.sessions.session_limits import limit_for
 from zotd.store.archive import Archive
 from zotd.store.journal import StoredJournal
 from zotd.wire import api, reports
@@ -96,7 +96,7 @@ async def fork(call: Invocation, params: api.Fork) -> api.Created:
     else:
         session = await call.manager.get(
             await fork_at(
-                journal, origin.ledger.row, params.seq, name, place=place_for(call.manager.config.value, call.user)
+                journal, origin.ledger.row, params.seq, name, limit=limit_for(call.manager.config.value, call.user)
             ),
             is_new=True,
         )
@@ -118,7 +118,7 @@ async def _fork_with_agent(
                 origin.ledger.row,
                 seq,
                 name,
-                place=place_for(call.manager.config.value, call.user),
+                limit=limit_for(call.manager.config.value, call.user),
                 copied_from=source,
             ),
             is_new=True,
@@ -158,7 +158,7 @@ async def import_file(call: Invocation, params: api.Import) -> api.Imported:
         params.path,
         params.cwd,
         call.manager.config.value.approval.mode,
-        place_for(call.manager.config.value, call.user),
+        limit_for(call.manager.config.value, call.user),
     )
     session_id, known = await importing.import_file(journal, source)
     session = await (call.manager.get(session_id) if known else call.manager.get(session_id, is_new=True))

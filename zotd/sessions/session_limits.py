@@ -7,17 +7,17 @@ from zotd.core import records
 from zotd.core.ports import SessionRow
 from zotd.ledger.entries import entry_of
 from zotd.store.journal import StoredJournal
-from zotd.store.places import SessionPlace
+from zotd.store.session_limits import SessionLimit
 from zotd.store.staging import staging
 from zotd.wire.errors import Code, CommandError
 
 
-def place_for(config: Config, user: str) -> SessionPlace:
+def limit_for(config: Config, user: str) -> SessionLimit:
     """Return what limits the sessions of a user."""
-    return SessionPlace(user, quota_of(config.users, user).sessions)
+    return SessionLimit(user, quota_of(config.users, user).sessions)
 
 
-def limited_place(config: Config, row: SessionRow, *, ephemeral: bool) -> SessionPlace | None:
+def limit_of(config: Config, row: SessionRow, *, ephemeral: bool) -> SessionLimit | None:
     """Return what limits how many sessions like this one its user may have; None: nothing.
 
     Raises:
@@ -29,11 +29,11 @@ def limited_place(config: Config, row: SessionRow, *, ephemeral: bool) -> Sessio
     if ephemeral and (quota.sessions is not None or quota.usd_per_day is not None):
         sentence = f"the user {row.user} has a quota, and a session that is not stored is not counted"
         raise CommandError(Code.FORBIDDEN, f"{sentence}; leave out --no-session")
-    return None if quota.sessions is None or row.parent is not None else SessionPlace(row.user, quota.sessions)
+    return None if quota.sessions is None or row.parent is not None else SessionLimit(row.user, quota.sessions)
 
 
-async def store_in_place(
-    journal: StoredJournal, row: SessionRow, record: records.ConfigRecord, place: SessionPlace
+async def store_within(
+    journal: StoredJournal, row: SessionRow, record: records.ConfigRecord, limit: SessionLimit
 ) -> None:
     """Store a new session with its first record, unless its user has too many.
 
@@ -42,5 +42,5 @@ async def store_in_place(
         StorageError: the journal cannot be written.
     """
     entry = entry_of(row.records + 1, record, row.seq + 1, ())
-    async with staging(journal.database, row, place) as staged:
+    async with staging(journal.database, row, limit) as staged:
         await staged.publish(replace(row, records=row.records + 1), [entry])

@@ -18,30 +18,30 @@ WHERE user_name = ? AND user_name <> '' AND parent IS NULL AND state <> 'staged'
 """`user_name <> ''` repeats the condition of the partial index."""
 
 
-class SessionPlace(Struct, frozen=True):
+class SessionLimit(Struct, frozen=True):
     """Whose a new session is, and how many that user may have."""
 
     user: str = ""
     """Empty: none."""
-    limit: int | None = None
+    sessions: int | None = None
     """None: any number."""
 
 
-NO_USER = SessionPlace()
+NO_LIMIT = SessionLimit()
 
 
-class NoPlaceError(StorageError):
+class TooManySessionsError(StorageError):
     """The user has as many sessions as the quota allows; nothing was changed."""
 
 
-def check(connection: SqlConnection, place: SessionPlace) -> None:
-    """Raise NoPlaceError if the user may not have another session; call it in the transaction that stores it."""
-    if place.limit is None:
+def check(connection: SqlConnection, limit: SessionLimit) -> None:
+    """Raise TooManySessionsError if the user may not have another session; call it in the transaction that stores it."""
+    if limit.sessions is None:
         return
     connection.execute(_LOCK)
-    (count,) = connection.execute(_COUNT, (place.user,)).fetchone()
-    if count >= place.limit:
-        raise NoPlaceError(
-            f"the user {place.user} has {count} sessions, and may have {place.limit}; delete one (zotctl delete), or raise "
+    (count,) = connection.execute(_COUNT, (limit.user,)).fetchone()
+    if count >= limit.sessions:
+        raise TooManySessionsError(
+            f"the user {limit.user} has {count} sessions, and may have {limit.sessions}; delete one (zotctl delete), or raise "
             "`sessions` for this user in config.toml and run zotctl reload"
         )

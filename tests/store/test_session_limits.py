@@ -5,22 +5,22 @@ from contextlib import closing
 
 import pytest
 
-from zotd.store import places
-from zotd.store.places import SessionPlace
+from zotd.store import session_limits
+from zotd.store.session_limits import SessionLimit
 from zotd.store.staging import staging
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.families import SessionParent
 
-PLACE = SessionPlace("alice", 2)
+LIMIT = SessionLimit("alice", 2)
 
 
 @pytest.fixture
 def make(stored_journal, author_of, say):
     """`await make(key)`: another session of alice, who may have two."""
 
-    async def make(key, place=PLACE):
+    async def make(key, limit=LIMIT):
         author = author_of(stored_journal, key, user="alice")
-        async with staging(stored_journal.database, author.row, place) as made:
+        async with staging(stored_journal.database, author.row, limit) as made:
             entry = author.seal(say.note("x"))
             await made.publish(author.row, [entry])
 
@@ -40,7 +40,7 @@ async def test_only_as_many_sessions_are_stored_as_the_user_may_have(stored_jour
     await stored_journal.ownership.take("s_1")
     await stored_journal.delete("s_1")
     await make("s_4")
-    await make("s_5", SessionPlace("alice"))
+    await make("s_5", SessionLimit("alice"))
     assert len(await ids(stored_journal)) == 3
 
 
@@ -51,7 +51,7 @@ async def test_subagents_and_sessions_of_others_and_incomplete_ones_do_not_count
     await author_of(stored_journal, "s_3", user="alice", parent=parent).commit((say.note("a"),))
     await make("s_4")
     with pytest.raises(ValueError, match="given up"):
-        async with staging(stored_journal.database, author_of(stored_journal, "s_5", user="alice").row, PLACE):
+        async with staging(stored_journal.database, author_of(stored_journal, "s_5", user="alice").row, LIMIT):
             raise ValueError("given up")
     await make("s_6")
 
@@ -59,7 +59,7 @@ async def test_subagents_and_sessions_of_others_and_incomplete_ones_do_not_count
 async def test_when_two_are_built_at_the_same_time_for_one_place_one_is_refused(stored_journal, author_of, make, say):
     await make("s_1")
     author = author_of(stored_journal, "s_2", user="alice")
-    async with staging(stored_journal.database, author.row, PLACE) as late:
+    async with staging(stored_journal.database, author.row, LIMIT) as late:
         await make("s_3")
         entry = author.seal(say.note("x"))
         with pytest.raises(CommandError):
@@ -70,6 +70,6 @@ async def test_when_two_are_built_at_the_same_time_for_one_place_one_is_refused(
 @pytest.mark.parametrize("stored_journal", ["sqlite"], indirect=True)
 async def test_the_sessions_of_a_user_are_counted_with_an_index(stored_journal, tmp_path):
     with closing(sqlite3.connect(tmp_path / "zot.db")) as connection:
-        rows = connection.execute(f"EXPLAIN QUERY PLAN {places._COUNT}", ("alice",))
+        rows = connection.execute(f"EXPLAIN QUERY PLAN {session_limits._COUNT}", ("alice",))
         plan = " | ".join(row[3] for row in rows)
     assert "USING INDEX sessions_user" in plan
