@@ -16,7 +16,7 @@ import psycopg
 from benchmarks.rig import Row
 from zotd.store.ownership import LeaseEvents
 from zotd.store.postgres.journal import PostgresJournal
-from zotd.store.postgres.lease import RENEW_S
+from zotd.store.postgres.registration import RENEW_S
 from zotd.testing.postgres_server import PostgresServer
 
 SMALL, LARGE = (10, 1_000), (1_000, 1_000_000)

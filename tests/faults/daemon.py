@@ -143,6 +143,8 @@ class Daemon:
         self._ready.cancel()
 
 
-def order(place: DaemonPaths, *, point: str = "", nth: int = 0, network: str = "") -> Order:
-    """A daemon in this place, and in the network namespace at this path."""
-    return Order(str(place.folder), dict(place.env), point, nth, network=network)
+def order(
+    place: DaemonPaths, *, point: str = "", nth: int = 0, number: int = signal.SIGKILL, network: str = ""
+) -> Order:
+    """A daemon in this place, and in the network namespace at this path. `number`: the signal at the point."""
+    return Order(str(place.folder), dict(place.env), point, nth, number, network=network)

@@ -187,7 +187,7 @@ class Home:
         return same(number, self._task.tool)
 
     async def _bear(self, point: str = "", nth: int = 0, *, linger_s: float = 0.0) -> Daemon:
-        order = Order(str(self._place.folder), dict(self._place.env), point, nth, linger_s)
+        order = Order(str(self._place.folder), dict(self._place.env), point, nth, linger_s=linger_s)
         self._daemon = await self._nursery.bear(order)
         return self._daemon
 

@@ -41,6 +41,8 @@ class Order(msgspec.Struct, frozen=True):
     """Where it kills itself; empty: nowhere."""
     nth: int = 0
     """Which time it comes there, from 1."""
+    signal: int = signal.SIGKILL
+    """What it sends itself there."""
     linger_s: float = 0.0
     """How long it stands there before: whoever does not wait for what is about to happen there goes on meanwhile."""
     network: str = ""
@@ -67,7 +69,7 @@ class Mine:
         self.reached[point] += 1
         if point == self._order.point and self.reached[point] == self._order.nth:
             time.sleep(self._order.linger_s)
-            os.kill(os.getpid(), signal.SIGKILL)
+            os.kill(os.getpid(), self._order.signal)
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ import pytest
 from tests.sessions.desk import TIME, never_early, new_row, plan
 from zotd.core import records
 from zotd.core.closings import INTERRUPTED, NOT_RUN
-from zotd.core.ports import Replay, ToolContext, ToolOutcome, ToolSpec
+from zotd.core.ports import Replay, StorageError, ToolContext, ToolOutcome, ToolSpec
 from zotd.core.transcript import Transcript
 from zotd.ledger.ledger import Ledger, Shown
 from zotd.runs.context import RunStart
@@ -51,6 +51,11 @@ def started(replay=Replay.RECONCILE, name="send", key="c_1"):
 
 CONTEXT = ToolContext("s_1", "c_1", "/", {}, "/nowhere", lambda _: None)
 
+
+def new_ledger(journal=None):
+    return Ledger(new_row(), journal or Memory(), Transcript(), addressed=True)
+
+
 RUNS, ASKED = (False, "o_1", {"to": "you"}), (True, "o_1", {"to": "you"})
 
 
@@ -66,14 +71,14 @@ RUNS, ASKED = (False, "o_1", {"to": "you"}), (True, "o_1", {"to": "you"})
 @pytest.mark.looptime
 async def test_a_tool_is_asked_first_and_the_call_made_only_when_it_had_not_started(states, asked, outcome):
     tool = Tool(states=states)
-    found = await repeat(tool, started(), CONTEXT)
+    found = await repeat(tool, started(), CONTEXT, new_ledger())
     assert (tool.asked, found.content, found.is_error) == (asked, [Text(outcome)], False)
 
 
 @pytest.mark.looptime
 async def test_after_five_answers_that_say_nothing_it_is_given_up(looptime):
     tool = Tool(states=["unknown"])
-    found = await repeat(tool, started(), CONTEXT)
+    found = await repeat(tool, started(), CONTEXT, new_ledger())
     assert tool.asked == [ASKED] * ASKS
     assert (found.is_error, found.state) == (True, "unknown")
     assert "possibly applied" in str(found.content)
@@ -82,16 +87,39 @@ async def test_after_five_answers_that_say_nothing_it_is_given_up(looptime):
 
 async def test_a_call_that_may_be_repeated_gets_its_arguments_and_its_key_again():
     tool = Tool(replay=Replay.IDEMPOTENT)
-    found = await repeat(tool, started(Replay.IDEMPOTENT), CONTEXT)
+    found = await repeat(tool, started(Replay.IDEMPOTENT), CONTEXT, new_ledger())
     assert (tool.asked, found.content) == ([RUNS], [Text("sent")])
 
 
 @pytest.mark.parametrize("now", [None, Replay.NEVER, Replay.IDEMPOTENT, Replay.SAFE])
 async def test_a_call_is_repeated_only_if_its_tool_still_allows_it(now):
     tool = None if now is None else Tool(replay=now)
-    found = await repeat(tool, started(), CONTEXT)
+    found = await repeat(tool, started(), CONTEXT, new_ledger())
     assert (found.content, found.is_error, found.state) == ([Text(INTERRUPTED)], True, "unknown")
     assert tool is None or tool.asked == []
+
+
+class LostLease(Memory):
+    """A journal whose sessions another process may have from a moment on."""
+
+    def __init__(self, checks):
+        super().__init__()
+        self.checks = checks
+        self.check_lease = self.look
+
+    def look(self):
+        if self.checks == 0:
+            raise StorageError("the lease has expired")
+        self.checks -= 1
+
+
+@pytest.mark.parametrize(("replay", "asked"), [(Replay.RECONCILE, [ASKED]), (Replay.IDEMPOTENT, [])])
+async def test_nothing_is_repeated_when_another_process_may_have_the_session(replay, asked):
+    tool, ledger = Tool(replay=replay, states=["not_started"]), new_ledger(LostLease(0))
+    with pytest.raises(StorageError, match="the lease has expired"):
+        await repeat(tool, started(replay), CONTEXT, ledger)
+    assert tool.asked == asked
+    assert str(ledger.failure) == "the lease has expired"
 
 
 # --- all calls of a step --------------------------------------------------------------------------------------

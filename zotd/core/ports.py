@@ -325,6 +325,9 @@ class RecordReader(Protocol):
 class Journal(Protocol):
     """Storage of all sessions' records."""
 
+    check_lease: Callable[[], None] | None
+    """Raises StorageError if another process may have the sessions by now: to be called right before what must not happen twice."""
+
     @property
     def epoch(self) -> str:
         """Name of the history that events are currently read from; half of every cursor."""

@@ -27,7 +27,7 @@ from zotd.permissions.authorization import Authorization
 from zotd.permissions.clearance import Clearance
 from zotd.permissions.tool_questions import ask_person
 from zotd.runs.context import RunContext
-from zotd.runs.repeat import repeat
+from zotd.runs.repeat import check_lease, known_outcome, repeat
 from zotd.runs.result_guard import ResultGuard
 from zotd.runs.sampling import RunSampling
 from zotd.runs.search_bills import SearchBills
@@ -79,6 +79,7 @@ class ToolCalls:
         self._authorization = plan.authorization
         self._new_sampling = partial(RunSampling, run, plan, ledger)
         self._new_searches = partial(SearchBills, run, plan, ledger)
+        self._ledger = ledger
         self._ended = ended
         self._judged = judged
         self._recording = StepRecording(run, plan.checkpoints, last_seq=lambda: ledger.row.seq)
@@ -135,7 +136,7 @@ class ToolCalls:
         calls = transcript.open_calls
         expected = self.expect(calls, frozenset(), tools)
         self._started = dict(transcript.started)
-        self._known = {key: _known_outcome(row) for key, row in transcript.ended.items()}
+        self._known = {key: known_outcome(row) for key, row in transcript.ended.items()}
         if transcript.has_unknown:
             self._drop_new()
         return expected
@@ -349,10 +350,14 @@ class ToolCalls:
             await self._recording.before_change()
         try:
             if call.id in self._started:
-                return await repeat(tool, self._started[call.id], self._context_of(call.id))
+                return await repeat(tool, self._started[call.id], self._context_of(call.id), self._ledger)
             assert tool is not None
+            if self._ledger.journal.check_lease is not None and not self._is_safe(call):
+                check_lease(self._ledger)  # last, because the process may have been stopped for a while
             return await tool.run(self._args.get(call.id, call.args), self._context_of(call.id))
         except Exception as error:  # a tool's fault must cost this call only
+            if self._ledger.failure is not None:
+                raise
             log.exception("tool %s failed", call.name)
             return ToolOutcome.error(f"{call.name} failed inside zot: {type(error).__name__}; see the daemon's log")
 
@@ -369,12 +374,6 @@ class ToolCalls:
     def _tell_cut(self, key: str, task: asyncio.Task[None]) -> None:
         if task.cancelled() and key in self._tasks:
             self._tell(key, ToolOutcome.error(ABORTED))
-
-
-def _known_outcome(row: records.ApprovalRow) -> ToolOutcome:
-    paths = row.args.get("paths")
-    closed = tuple(map(str, paths)) if isinstance(paths, list) else ()
-    return ToolOutcome(row.result or [], is_error=True, closed=closed)
 
 
 def operation_key(tool: Tool) -> str | None:

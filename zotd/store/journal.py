@@ -39,6 +39,8 @@ class StoredJournal:
         """Reports when writing works again after a failure."""
         self.ownership = ownership
         """Which sessions this daemon may write."""
+        self.check_lease = ownership.check_lease
+        """See `core.ports.Journal.check_lease`."""
         self.settings = StoredSettings(database)
         """Persistent settings of the daemon."""
         self._generation = generation

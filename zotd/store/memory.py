@@ -29,6 +29,8 @@ class Memory:
 
     is_immediate = True
     """`done` is called before `commit` returns."""
+    check_lease: Callable[[], None] | None = None
+    """Nothing else has the sessions."""
 
     def __init__(self, *, keeps: bool = True) -> None:
         """With `keeps=False` records are dropped, for `zot rpc`: it never reads them, and would otherwise grow."""

@@ -63,6 +63,8 @@ class Ownership(Protocol):
     """The daemons of the database."""
     claims: ClaimRules
     """Who works on what waits for any of them."""
+    check_lease: Callable[[], None] | None
+    """See `core.ports.Journal.check_lease`."""
 
     def follow(self, events: LeaseEvents) -> None:
         """Tell these of what happens from now on."""
@@ -134,6 +136,7 @@ class SoleOwnership:
         self._database = database
         self.members: FleetMembers = NoMembers()
         self.claims: ClaimRules = SoleClaims()
+        self.check_lease: Callable[[], None] | None = None
 
     def follow(self, events: LeaseEvents) -> None:
         """Nothing happens."""

@@ -26,16 +26,13 @@ import psycopg
 
 from zotd.core.ports import StorageError
 from zotd.store.connection import SqlConnection
-from zotd.store.members import PLACE
 from zotd.store.ownership import Handover, LeaseEvents
 from zotd.store.postgres import schema
 from zotd.store.postgres.handovers import Heirs, forward, hand_over
 from zotd.store.postgres.identity import DaemonIdentity
 from zotd.store.postgres.notifications import WAKE, WORK, arrived
-from zotd.store.postgres.registration import EXPIRES, LEASE_S, register
-
-RENEW_S = 3.0
-"""Time between two renewals."""
+from zotd.store.postgres.registration import EXPIRES, LEASE_S, RENEW_S, register
+from zotd.store.postgres.takeover import take_over
 
 LADDER_S = 4.0
 """Time before the end of a lease at which runs are aborted: their processes get signals for up to 3.3 s."""
@@ -49,9 +46,6 @@ WAKE_BYTES = 4096
 MAX_HEIRS = 1 << 16
 """More daemons than there ever are."""
 
-REAP_S = 1
-"""Longest wait for a lock while the leases of others are looked at: this daemon's own has to be renewed."""
-
 RETRY_S = 0.5
 """Time until a renewal that has failed is tried again."""
 
@@ -59,36 +53,7 @@ _RENEW = f"UPDATE daemons SET expires = {EXPIRES}, address = %s, labels = %s WHE
 
 _SUCCESSOR = "SELECT number FROM daemons WHERE home = %s"
 
-_CUT_OFF = """
-SELECT pg_terminate_backend(pid, 100) FROM pg_stat_activity JOIN daemons ON application = application_name
-WHERE expires < clock_timestamp() AND number <> %s
-"""
-"""A daemon that was stopped while it sent a transaction holds its locks until its connection is ended.
-
-Waits 100 ms for each: what has not ended by then keeps the locks of its row, which is left for the next renewal."""
-
-_REAP = f"""
-DELETE FROM daemons WHERE number IN (
-    SELECT number FROM daemons AS ended WHERE expires < clock_timestamp() AND number <> %(me)s AND (
-        expires < clock_timestamp() - make_interval(secs => {RENEW_S}) OR NOT EXISTS (
-            SELECT FROM daemons AS near, jsonb_array_elements_text(ended.labels::jsonb) AS label
-            WHERE starts_with(label, '{PLACE}') AND near.labels::jsonb @> to_jsonb(label)
-                AND NOT %(labels)s::jsonb @> to_jsonb(label)
-                AND near.number <> ended.number AND NOT near.stopping AND near.expires > clock_timestamp()
-        )
-    ) FOR UPDATE SKIP LOCKED
-) RETURNING number, name
-"""  # noqa: S608  (constants of our own)
-"""A row that a transaction of its daemon has locked is left for the next time.
-
-If a daemon at the place of the one that has ended is there, which has the files of its sessions, others leave it to that one for
-the time in which each daemon looks once."""
-
-_INHERIT = "UPDATE sessions SET owner = %s WHERE owner = ANY(%s) AND state = ANY(%s) RETURNING id"
-
 _OWN = "SELECT id FROM sessions WHERE owner = %s AND state IN ('running', 'waiting')"
-
-_BEQUEATH = "UPDATE handovers SET heir = %s WHERE NOT EXISTS (SELECT FROM daemons WHERE number = heir)"
 
 _GIVEN = "SELECT session, goes_on FROM handovers WHERE heir = %s"
 
@@ -136,6 +101,7 @@ class Lease:
         self._is_stopping = False
         self._tried = 0  # a number with which this daemon has perhaps registered
         self._ends = sent + LEASE_S
+        self._losses = self._losses_told = 0  # counted by the thread, and on the event loop
         self._is_unsure = False  # whether something may have been taken over without its being told
         self._told: set[Handover] = set()  # handovers that are being received
         self._is_told = False  # another daemon has said that there is something for this one
@@ -199,6 +165,15 @@ class Lease:
         values = {"me": self.number, "sessions": list(sessions)}
         connection.execute("DELETE FROM handovers WHERE heir = :me AND session = ANY(:sessions)", values)
 
+    def check(self) -> None:
+        """Raise FencedError if others may have the sessions of this daemon, or soon may; on the event loop.
+
+        Unlike `LeaseEvents.lost`, it does not depend on the order in which the event loop does what is due after the process
+        was stopped for a while.
+        """
+        if self._losses != self._losses_told or now() > self._ends - LADDER_S:
+            raise FencedError
+
     def give(self, connection: SqlConnection, sessions: Sequence[str]) -> int:
         """Give these sessions of this daemon to another one; return its number, 0 if there is none."""
         others = Heirs(connection, self.number, self._labels).best
@@ -236,6 +211,10 @@ class Lease:
     def _end(self) -> None:
         # It was not renewed for 6 s.
         self._was_lost("the database has not renewed the lease of this daemon")
+
+    def _lost_again(self, reason: str) -> None:
+        self._was_lost(reason)
+        self._losses_told += 1
 
     def _was_lost(self, reason: str) -> None:
         if self._events is not None:
@@ -320,20 +299,13 @@ class Lease:
         self._tell(partial(self._set_alarm, ends))
 
     def _lose(self, reason: str) -> None:
-        self._tell(partial(self._was_lost, reason))
+        self._losses += 1
+        self._tell(partial(self._lost_again, reason))
 
     def _look_at_others(self, connection: psycopg.Connection, events: LeaseEvents) -> None:
         """Delete the rows of daemons whose leases have expired, and take over what they were working on or were given."""
         was_unsure, self._is_unsure = self._is_unsure, True
-        taken: list[str] = []
-        connection.execute(_CUT_OFF, (self.number,))
-        with connection.transaction():
-            connection.execute(f"SET LOCAL lock_timeout = '{REAP_S}s'")
-            ended = connection.execute(_REAP, {"me": self.number, "labels": self._labels}).fetchall()
-            if ended:
-                values = (self.number, [number for number, _ in ended], list(events.states))
-                taken = [session for (session,) in connection.execute(_INHERIT, values).fetchall()]
-            connection.execute(_BEQUEATH, (self.number,))
+        ended, taken = take_over(connection, self.number, self._labels, events.states)
         for number, name in ended:
             log.warning("the lease of daemon %d (%s) has expired", number, name)
         if was_unsure:  # an answer was lost, or this daemon was away

@@ -76,6 +76,7 @@ class LeasedOwnership:
         """How many such changes there have been, of any session."""
         self.members: FleetMembers = LeasedMembers(database)
         self.claims: ClaimRules = LeasedClaims(database.lease)
+        self.check_lease: Callable[[], None] | None = database.lease.check
 
     def follow(self, events: LeaseEvents) -> None:
         """Tell these of what becomes of the lease from now on."""

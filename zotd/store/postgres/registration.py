@@ -7,6 +7,9 @@ from zotd.store.postgres.identity import DaemonIdentity
 LEASE_S = 10.0
 """How long a lease is valid after a renewal. Two renewals may fail before it ends."""
 
+RENEW_S = 3.0
+"""Time between two renewals."""
+
 EXPIRES = f"clock_timestamp() + make_interval(secs => {LEASE_S})"
 """When a lease expires that is renewed now, by the server's clock."""
 
