@@ -135,3 +135,14 @@ async def test_a_journal_that_does_not_answer_is_waited_for_two_seconds(spending
     begun = asyncio.get_running_loop().time()
     await spending.look("alice")
     assert asyncio.get_running_loop().time() - begun == pytest.approx(READ_S)
+
+
+@pytest.mark.looptime
+async def test_many_looks_at_a_journal_that_does_not_answer_wait_for_two_reads_at_most(spending, store):
+    store.answers.clear()
+    begun = asyncio.get_running_loop().time()
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(20):
+            tasks.create_task(spending.look("alice"))
+    assert asyncio.get_running_loop().time() - begun == pytest.approx(2 * READ_S)
+    assert store.reads == 2, "the second one serves all that waited for the first"

@@ -20,7 +20,8 @@ from zotd.store.user_days import DAY_CHARS
 from zotd.wire.content import Tokens
 
 READ_S = 2.0
-"""Longest wait for what is stored: commands of a session, such as an abort, wait behind it."""
+"""Longest wait for one read. Commands of a session, such as an abort, wait behind a look: for two reads at most, because
+one that begins while several looks wait serves them all."""
 
 log = logging.getLogger(__name__)
 
@@ -32,6 +33,7 @@ class _UserDay:
         self.day = day
         self.usd = 0.0
         self.looked = -float("inf")
+        """When the last read began."""
         self.turn = asyncio.Lock()
         """First come, first served, so that no command overtakes another one of its session."""
 
@@ -56,16 +58,17 @@ class UserSpending:
         """By reservation: the user, and what is set aside in USD."""
 
     async def look(self, user: str, *, within_s: float = 0.0) -> None:
-        """Read what the user has spent, if that is limited and was not read in the last `within_s` seconds.
+        """Read what the user has spent, if that is limited and no read has begun in the last `within_s` seconds or since.
 
         If it cannot be read within `READ_S`, what is known holds.
         """
         if self._limit(user) is None:
             return
-        known = self._today_of(user)
+        known, since = self._today_of(user), time.monotonic() - within_s
         async with known.turn:
-            if time.monotonic() - known.looked < within_s:
-                return
+            if known.looked > since:
+                return  # also if the read began while this waited for its turn
+            began = time.monotonic()
             try:
                 async with asyncio.timeout(READ_S):
                     usd = await self._read(user, known.day)
@@ -73,7 +76,7 @@ class UserSpending:
                 log.warning("what the user %r has spent today cannot be read: %s", user, str(error) or "no answer")
                 usd = 0.0
             # Not less than was known: a request that has just ended may not be stored yet.
-            known.usd, known.looked = max(known.usd, usd), time.monotonic()
+            known.usd, known.looked = max(known.usd, usd), began
 
     def refusal(self, user: str) -> str | None:
         """Return why sessions of this user may not send a request, and what to do; None if they may."""
