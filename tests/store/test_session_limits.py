@@ -2,11 +2,14 @@
 
 import sqlite3
 from contextlib import closing
+from functools import partial
 
 import pytest
+from msgspec.structs import replace
 
-from zotd.store import session_limits
+from zotd.store import session_limits, staged
 from zotd.store.session_limits import SessionLimit
+from zotd.store.staged import STATE
 from zotd.store.staging import staging
 from zotd.wire.errors import Code, CommandError
 from zotd.wire.families import SessionParent
@@ -65,6 +68,28 @@ async def test_when_two_are_built_at_the_same_time_for_one_place_one_is_refused(
         with pytest.raises(CommandError):
             await late.publish(author.row, [entry])
     assert await ids(stored_journal) == {"s_1", "s_3"}
+
+
+@pytest.mark.parametrize("maker", ["this", "a dead one"])
+async def test_a_session_of_a_timer_is_begun_again_if_a_crash_came_before_it_was_complete(
+    stored_journal, author_of, make, maker
+):
+    """Its id is fixed. What the dead process has begun may have been swept by then, or not."""
+    database = stored_journal.database
+    maker = database.maker if maker == "this" else "dead"
+    row = replace(author_of(stored_journal, "s_1", user="alice").row, state=STATE)
+    await database.perform(partial(staged.begin, row=row, maker=maker, limit=LIMIT))
+    assert await ids(stored_journal) == set()
+    await make("s_1")
+    assert await ids(stored_journal) == {"s_1"}
+    found = await database.read(lambda connection: connection.execute("SELECT count(*) FROM staged").fetchone()[0])
+    assert found == 0
+    stored = await stored_journal.row("s_1")
+    assert (stored.state, stored.records, stored.user) == ("idle", 1, "alice")
+    assert len(await stored_journal.history.entries("s_1", 0, 1000)) == 1
+    await make("s_2")
+    with pytest.raises(CommandError):
+        await make("s_3")
 
 
 @pytest.mark.parametrize("stored_journal", ["sqlite"], indirect=True)

@@ -18,6 +18,12 @@ from zotd.store.batch import Batch, save_row
 from zotd.store.connection import SqlConnection
 from zotd.store.session_limits import NO_LIMIT, SessionLimit
 
+_BEGIN = """
+INSERT INTO staged (session, maker) VALUES (?, ?)
+ON CONFLICT (session) DO UPDATE SET maker = excluded.maker
+"""
+"""Timers and batches begin a session with the same id again if a crash came before `publish`."""
+
 STATE = "staged"
 """State of a staged session; queries for clients exclude it."""
 
@@ -55,9 +61,12 @@ class Share(Struct, frozen=True):
 
 
 def begin(connection: SqlConnection, row: SessionRow, maker: str, limit: SessionLimit = NO_LIMIT) -> None:
-    """Make a session without records, in the state `STATE`; raises TooManySessionsError."""
+    """Make a session without records, in the state `STATE`; raises TooManySessionsError.
+
+    It takes over a session with this id that was begun, and has no records yet.
+    """
     session_limits.check(connection, limit)
-    connection.execute("INSERT INTO staged VALUES (?, ?)", (save_row(connection, row), maker))
+    connection.execute(_BEGIN, (save_row(connection, row), maker))
 
 
 def copy(connection: SqlConnection, row: SessionRow, share: Share) -> SessionRow:
