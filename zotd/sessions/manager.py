@@ -142,11 +142,11 @@ class Manager:
         if found.is_cut:
             await repair(found)  # a crash cut something off, or inputs wait: say so before anybody looks
         await found.approvals.expire()
+        self._stay(found)  # now: it could leave memory during the look
         if user := found.ledger.row.user:
             await self.planner.spending.look(user, within_s=LOOK_S)
         if is_new:
             self._tell(added(found))
-        self._stay(found)
         return found
 
     async def page(self, wanted: PageQuery) -> tuple[list[SessionInfo], str | None]:
