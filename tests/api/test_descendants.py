@@ -11,6 +11,8 @@ from contextlib import AsyncExitStack
 import pytest
 
 from tests.api.handlers import HANDLERS
+from tests.e2e.conftest import House
+from tests.e2e.holders import joined
 from zotd.process import descent, orphans_adopted, spawn
 from zotd.testing.live_daemon import serving
 from zotd.testing.wire_client import LINE_BYTES, WireClient
@@ -300,3 +302,33 @@ async def test_a_descendant_without_a_session_cannot_create_one(nesting):
     family, _, place = nesting
     program = await family.descendant()
     assert "cannot see any" in await sentence(program, "session.create", cwd=str(place.cwd), ephemeral=True)
+
+
+# --- users --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def sharing(tmp_path):
+    """Like `nesting`, with a session of each user and the daemon with its door."""
+    async with AsyncExitStack() as stack:
+        where = await stack.enter_async_context(
+            serving(tmp_path, {"ZOT_NESTED": "submit", "ZOT_WEBSOCKET_LISTEN": "127.0.0.1:0"})
+        )
+        house = House(stack, where)
+        sessions = {user: (await (await joined(stack, house, user)).begin()).id for user in ("alice", "bob")}
+        sessions[""] = await made(await house.connect(), where)
+        yield Family(stack, where), sessions, house
+
+
+@pytest.mark.parametrize("users", [("alice", "bob"), ("alice", "")])
+async def test_a_program_that_works_for_sessions_of_several_users_creates_none(sharing, users):
+    """An extension of a directory: which of them would it be for?"""
+    family, sessions, house = sharing
+    program = await family.descendant(*(sessions[user] for user in users))
+    said = await sentence(program, "session.create", cwd=str(house.cwd), ephemeral=True)
+    named = ", ".join(user or "none" for user in sorted(users))
+    assert f"works for sessions of several users ({named})" in said
+    assert "(rule: a session has one user)" in said
+    of_one = await family.descendant(sessions["alice"])
+    nested = await made(of_one, house, ephemeral=True)
+    assert (await of_one.ask("session.get", session=nested))["user"] == "alice"

@@ -12,6 +12,7 @@ from zotd.api.context import DaemonContext
 from zotd.sessions.session import Session
 from zotd.wire.api import CommandSpec, Role
 from zotd.wire.base import Frozen
+from zotd.wire.errors import Code, CommandError
 from zotd.wire.events import Event
 
 ABOUT_NONE = frozenset({"hello", "ping", "subscribe", "session.list", "get_models", "daemon.status", "daemon.metrics"})
@@ -32,8 +33,15 @@ class Confinement(ABC):
 
     @property
     def user(self) -> str:
-        """The user of the sessions that it may see; empty: none."""
-        return next((session.ledger.row.user for session in self._own_sessions()), "")
+        """The user of its own sessions that are in memory; empty: none. Raises CommandError if they have several."""
+        users = sorted({session.ledger.row.user for session in self._own_sessions()})
+        if len(users) > 1:
+            named = ", ".join(user or "none" for user in users)
+            sentence = (
+                f"this program works for sessions of several users ({named}), so it cannot create any for one of them"
+            )
+            raise CommandError(Code.FORBIDDEN, f"{sentence} (rule: a session has one user); use your own terminal")
+        return users[0] if users else ""
 
     def sees(self, session: str) -> bool:
         """Return whether the connection may see this session."""
