@@ -332,3 +332,17 @@ async def test_a_program_that_works_for_sessions_of_several_users_creates_none(s
     of_one = await family.descendant(sessions["alice"])
     nested = await made(of_one, house, ephemeral=True)
     assert (await of_one.ask("session.get", session=nested))["user"] == "alice"
+
+
+async def test_a_program_of_a_session_whose_user_has_a_quota_creates_none_and_gets_one_sentence(sharing):
+    family, sessions, house = sharing
+    (house.place.home / "config.toml").write_text("[users.alice]\nusd_per_day = 5\n")
+    await (await house.connect(role="admin")).ask("daemon.reload")
+    program = await family.descendant(sessions["alice"])
+    for ephemeral in (True, False):  # neither is told that the other one would do
+        said = await sentence(program, "session.create", cwd=str(house.cwd), ephemeral=ephemeral)
+        assert said == (
+            "a program of a session of alice cannot create sessions, because this user has a quota (rule: nested sessions are "
+            "not stored, so not counted); use your own terminal"
+        )
+    assert await made(await family.descendant(sessions["bob"]), house, ephemeral=True)

@@ -18,6 +18,7 @@ import msgspec
 from zotd.api.confinement import ABOUT_NONE, Confinement
 from zotd.api.context import DaemonContext
 from zotd.core.permissions import MODES, WORKSPACE, narrowest
+from zotd.sessions.session_limits import has_quota
 from zotd.wire.api import Attach, CommandSpec, Fork, Role, SessionConfigure, SessionCreate
 from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
@@ -95,6 +96,11 @@ class Descendant(Confinement):
         if WORKSPACE in self._modes():
             sentence = "a program of a session in the mode workspace cannot create sessions"
             raise _forbidden(f"{sentence} (rule: what a jail refuses, no other session does); use your own terminal")
+        if has_quota(self._context.manager.config.value, self.user):
+            sentence = f"a program of a session of {self.user} cannot create sessions, because this user has a quota"
+            raise _forbidden(
+                f"{sentence} (rule: nested sessions are not stored, so not counted); use your own terminal"
+            )
         if not params.ephemeral:
             sentence = "a program started by zotd can only create ephemeral sessions"
             raise _forbidden(f"{sentence} (rule: nested sessions are not stored); set `ephemeral`: zot --no-session")

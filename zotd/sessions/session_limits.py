@@ -17,6 +17,12 @@ def limit_for(config: Config, user: str) -> SessionLimit:
     return SessionLimit(user, quota_of(config.users, user).sessions)
 
 
+def has_quota(config: Config, user: str) -> bool:
+    """Whether anything limits this user; sessions that are not stored would escape it."""
+    quota = quota_of(config.users, user)
+    return quota.sessions is not None or quota.usd_per_day is not None
+
+
 def limit_of(config: Config, row: SessionRow, *, ephemeral: bool) -> SessionLimit | None:
     """Return what limits how many sessions like this one its user may have; None: nothing.
 
@@ -25,11 +31,11 @@ def limit_of(config: Config, row: SessionRow, *, ephemeral: bool) -> SessionLimi
     """
     if not row.user:
         return None
-    quota = quota_of(config.users, row.user)
-    if ephemeral and (quota.sessions is not None or quota.usd_per_day is not None):
+    if ephemeral and has_quota(config, row.user):
         sentence = f"the user {row.user} has a quota, and a session that is not stored is not counted"
         raise CommandError(Code.FORBIDDEN, f"{sentence}; leave out --no-session")
-    return None if quota.sessions is None or row.parent is not None else SessionLimit(row.user, quota.sessions)
+    limit = limit_for(config, row.user)
+    return None if limit.sessions is None or row.parent is not None else limit
 
 
 async def store_within(
