@@ -57,7 +57,9 @@ def add(commands: Subparsers) -> None:
         "--expires", type=_lifetime, metavar="TIME", help="lifetime: 30m, 12h, 30d, 2w (default: unlimited)"
     )
     create.add_argument(
-        "--user", metavar="USER", help="the user whose sessions its holder begins, for lists and quotas (default: none)"
+        "--user",
+        metavar="USER",
+        help="the user that sessions begun with this token belong to, for lists and quotas (default: none)",
     )
     create.add_argument("--out", metavar="FILE", help="write it to FILE with mode 0600, for --token-file")
     create.set_defaults(run=_create)

@@ -3,8 +3,8 @@
     estimate -> reserved while the request is under way -> settled with its actual cost
 
 A budget limits money, tokens or both. A request may start while something is left of each, so a budget is exceeded by
-one request at most. Concurrent requests see each other's reservations, so they cannot all spend the last dollar
-(`docs/durability.md`, Budgets).
+the request that uses it up. Concurrent requests see each other's reservations, so they cannot all spend the last dollar; they
+exceed the budget by what they cost beyond their estimates (`docs/durability.md`, Budgets).
 """
 
 from collections.abc import Iterable, Sequence

@@ -259,7 +259,7 @@ class SessionRow(Struct, frozen=True):
     jobs: tuple[JobInfo, ...] = ()
     """Its jobs, oldest first: those that run, and the newest of those that do not."""
     user: str = ""
-    """The user whose it is; empty: none."""
+    """The user it belongs to; empty: none."""
 
 
 class JournalEntry(Struct, frozen=True):

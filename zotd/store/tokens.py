@@ -65,7 +65,7 @@ class Token(msgspec.Struct, frozen=True, omit_defaults=True):
     expires: int | None = None
     used: int | None = None
     user: str = ""
-    """The user whose sessions its holder begins; empty: none."""
+    """The user that sessions begun with this token belong to; empty: none."""
 
     @property
     def ceiling(self) -> Role:

@@ -543,7 +543,7 @@ class SessionInfo(Frozen, frozen=True):
     daemon: str = ""
     """Machine and home of the other daemon that has it; empty: none. Several daemons may use one database."""
     user: str = ""
-    """The user whose it is (users.md); empty: none."""
+    """The user it belongs to (users.md); empty: none."""
 
 
 class Cursor(Frozen, frozen=True):
@@ -1170,7 +1170,8 @@ class TokenCreate(Frozen, frozen=True):
     sessions: list[str] = []
     """Ids of further sessions that the token may use."""
     user: str | None = None
-    """The user whose sessions its holder begins (users.md): 1 to 64 letters, digits, `.`, `_`, `-` and `@`; absent: none."""
+    """The user that sessions begun with this token belong to (users.md): 1 to 64 letters, digits, `.`,
+    `_`, `-` and `@`; absent: none."""
 
 
 class TokenName(Frozen, frozen=True):
@@ -1192,7 +1193,7 @@ class TokenInfo(Frozen, frozen=True):
     used: str | None = None
     """Time of its last use, to the minute; absent: never used."""
     user: str = ""
-    """The user whose sessions its holder begins; empty: none."""
+    """The user that sessions begun with this token belong to; empty: none."""
 
 
 class TokenMade(TokenInfo, frozen=True, kw_only=True):
