@@ -103,6 +103,14 @@ def test_an_unknown_key_is_a_warning_that_names_the_nearest(path, text, warning)
             "fleet.workspaces must be an absolute path, HOST:PATH, or an ssh://",
         ),
         ('fleet.workspaces = "ssh://me:pw@x/y.git"', "fleet.workspaces must be an absolute path"),
+        ('fleet.place = "x\\u0000y"', "fleet.place must be a string of at most 200 characters, without control"),
+        ('fleet.place = "x\\n"', "fleet.place must be a string of at most 200 characters"),
+        (f'fleet.place = "{201 * "x"}"', "fleet.place must be a string of at most 200 characters"),
+        (
+            'fleet.labels = ["gpu", "x\\u0000y"]',
+            "fleet.labels must be a list of strings of at most 200 characters each, without control characters",
+        ),
+        (f'fleet.labels = ["{201 * "x"}"]', "fleet.labels must be a list of strings of at most 200 characters each"),
     ],
 )
 def test_a_wrong_value_is_one_sentence_with_file_key_and_expected_value(path, text, sentence):
@@ -123,6 +131,13 @@ def test_a_wrong_value_is_one_sentence_with_file_key_and_expected_value(path, te
 def test_an_address_of_a_repository_may_have_a_user(path, url):
     path.write_text(f'fleet.workspaces = "{url}"')
     assert load(path, {}).config.fleet.workspaces == url
+
+
+def test_labels_are_words_of_a_variable_or_texts_of_the_file(path):
+    path.write_text('fleet = {place = "große Kiste", labels = ["gpu", "repo zot"]}')
+    fleet = load(path, {}).config.fleet
+    assert (fleet.place, fleet.labels) == ("große Kiste", ("gpu", "repo zot"))
+    assert load(path, {"ZOT_FLEET_LABELS": "gpu 'repo zot'"}).config.fleet == fleet
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Meta, Struct
 from msgspec.structs import FieldInfo, replace
 
-from zotd.config.kinds import Command, Names
+from zotd.config.kinds import Command, Labels, Names
 from zotd.config.sections import (
     EXPOSED,
     PROVIDER,
@@ -287,7 +287,7 @@ def _default(field: FieldInfo) -> object:
 def _from_text(text: str, key: Setting) -> object:
     kind = _without_none(key.kind)
     try:
-        words = shlex.split(text) if kind in {Command, Names} else text
+        words = shlex.split(text) if kind in {Command, Names, Labels} else text
         value: object = msgspec.convert(words, decodable(kind), strict=False)
     except ValueError as error:  # ValidationError, or an unclosed quote
         raise ConfigError(f"{key.variable} must be {key.expected}") from error

@@ -42,6 +42,16 @@ GitUrl = Annotated[
 Contact = Annotated[str, Meta(pattern=r"^(mailto:|https://)\S+\Z", title="a mailto: or https: URL")]
 Command = Annotated[tuple[str, ...], Meta(min_length=1, title="a list of strings: a program and its arguments")]
 Names = Annotated[tuple[str, ...], Meta(title="a list of strings")]
+Label = Annotated[
+    str,
+    Meta(
+        pattern=r"^[^\x00-\x1f\x7f-\x9f]{0,200}\Z",
+        title="a string of at most 200 characters, without control characters",
+    ),
+]
+Labels = Annotated[
+    tuple[Label, ...], Meta(title="a list of strings of at most 200 characters each, without control characters")
+]
 Listen = Annotated[
     str,
     Meta(pattern=r"^(\[[0-9A-Fa-f:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}\Z", title="HOST:PORT, for example 127.0.0.1:8765"),

@@ -19,6 +19,8 @@ from zotd.config.kinds import (
     Flag,
     GitUrl,
     Jobs,
+    Label,
+    Labels,
     Level,
     Levels,
     Listen,
@@ -399,7 +401,7 @@ class FleetSection(Struct, frozen=True, kw_only=True):
     """URL at which the other daemons reach the WebSocket door of this one, for example `wss://box1.example.org:7777`. Default:
     the address and port of `websocket.listen`, unless that stands for all addresses of the machine."""
 
-    labels: Names = ()
+    labels: Labels = ()
     """What this daemon has, for prompts of batches that need it, for example a repository or a GPU. See batches.md."""
 
     prompts_at_once: Places = 4
@@ -407,9 +409,9 @@ class FleetSection(Struct, frozen=True, kw_only=True):
 
     workspaces: GitUrl | None = None
     """Bare git repository that these daemons share: an absolute path, `ssh://…`, `HOST:PATH` or `https://…` without a password, which
-    belongs into a credential helper of git. The files of sessions are copied to it, and follow sessions to other machines. Default: files stay where they are."""
+    belongs in a git credential helper. The files of sessions are copied to it, and follow sessions to other machines. Default: files stay where they are."""
 
-    place: str = ""
+    place: Label = ""
     """Name of the machine or shared volume that has the directories of sessions. Daemons of one place take no files from each
     other, and are the first to go on with each other's sessions. Default: the host name."""
 

@@ -89,6 +89,22 @@ async def test_a_daemon_elsewhere_takes_them_if_none_at_the_place_does(places, u
 
 
 @UNRENEWED
+async def test_a_label_that_the_database_cannot_read_keeps_no_daemon_from_taking_over_and_handing_over(
+    places, url, author_of, say
+):
+    dead, near, far = places
+    strange = '["place:x\\u0000y", "place:box1"]'
+    sql(url, "UPDATE daemons SET labels = %s WHERE number = ANY(%s)", strange, [number_of(dead), number_of(near)])
+    told = Told(near)
+    near.database.lease.wake()
+    assert await soon(told.changed) == ["s_1"]
+    sql(url, "UPDATE daemons SET labels = %s WHERE number = %s", strange, number_of(near))
+    await author_of(far, "s_2").commit((say.note("a"),))
+    far.ownership.give("s_2")
+    assert (await soon(told.given))[0].session == "s_2"
+
+
+@UNRENEWED
 async def test_a_daemon_whose_lease_has_expired_writes_nothing_and_is_registered_anew(open_as, url, author_of, say):
     paused, heir = await open_as("paused"), await open_as("heir")
     author = author_of(paused)

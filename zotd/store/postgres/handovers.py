@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from zotd.store.connection import SqlConnection
 from zotd.store.members import PLACE
 from zotd.store.postgres.notifications import WAKE
+from zotd.store.postgres.registration import as_list
 
 _HEIRS = f"""
 SELECT number, EXISTS (
-    SELECT FROM jsonb_array_elements_text(labels::jsonb) AS label
+    SELECT FROM jsonb_array_elements_text({as_list("labels")}) AS label
     WHERE starts_with(label, '{PLACE}') AND CAST(:labels AS jsonb) @> to_jsonb(label)
 )
 FROM daemons WHERE number <> :me AND NOT stopping AND expires > clock_timestamp() ORDER BY number FOR KEY SHARE
-"""  # noqa: S608  (a constant of our own)
+"""  # noqa: S608  (constants of our own)
 """With whether they are at a place of this daemon."""
 
 _GIVE = "UPDATE sessions SET owner = :heir WHERE owner = :me AND id = ANY(:sessions) RETURNING id"

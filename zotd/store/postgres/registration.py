@@ -20,6 +20,14 @@ _NUMBER = "UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'genera
 _REGISTER = f"INSERT INTO daemons VALUES (%s, %s, %s, {EXPIRES}, false, %s, %s)"  # noqa: S608  (an expression of our own)
 
 
+def as_list(labels: str) -> str:
+    """Return the expression of a list in JSON for a column of labels, which may be those of a daemon of an earlier version.
+
+    That one stored the character NUL, too, with which every statement that reads the list would fail.
+    """
+    return rf"replace({labels}, '\u0000', '\ufffd')::jsonb"
+
+
 def register(connection: psycopg.Connection, identity: DaemonIdentity, address: str = "") -> int:
     """Give a daemon a number and a lease, in place of an earlier daemon of its home; in the caller's transaction."""
     connection.execute(_REPLACE, (identity.home,))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import psycopg
 
 from zotd.store.members import PLACE
-from zotd.store.postgres.registration import RENEW_S
+from zotd.store.postgres.registration import RENEW_S, as_list
 
 REAP_S = 1
 """Longest wait for a lock meanwhile: this daemon's own lease has to be renewed."""
@@ -22,8 +22,8 @@ _REAP = f"""
 DELETE FROM daemons WHERE number IN (
     SELECT number FROM daemons AS ended WHERE expires < clock_timestamp() AND number <> %(me)s AND (
         expires < clock_timestamp() - make_interval(secs => {RENEW_S}) OR NOT EXISTS (
-            SELECT FROM daemons AS near, jsonb_array_elements_text(ended.labels::jsonb) AS label
-            WHERE starts_with(label, '{PLACE}') AND near.labels::jsonb @> to_jsonb(label)
+            SELECT FROM daemons AS near, jsonb_array_elements_text({as_list("ended.labels")}) AS label
+            WHERE starts_with(label, '{PLACE}') AND {as_list("near.labels")} @> to_jsonb(label)
                 AND NOT %(labels)s::jsonb @> to_jsonb(label)
                 AND near.number <> ended.number AND NOT near.stopping AND near.expires > clock_timestamp()
         )
