@@ -158,8 +158,11 @@ async def test_there_is_one_connection_for_each_daemon_and_no_more_than_some_dae
     for one in more:
         spares.keep(one)
     await ready(spares, MAX_SPARES)
-    await other.until(MAX_SPARES)
-    assert await spares.take(there, Client()) is None  # it was used longest ago
+    assert other.open == MAX_SPARES
+    assert await spares.take(more[-1], Client()) is None
+    assert await spares.take(there, Client("k_2")) is not None  # none of them was replaced
+    spares.keep(more[-1])  # and there is room again
+    await ready(spares, MAX_SPARES)
 
 
 async def test_a_connection_that_no_client_needs_is_closed(spares, member, monkeypatch):
@@ -178,6 +181,24 @@ async def test_no_connection_to_a_daemon_that_takes_it_for_a_client_is_kept(spar
     await other.until(1)
     await other.until(0)
     assert await spares.take(there, Client()) is None
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["refuses", "is not there"])
+async def test_a_daemon_with_which_no_connection_got_ready_is_left_alone_for_a_while(member, monkeypatch, is_there):
+    there = await member(Other(knows_spares=False)) if is_there else FleetMember(7, "home", "box", "ws://127.0.0.1:1")
+
+    async def tried():
+        found: list[asyncio.Task[None]] = []
+        async with asyncio.TaskGroup() as tasks:
+            spares = Spares(KEY, lambda name, work: found.append(tasks.create_task(work, name=name)))
+            for _ in range(3):
+                spares.keep(there)
+                await asyncio.wait(found)
+        return len(found)
+
+    assert await tried() == 1
+    monkeypatch.setattr(module, "IDLE_S", 0.0)
+    assert await tried() == 3
 
 
 async def test_a_daemon_that_does_not_answer_any_more_is_asked_nothing_that_could_happen_twice(

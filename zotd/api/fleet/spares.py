@@ -1,15 +1,15 @@
 """Connections to other daemons that are ready before a client needs them: one for each daemon that was needed lately.
 
     connecting ──> ready ──hello of a client──> its relay ──> gone
-         └───────────┴── IDLE_S, another end, or a daemon that is needed more ──> gone
+         └───────────┴── IDLE_S, or the end of this or the other daemon ──> gone
 
 The other daemon knows that there is no client yet, and keeps the connection apart from its clients. Both daemons prove again
-that they have the key when there is one. What goes wrong until then concerns no client: it gets a new connection.
+that they have the key when there is one. What goes wrong until then concerns no client: it gets a new connection. A daemon that has refused one, or was not
+reached, is left alone for IDLE_S.
 """
 
 import asyncio
 import logging
-from collections import OrderedDict
 from contextlib import suppress
 
 from zotd.api.fleet.introduction import FleetHello
@@ -22,10 +22,12 @@ IDLE_S = 60.0
 """How long a connection waits for a client. A person who goes through sessions comes back sooner."""
 
 MAX_SPARES = 8
-"""Daemons to which connections are kept; each takes a descriptor and, with TLS, 0.3 MiB at both ends."""
+"""Daemons to which connections are kept; each takes a descriptor and, with TLS, 0.3 MiB at both ends.
+
+One more daemon gets none until another one's has ended: to replace them would cost a new connection for each command."""
 
 ANSWER_S = 1.0
-"""Longest wait for the answer to a hello over a connection that waited: its other end may be lost, which a new one tells."""
+"""Longest wait for the answer to a hello over a connection that waited: if the other end is gone, a new connection finds out."""
 
 log = logging.getLogger(__name__)
 
@@ -36,7 +38,9 @@ class Spares:
     def __init__(self, key: FleetKey, spawn: Spawn) -> None:
         self._key = key
         self._spawn = spawn
-        self._kept: OrderedDict[FleetMember, Spare] = OrderedDict()
+        self._kept: dict[FleetMember, Spare] = {}
+        self._refused: dict[FleetMember, float] = {}
+        """Until when daemons are left alone with which no connection got ready, by the clock of the event loop."""
 
     @property
     def ready(self) -> int:
@@ -44,13 +48,9 @@ class Spares:
         return sum(spare.is_ready for spare in self._kept.values())
 
     def keep(self, member: FleetMember) -> None:
-        """Have a connection to this daemon ready soon, unless there is one. Returns at once."""
-        if member in self._kept:
-            self._kept.move_to_end(member)
+        """Have a connection to this daemon ready soon, unless there is one, or none can be had. Returns at once."""
+        if member in self._kept or len(self._kept) >= MAX_SPARES or self._refused.get(member, 0.0) > _now():
             return
-        if len(self._kept) >= MAX_SPARES:
-            _, oldest = self._kept.popitem(last=False)
-            oldest.end()
         spare = self._kept[member] = Spare(member, self._key)
         self._spawn(f"spare connection to {member.name}", self._own(spare))
 
@@ -76,6 +76,10 @@ class Spares:
         finally:
             if self._kept.get(spare.member) is spare:
                 del self._kept[spare.member]
+            now = _now()
+            self._refused = {member: until for member, until in self._refused.items() if until > now}
+            if not spare.was_ready:
+                self._refused[spare.member] = now + IDLE_S
 
 
 class Spare:
@@ -90,6 +94,8 @@ class Spare:
         self._relay: Relay | None = None
         """Set when there is a client."""
         self._is_over = False
+        self.was_ready = False
+        """Whether the other daemon has taken it as a connection without a client."""
 
     @property
     def is_ready(self) -> bool:
@@ -101,13 +107,13 @@ class Spare:
         self._is_over = True
         if self._ready is not None and not self._limit.expired():
             self._ready = None
-            self._limit.reschedule(asyncio.get_running_loop().time())
+            self._limit.reschedule(_now())
 
     async def give(self, client: RelayClient) -> Relay:
         """Introduce a client over it, once; return its relay, which `run` runs."""
         assert self._ready is not None
         (messages, introduction), self._ready = self._ready, None
-        self._limit.reschedule(asyncio.get_running_loop().time() + ANSWER_S)
+        self._limit.reschedule(_now() + ANSWER_S)
         relay = self._relay = Relay(self.member, messages, client, introduction.checked)
         with suppress(ConnectionError):  # `run` notices
             await messages.send(introduction.hello(client))
@@ -141,9 +147,14 @@ class Spare:
                 if self._is_over:
                     return None
                 self._ready = messages, FleetHello(self.member, self._key, messages.certificate)
+                self.was_ready = True
                 return await messages.receive()
         except TimeoutError:
             log.debug("the spare connection to %s is not used, or does not answer", self.member.name)
             return None
         finally:
             self._ready = None
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
