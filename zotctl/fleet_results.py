@@ -80,14 +80,16 @@ class Link:
     def call(self, command: str, /, **fields: object) -> Json:
         """Return the response of a command that may be repeated; raises ClientError.
 
-        It is, for `AWAY_S`, while the daemon or its database is away.
+        It is, for `AWAY_S` from the first failure, while the daemon or its database is away.
         """
-        deadline = time.monotonic() + AWAY_S
+        deadline: float | None = None
         while True:
             try:
                 return self.once(command, fields, LOOK_S + CALL_S)
             except ClientError as error:
-                if not passes(error) or time.monotonic() > deadline:
+                now = time.monotonic()
+                deadline = now + AWAY_S if deadline is None else deadline  # the call itself may have taken `LOOK_S`
+                if not passes(error) or now > deadline:
                     raise
                 if isinstance(error, AWAY):
                     self.close()
