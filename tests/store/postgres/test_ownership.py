@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import threading
 
 import msgspec
 import psycopg
@@ -11,6 +12,7 @@ from tests.store.postgres.leases import UNRENEWED, WAIT_S, Told, expire, soon, s
 from zotd.core.due_times import IntervalRule
 from zotd.core.ports import StorageError
 from zotd.core.timers import Timer
+from zotd.store.connection import Write
 from zotd.store.members import heirs
 from zotd.store.ownership import Handover, OwnedElsewhereError, TimerElsewhereError
 from zotd.store.postgres.lease import FencedError
@@ -197,6 +199,24 @@ async def test_a_session_is_moved_with_its_timers_after_what_was_submitted_befor
         await three.ownership.take("s_1")
     await two.ownership.take("s_1")
     assert await texts_of(two) == ["a", "b"]
+
+
+@UNRENEWED
+async def test_a_session_whose_move_was_cancelled_is_taken_only_after_the_move(open_as, author_of, say):
+    one, two = await open_as("one"), await open_as("two")
+    await author_of(one).commit((say.note("a"),))
+    member, gate = await other_of(one, "two"), threading.Event()
+    one.database.submit(Write(lambda _: gate.wait(WAIT_S), lambda _: None))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await one.ownership.move("s_1", member, goes_on=True)
+    with pytest.raises(TimeoutError):  # it waits for the move, which is queued
+        async with asyncio.timeout(0.2):
+            await one.ownership.take("s_1")
+    gate.set()
+    with pytest.raises(OwnedElsewhereError):
+        await one.ownership.take("s_1")
+    await two.ownership.take("s_1")
 
 
 async def test_a_daemon_is_told_of_a_session_that_was_moved_to_it_and_whether_it_goes_on(open_as, author_of, say):

@@ -1,5 +1,6 @@
 """Sessions and timers in a database that several daemons use: each belongs to one of them, or to none."""
 
+import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -118,7 +119,7 @@ class LeasedOwnership:
         def release(connection: SqlConnection) -> None:
             connection.execute(_RELEASE, (session, self._lease.number))
 
-        self._submit_leave(session, release)
+        self._submit_leave(session, release, partial(_tell_failure, session))
 
     def give(self, session: str) -> None:
         """Have another daemon go on with the session after the commits that were submitted before."""
@@ -126,7 +127,7 @@ class LeasedOwnership:
         def give(connection: SqlConnection) -> None:
             self._lease.give(connection, [session])
 
-        self._submit_leave(session, give)
+        self._submit_leave(session, give, partial(_tell_failure, session))
 
     async def adopt(self, state: str) -> Sequence[str]:
         """Take all sessions in this state that no other daemon has."""
@@ -148,18 +149,23 @@ class LeasedOwnership:
         self._lease.prepare_to_end(gifts, without)
 
     async def move(self, session: str, member: FleetMember, *, goes_on: bool) -> bool:
-        """Have another daemon get the session and its timers; False if that one ends, or has ended."""
+        """Have another daemon get the session and its timers; False if that one ends, or has ended.
+
+        Cancelling the call does not cancel the move.
+        """
         moved = [False]
+        written: asyncio.Future[StorageError | None] = asyncio.get_running_loop().create_future()
 
         def move(connection: SqlConnection) -> None:
             moved.append(self._lease.move(connection, session, member.number, goes_on=goes_on))
 
-        self._leaving[session] += 1
-        self._leaves += 1
-        try:
-            await self._database.perform(move)
-        finally:
-            self._has_left(session)
+        def tell(error: StorageError | None) -> None:
+            if not written.done():  # else the caller was cancelled meanwhile
+                written.set_result(error)
+
+        self._submit_leave(session, move, tell)
+        if (error := await written) is not None:
+            raise error
         return moved[-1]
 
     async def receive(self, sessions: Sequence[str]) -> None:
@@ -187,25 +193,28 @@ class LeasedOwnership:
         """Make it this daemon's."""
         connection.execute("UPDATE timers SET owner = ? WHERE id = ?", (self._lease.number, timer))
 
-    def _submit_leave(self, session: str, leave: Callable[[SqlConnection], None]) -> None:
+    def _submit_leave(
+        self, session: str, leave: Callable[[SqlConnection], None], tell: Callable[[StorageError | None], None]
+    ) -> None:
         def done(error: StorageError | None) -> None:
-            self._has_left(session)
-            if error is not None:  # it is free when the lease of this daemon ends
-                log.warning("session %s was not given up: %s", session, error)
+            self._leaving[session] -= 1
+            if not self._leaving[session]:
+                del self._leaving[session]
+            tell(error)
 
         self._leaving[session] += 1
         self._leaves += 1
         self._database.submit(Write(leave, done))
 
-    def _has_left(self, session: str) -> None:
-        self._leaving[session] -= 1
-        if not self._leaving[session]:
-            del self._leaving[session]
-
     async def _adopt(self, query: str, values: Mapping[str, object]) -> Sequence[str]:
         found: list[Sequence[str]] = []
         await self._database.perform(lambda connection: found.append(_first_of_each(connection, query, values)))
         return found[-1]
+
+
+def _tell_failure(session: str, error: StorageError | None) -> None:
+    if error is not None:  # it is free when the lease of this daemon ends
+        log.warning("session %s was not given up: %s", session, error)
 
 
 def _first_of_each(connection: SqlConnection, query: str, values: Parameters) -> Sequence[str]:
