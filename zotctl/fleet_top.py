@@ -7,7 +7,7 @@ from zotctl import top
 EPILOG = """\
 examples:
   zotctl fleet top
-  zotctl fleet top --delay 5
+  zotctl fleet top --delay 30
   zotctl fleet top --once
   zotctl fleet top --json | jq .batches
 
@@ -15,12 +15,15 @@ Press q to quit. LEASE is the time until the lease of a daemon expires unless it
 that it runs. Does not start the daemon.
 """
 
+DELAY_S = 5.0
+"""An update counts all sessions of the database, which takes the server 256 ms with 1,000,000 of them."""
+
 
 def add(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Register the action."""
     parser = actions.add_parser("top", help="show the daemons and the batches, updated live", epilog=EPILOG)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    top.add_flags(parser)
+    top.add_flags(parser, DELAY_S)
     parser.set_defaults(run=_run)
 
 

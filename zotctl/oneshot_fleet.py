@@ -129,6 +129,8 @@ def _result(with_link: Link, batch: str, order: Json) -> Json:
 
 def _tell_why_it_waits(with_link: Link, order: Json) -> None:
     labels = sorted(set(strings(order, "labels")))
+    if not labels:  # each daemon has them all, and the list costs the database a count of all sessions
+        return
     for one in children(with_link.call("fleet.list"), "waiting"):
         if strings(one, "labels") == labels and not number(one, "daemons"):
             words = f"no daemon has the labels {', '.join(labels)}; the prompt waits for one"

@@ -63,6 +63,12 @@ def test_as_json_it_is_the_result_of_a_batch(live, served):
     assert (session["id"], session["model"]) == (found["session"], "other")
 
 
+@pytest.mark.parametrize(("flags", "looks"), [([], 0), (["--label", "gpu"], 1)])
+def test_the_daemons_with_their_sessions_are_counted_only_for_labels(shell, daemon, flags, looks):
+    assert shell.zot("-p", "--fleet", "hello", *flags) == (0, "fine\n", "")
+    assert [request["type"] for request in daemon.requests].count("fleet.list") == looks
+
+
 def test_each_call_is_a_prompt_of_its_own(live, served):
     served(live.model("fine"))
     assert [live.zot("-p", "--fleet", "again")[1] for _ in range(2)] == ["fine\n"] * 2

@@ -32,9 +32,10 @@ def add(commands: Subparsers) -> None:
     parser.set_defaults(run=_run)
 
 
-def add_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of a live view."""
-    parser.add_argument("-d", "--delay", type=_delay, default=DELAY_S, metavar="S", help="seconds between updates (1)")
+def add_flags(parser: argparse.ArgumentParser, delay_s: float = DELAY_S) -> None:
+    """Add the flags of a live view. `delay_s`: the default delay."""
+    help_text = f"seconds between updates ({delay_s:g})"
+    parser.add_argument("-d", "--delay", type=_delay, default=delay_s, metavar="S", help=help_text)
     parser.add_argument("--once", action="store_true", help="print once and exit, as without a terminal")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each update")
 

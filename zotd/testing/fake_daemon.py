@@ -16,7 +16,7 @@ import os
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 
 import msgspec
@@ -25,7 +25,7 @@ from zotd import ids, paths
 from zotd.clock import rfc3339
 from zotd.testing import fake_sessions
 from zotd.testing.fake_sessions import FakeSession
-from zotd.wire import api, events, extensions, version
+from zotd.wire import api, batches, events, extensions, version
 from zotd.wire.base import ENCODER, BadFrameError, Frozen, convert, decode, encode
 from zotd.wire.content import Tokens
 from zotd.wire.errors import Code, CommandError
@@ -35,6 +35,16 @@ READY_S = 20.0
 """How long a test waits for the thread."""
 
 EPOCH = "fake-epoch"
+
+ANSWERS: Mapping[str, Frozen] = {
+    "ping": api.Pong(pong=True),
+    "get_models": api.Models([api.ModelInfo("fake-1", "fake", 100_000, 8_000, reasoning=False)]),
+    "ext.list": extensions.ExtensionList([]),
+    "fleet.list": api.FleetList([]),
+    "batch.submit": batches.BatchSubmitted(1),
+    "batch.results": batches.BatchResults([batches.BatchResult(place=1, number=1, state="done", text="fine")], 0),
+}
+"""Of commands that are always answered alike."""
 
 
 class FakeClient(asyncio.Protocol):
@@ -180,8 +190,8 @@ class FakeDaemon:
 
     def _others(self, command: str, params: Frozen, after: list[Callable[[], None]]) -> Frozen | None:
         match command, params:
-            case "ping", _:
-                return api.Pong(pong=True)
+            case _ if command in ANSWERS:
+                return ANSWERS[command]
             case "daemon.status", _:
                 return api.Status(
                     1, "running", self.path, os.getpid(), version.VERSION, version.PROTOCOL, EPOCH,
@@ -190,12 +200,8 @@ class FakeDaemon:
             case "daemon.shutdown", api.Shutdown():
                 after.append(self.stopped.set)
                 return None
-            case "get_models", _:
-                return api.Models([api.ModelInfo("fake-1", "fake", 100_000, 8_000, reasoning=False)])
             case "subscribe" | "clear", _:
                 return None
-            case "ext.list", _:
-                return extensions.ExtensionList([])
             case "run_command", api.RunCommand(name=name):
                 raise CommandError(Code.NOT_FOUND, f"there is no /{name}")
             case _, api.OfSession(session=name):

@@ -7,6 +7,8 @@ import sys
 import pytest
 
 from tests.zottui.tmux import Tmux
+from zotctl import fleet_top, top
+from zotctl.main import parser
 from zotctl.top.fleet import FleetSample, draw
 
 
@@ -86,6 +88,12 @@ def test_without_a_terminal_it_is_printed_once(live, waiting):
 def test_the_same_as_json(live, waiting):
     found = json.loads(live.zotctl("fleet", "top", "--json", "--once", "--delay", "0.2")[1])
     assert (found["v"], found["daemons"], [one["id"] for one in found["batches"]]) == (1, [], ["nightly"])
+
+
+def test_it_is_updated_less_often_than_one_daemon_because_it_counts_all_sessions(shell):
+    assert "seconds between updates (5)" in shell.zotctl("fleet", "top", "--help")[1]
+    assert "seconds between updates (1)" in shell.zotctl("top", "--help")[1]
+    assert parser().parse_args(["fleet", "top"]).delay == fleet_top.DELAY_S > top.DELAY_S
 
 
 def test_it_does_not_start_the_daemon(shell):
