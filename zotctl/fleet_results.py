@@ -48,7 +48,7 @@ def add_flags(parser: argparse.ArgumentParser) -> None:
     """Add the flags of commands that print results."""
     parser.add_argument("--after", type=int, default=0, metavar="PLACE", help="print only results behind this place")
     parser.add_argument(
-        "-q", "--quiet", action="store_true", help="print only results and errors; do not tell how far the batch is"
+        "-q", "--quiet", action="store_true", help="print only results and errors, and not the progress of the batch"
     )
 
 

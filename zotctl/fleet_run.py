@@ -25,8 +25,8 @@ examples:
   zotctl fleet run prompts.jsonl --after 250 >> results.jsonl
 
 Each line of the file is an object with "prompt" and, if wanted, "cwd", "labels", "provider", "model", "mode", "limit_usd",
-"limit_s" and "retries". Each result is printed as an object with the "line" of its prompt. Standard error tells how far the
-batch is: on a terminal in a line that is rewritten, elsewhere in a line a minute. Ctrl-C ends this command and not
+"limit_s" and "retries". Each result is printed as an object with the "line" of its prompt. Standard error shows the progress
+of the batch: on a terminal in a line that is rewritten, elsewhere in a line a minute. Ctrl-C ends this command and not
 the batch: run it again to print the results from the first, or with --after PLACE those behind the last one that you have.
 
 The exit code is 0 if all prompts were done, and 1 if one was not.

@@ -14,7 +14,7 @@ from zotd.wire.base import Frozen
 from zotd.wire.errors import Code, CommandError
 
 AWAY_S = 20.0
-"""How long a command waits for a daemon that does not answer. Its lease expires within 13 s, and then another daemon, or this
+"""How long a command waits for a daemon that does not answer. Within 16 s after its end, another daemon, or this
 one, has the session."""
 
 RETRY_S = 0.5
