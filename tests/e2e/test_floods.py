@@ -1,11 +1,14 @@
 """A model server that answers without measure costs its own run only."""
 
 import pathlib
+from contextlib import AsyncExitStack
 
 import pytest
 
+from tests.e2e.conftest import House
 from zotd.core.reply import REPLY_CHARS
 from zotd.testing.flood_server import FloodServer
+from zotd.testing.live_daemon import DaemonProcess
 from zotd.testing.script import text
 
 MIB = 1024**2
@@ -54,18 +57,26 @@ async def followed_to_the_end(process, talk):
     return events
 
 
-async def test_the_daemon_stays_small_whatever_a_model_server_sends(process, floods, model, look):
+@pytest.fixture
+async def alone(tmp_path, variables):
+    """A daemon that is not forked from the tests' template process, whose memory would count."""
+    async with AsyncExitStack() as stack:
+        daemon = stack.enter_context(DaemonProcess(tmp_path, variables, is_child=True))
+        yield House(stack, daemon.place, daemon)
+
+
+async def test_the_daemon_stays_small_whatever_a_model_server_sends(alone, floods, model, look):
     """And each run ends with a sentence that says what was too much."""
     told = {}
     for flood in SAID:
-        talk = await process.create("openai", None, base_url=floods.url(flood))
+        talk = await alone.create("openai", None, base_url=floods.url(flood))
         await talk.ask("prompt", message="go")
-        events = await followed_to_the_end(process, talk)
+        events = await followed_to_the_end(alone, talk)
         told[flood] = look.only(events, "error")[0]["message"]
         assert not look.only(events, "retry")
     assert {flood: words for flood, words in told.items() if SAID[flood] not in words} == {}
-    assert peak(process.daemon.pid) < MUST_STAY_BELOW
-    answered = await process.create("openai", await model(text("still here")))
+    assert peak(alone.daemon.pid) < MUST_STAY_BELOW
+    answered = await alone.create("openai", await model(text("still here")))
     await answered.run()
     assert ("assistant", ["still here"]) in await answered.texts()
 

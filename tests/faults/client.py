@@ -113,18 +113,22 @@ class Sender:
         self._ends_life = ends_life
         self._unfinished: dict[str, str | None] = {}
         """Accepted inputs, and the run of each that has started."""
+        self.is_at_rest = False
+        """The last life ended because all that was accepted has ended."""
         self._is_active = False
         self._is_held = False
         self._past = 0
         """What happened up to this `seq` is in the snapshot already."""
 
     async def live(self, path: str, env: Mapping[str, str]) -> None:
-        """One life of the daemon: until that is over, or (`goes_on` is false) the session rests."""
+        """One life of the daemon: until that is over, or (with the quota 0) the session rests."""
+        self.is_at_rest = False
         try:
             async with Client.connect(path=path, env=env, autostart=False, name="sender") as client:
                 with client.connection.feed(self.seen.session) as feed:
                     await self._attach(client)
                     await self._work(client, feed)
+            self.is_at_rest = True
         except CallError as error:
             if error.code not in self._ends_life:
                 self.seen.problems.append(f"{self.seen.session}: {error.code}: {error.sentence}")

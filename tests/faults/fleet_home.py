@@ -86,6 +86,9 @@ CUT_OFF_FROM_BOTH = 0.5
 SPLIT_S = 12.0
 """Longest time that a daemon is cut off from the other one alone: it notices that after 9 s."""
 
+COME_BACK_S = 0.5
+"""Pause of clients whose daemon has refused them."""
+
 REAP_S = 40
 """Longest wait until the other daemon has noticed that a lease has expired; it takes 10 to 13 s."""
 
@@ -246,7 +249,7 @@ class Fleet:
             await asyncio.wait(self._moving, timeout=LIFE_S)
         try:
             async with asyncio.timeout(LIFE_S), asyncio.TaskGroup() as tasks:
-                tasks.create_task(self._live(), name="life")
+                tasks.create_task(self._live_until_rest(), name="life")
                 await self._welcome_back()
         except TimeoutError:
             for sender in self._senders:
@@ -288,6 +291,13 @@ class Fleet:
             for sender in self._senders:
                 tasks.create_task(sender.live(str(self._place.folder / "door.sock"), self._place.env), name="sender")
         self._pulse.stop()
+
+    async def _live_until_rest(self) -> None:
+        """Let the clients come back until all rest: on a busy machine a daemon may lose its lease once more."""
+        await self._live()
+        while not all(sender.is_at_rest for sender in self._senders):
+            await asyncio.sleep(COME_BACK_S)
+            await self._live()
 
     async def _welcome_back(self) -> None:
         """Have the daemon of the last blow come back, when a daemon that lives has each session.

@@ -140,15 +140,13 @@ class ToolContext(Struct, frozen=True):
     ask_model: Callable[[ModelQuestion], Awaitable[QuestionReply]] | None = None
     """Asks the session's model, and a person first if that is needed; None: it cannot be asked."""
     web: Callable[[str], WebAccess | None] | None = None
-    """Returns the network as the call may use it; the text stands in questions to persons, as the command does in those of
-    `bash`. None, or returns None: the call has no network."""
+    """Returns the network of the call, with this text in questions to persons; None, or returns None: the call has none."""
     delegate: "Callable[[TaskOrder, ToolContext], Awaitable[ToolOutcome]] | None" = None
     """Has a subagent do a task, and returns its last answer; None: there can be no subagents."""
     search_engine: Callable[[], SearchEngine | None] = lambda: None
     """What answers searches of the web at the moment; None: nothing does."""
     pay_search: "Callable[[SearchEngine, str], AbstractAsyncContextManager[SearchBill]] | None" = None
-    """Enter before a vendor's model searches for a text; raises what `zotd.web` raises if a budget is used up. None: it cannot be
-    paid for."""
+    """Enter before a vendor's model searches for a text; raises what `zotd.web` raises. None: it cannot be paid for."""
     editor: EditorFiles | None = None
     """Where a person may have files open; None: nowhere."""
     plan: "Callable[[Sequence[PlanStep]], Awaitable[ToolOutcome]] | None" = None
@@ -161,6 +159,8 @@ class ToolContext(Struct, frozen=True):
     """Looks for errors in files that were edited; None: nothing does."""
     terminals: EditorTerminals | None = None
     """Where commands run that no jail confines; None: in children of this process."""
+    check_lease: Callable[[], None] | None = None
+    """See `Journal.check_lease`; for tools that do something before their effect begins."""
     reconcile: bool = False
     """Do not run; only report the outcome of the call with this operation key (`ToolOutcome.state`)."""
 

@@ -124,7 +124,7 @@ class Calls:
         key = self._open.open(call, None if limit_s is None else self._loop.time() + limit_s)
         try:
             send(key)
-        except ExtensionCallError:
+        except Exception:
             self._open.cancel(key)
             raise
         self._arm()

@@ -53,6 +53,8 @@ class ExtensionTool:
         cwd = About(context.session, context.cwd).cwd_for(self._extension.manifest)
 
         def call(key: str) -> ext.ToolCall:
+            if context.check_lease is not None and self.replay is not Replay.SAFE:
+                context.check_lease()  # the next thing that happens is that the frame is sent
             return ext.ToolCall(
                 key,
                 self.spec.name,

@@ -319,6 +319,7 @@ class ToolCalls:
             self._context(key),
             jail=self._jails.get(key),
             operation_key=self._operations.get(key),
+            check_lease=partial(check_lease, self._ledger),
             ask=partial(ask_person, self._authorization, key),
             ask_model=partial(self._ask_model, key),
             pay_search=lambda engine, query: self._searches.paid(key, engine, query),
