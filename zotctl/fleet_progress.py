@@ -33,10 +33,10 @@ CLEAR = "\r\x1b[K"
 
 
 class BatchTally:
-    """What has come of a batch so far, in words. Times are given by the caller, in seconds."""
+    """The results of a batch so far, in words. Times are given by the caller, in seconds."""
 
     def __init__(self, after: int) -> None:
-        """`after`: so many results are passed over."""
+        """`after`: this many results are skipped."""
         self._after = after
         self._place = after
         self._ends = Counter[str]()
@@ -84,7 +84,7 @@ class Progress:
         lines: bool = True,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`after`: so many results are passed over. `quiet`: tell nothing. `lines`: without a terminal, a line a minute."""
+        """`after`: this many results are skipped. `quiet`: tell nothing. `lines`: without a terminal, a line a minute."""
         self._program = program
         self._clock = clock
         self._tally = BatchTally(after)

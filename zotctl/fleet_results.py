@@ -4,7 +4,8 @@ import argparse
 import shlex
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 
 from zotctl import link, output
 from zotctl.fleet_progress import LOOK_S, Progress
@@ -57,6 +58,17 @@ def passes(error: ClientError) -> bool:
     return isinstance(error, AWAY) or (isinstance(error, CallError) and error.code == STORAGE_BLOCKED)
 
 
+@contextmanager
+def advice() -> Iterator[None]:
+    """Add to an error that `passes` that the command can be run again."""
+    try:
+        yield
+    except ClientError as error:
+        if not passes(error):
+            raise
+        raise ClientError(f"{error}; nothing is lost: run the same command again") from error
+
+
 class Link:
     """A connection to the daemon that is made again when it was lost."""
 
@@ -102,11 +114,11 @@ class Link:
             self._connection = None
 
 
-def awaited(with_link: Link, batch: str, after: int, progress: Progress) -> Generator[Json, None, None]:
+def awaited(daemon: Link, batch: str, after: int, progress: Progress) -> Generator[Json, None, None]:
     """Yield the results of a batch behind a place, as they come, until all are there; tell meanwhile how far it is."""
     try:
         while True:
-            page = with_link.call("batch.results", batch=batch, after=after, wait_s=progress.look_s)
+            page = daemon.call("batch.results", batch=batch, after=after, wait_s=progress.look_s)
             found = children(page, "results")
             for result in found:
                 progress.add(result)
@@ -120,10 +132,10 @@ def awaited(with_link: Link, batch: str, after: int, progress: Progress) -> Gene
         progress.hide()
 
 
-def print_all(with_link: Link, batch: str, args: argparse.Namespace) -> int:
+def print_all(daemon: Link, batch: str, args: argparse.Namespace) -> int:
     """Print the results as they come, with the flags of `add_flags`; return the exit code."""
     progress, code = Progress("zotctl", after=args.after, quiet=args.quiet), 0
-    for result in awaited(with_link, batch, args.after, progress):
+    for result in awaited(daemon, batch, args.after, progress):
         output.print_json(as_line(batch, result))
         sys.stdout.flush()  # each result is there when it is shown
         if text(result, "state") != "done":
@@ -138,16 +150,13 @@ def as_line(batch: str, result: Json) -> Json:
 
 
 def _run(args: argparse.Namespace) -> int:
-    with_link = Link("zotctl")
+    daemon = Link("zotctl")
     try:
-        return print_all(with_link, args.batch, args)
+        with advice():
+            return print_all(daemon, args.batch, args)
     except KeyboardInterrupt:
         again = f"the batch {args.batch} goes on; to end it, run: zotctl fleet cancel {shlex.quote(args.batch)}"
         sys.stderr.write(f"zotctl: {one_line(again)}\n")
         raise
-    except ClientError as error:
-        if not passes(error):
-            raise
-        raise ClientError(f"{error}; nothing is lost: run the same command again") from error
     finally:
-        with_link.close()
+        daemon.close()

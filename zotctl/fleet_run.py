@@ -11,9 +11,8 @@ import sys
 from pathlib import Path
 
 from zotctl import fleet_file, fleet_results
-from zotctl.fleet_results import Link, passes
+from zotctl.fleet_results import Link
 from zotd.client.blocking import Json
-from zotd.client.errors import ClientError
 from zotd.client.fields import number
 from zotd.client.humanize import counted
 from zotd.sanitize import one_line
@@ -68,27 +67,22 @@ def run(args: argparse.Namespace) -> int:
     data = fleet_file.read(args.file)
     orders = fleet_file.orders(args.file, data, str(Path(args.cwd or ".").absolute()), defaults)
     batch = args.id or fleet_file.batch_id(args.file, orders)
-    with_link = Link("zotctl")
+    daemon = Link("zotctl")
     try:
-        added = sum(
-            number(with_link.call("batch.submit", batch=batch, prompts=chunk, priority=args.priority), "added")
-            for chunk in fleet_file.chunks(orders)
-        )
-        if not args.quiet:
-            _say(f"batch {batch}: {counted(added, 'prompt')} submitted, {len(orders) - added} were stored before")
-        if args.detach:
-            return 0
-        return fleet_results.print_all(with_link, batch, args)
+        with fleet_results.advice():
+            added = sum(
+                number(daemon.call("batch.submit", batch=batch, prompts=chunk, priority=args.priority), "added")
+                for chunk in fleet_file.chunks(orders)
+            )
+            if not args.quiet:
+                _say(f"batch {batch}: {counted(added, 'prompt')} submitted, {len(orders) - added} were stored before")
+            return 0 if args.detach else fleet_results.print_all(daemon, batch, args)
     except KeyboardInterrupt:
         _say(f"the batch {batch} goes on; run the same command again to print its results")
         _say(f"to end it, run: zotctl fleet cancel {shlex.quote(batch)}")
         raise
-    except ClientError as error:
-        if not passes(error):
-            raise
-        raise ClientError(f"{error}; nothing is lost: run the same command again") from error
     finally:
-        with_link.close()
+        daemon.close()
 
 
 def _say(sentence: str) -> None:

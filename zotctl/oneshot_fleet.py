@@ -87,16 +87,16 @@ def _order(args: argparse.Namespace, prompt: str) -> Json:
 
 def _run(args: argparse.Namespace, order: Json) -> int:
     batch, watch = f"prompt-{os.urandom(6).hex()}", Watch(sys.stdout.fileno())
-    with_link = Link("zot", watch.wait, lambda seconds: watch.wait_any([], seconds))
+    daemon = Link("zot", watch.wait, lambda seconds: watch.wait_any([], seconds))
     try:
-        with_link.connect()
+        daemon.connect()
         with watch:  # from here on a signal must not lose the prompt
-            _submit(with_link, batch, order)
-            result = _result(with_link, batch, order)
+            _submit(daemon, batch, order)
+            result = _result(daemon, batch, order)
             return _print(batch, result, as_json=args.json)
     except InterruptedBySignal as reason:
         if reason.number == SIGINT:
-            return _cancel(with_link, batch, order)
+            return _cancel(daemon, batch, order)
         return _leave(batch)
     except (BrokenPipeError, OutputLostError):
         return _leave(batch)
@@ -105,12 +105,12 @@ def _run(args: argparse.Namespace, order: Json) -> int:
             raise
         raise ClientError(f"{error}; {_later(batch)}") from error
     finally:
-        with_link.close()
+        daemon.close()
 
 
-def _submit(with_link: Link, batch: str, order: Json) -> None:
+def _submit(daemon: Link, batch: str, order: Json) -> None:
     try:
-        with_link.call("batch.submit", batch=batch, prompts=[order])
+        daemon.call("batch.submit", batch=batch, prompts=[order])
     except ClientError as error:
         if not passes(error):
             raise
@@ -118,20 +118,20 @@ def _submit(with_link: Link, batch: str, order: Json) -> None:
         raise ClientError(f"{error}; if the prompt was stored all the same, `{again}` prints its result") from error
 
 
-def _result(with_link: Link, batch: str, order: Json) -> Json:
-    _tell_why_it_waits(with_link, order)
-    results = awaited(with_link, batch, 0, Progress("zot", lines=False))
+def _result(daemon: Link, batch: str, order: Json) -> Json:
+    _tell_why_it_waits(daemon, order)
+    results = awaited(daemon, batch, 0, Progress("zot", lines=False))
     try:
         return next(results)
     finally:
         results.close()
 
 
-def _tell_why_it_waits(with_link: Link, order: Json) -> None:
+def _tell_why_it_waits(daemon: Link, order: Json) -> None:
     labels = sorted(set(strings(order, "labels")))
     if not labels:  # each daemon has them all, and the list costs the database a count of all sessions
         return
-    for one in children(with_link.call("fleet.list"), "waiting"):
+    for one in children(daemon.call("fleet.list"), "waiting"):
         if strings(one, "labels") == labels and not number(one, "daemons"):
             words = f"no daemon has the labels {', '.join(labels)}; the prompt waits for one"
             sys.stderr.write(f"zot: {one_line(words)}\n")
@@ -151,12 +151,12 @@ def _print(batch: str, result: Json, *, as_json: bool) -> int:
     return oneshot.failed(sentence, as_json=False)
 
 
-def _cancel(with_link: Link, batch: str, order: Json) -> int:
+def _cancel(daemon: Link, batch: str, order: Json) -> int:
     """Cancel the prompt, as Ctrl-C does with the run of `zot -p`; return the exit code."""
     try:
         # Repeated, because it may not have been answered; what is there is not added again.
-        with_link.once("batch.submit", {"batch": batch, "prompts": [order]}, ANSWER_S)
-        with_link.once("batch.cancel", {"batch": batch}, ANSWER_S)
+        daemon.once("batch.submit", {"batch": batch, "prompts": [order]}, ANSWER_S)
+        daemon.once("batch.cancel", {"batch": batch}, ANSWER_S)
     except (ClientError, KeyboardInterrupt):
         words = f"the prompt may go on; to cancel it, run: zotctl fleet cancel {shlex.quote(batch)}"
         sys.stderr.write(f"zot: {one_line(words)}\n")
@@ -164,7 +164,7 @@ def _cancel(with_link: Link, batch: str, order: Json) -> int:
 
 
 def _leave(batch: str) -> int:
-    """Say how to get the result, when nobody can read it here any more; return the exit code."""
+    """Say how to get the result, when its reader has gone; return the exit code."""
     output.forget_stdout()
     sys.stderr.write(f"zot: {one_line(_later(batch))}\n")
     return 1
