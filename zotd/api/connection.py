@@ -307,7 +307,7 @@ class ServerConnection:
 
 
 def _account(admitted: UsedToken | ForwardedClient | None) -> tuple[str, str]:
-    """Return whose the client is, and its user, which is empty if it has none."""
+    """Return the account of the client, for the audit trail, and its user, which is empty if it has none."""
     if isinstance(admitted, UsedToken):
         return f"token:{admitted.name}", admitted.user
     if isinstance(admitted, ForwardedClient):

@@ -33,5 +33,5 @@ UNLIMITED = UserQuota()
 
 
 def quota_of(quotas: Mapping[str, UserQuota], user: str) -> UserQuota:
-    """Return what limits this user: a table of its own, else that for all; nothing limits who is no user."""
+    """Return what limits this user: a table of its own, else that for all; nothing limits an empty name."""
     return quotas.get(user) or quotas.get(ALL) or UNLIMITED if user else UNLIMITED

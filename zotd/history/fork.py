@@ -35,7 +35,7 @@ async def fork(
 ) -> str:
     """Make a session that goes on from the message `seq` of another one (None: from its last); its id.
 
-    `limit`: whose it is. `copied_from`: the session of another agent, which runs the turns, that it is to copy. The other one
+    `limit`: of the user that gets it. `copied_from`: the session of another agent, which runs the turns, that it is to copy. The other one
     may run meanwhile.
 
     Raises:

@@ -56,7 +56,7 @@ class ImportSource:
     mode: str
     """The approval mode of the session: a file does not choose one."""
     limit: SessionLimit = NO_LIMIT
-    """Whose the session is, whatever the file says."""
+    """The user that gets the session, whatever the file says, and how many that user may have."""
 
 
 class LineReader(Protocol):

@@ -39,7 +39,7 @@ class _UserDay:
 
 
 class UserSpending:
-    """One for a process. A day is one of UTC: the daemons of a database may be in several time zones."""
+    """The spending of all users that are limited, in this process. A day is one of UTC: daemons may be in several time zones."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """How many sessions a user may have, checked in the transaction that stores another one.
 
-Subagents count for nothing: the session above them does.
+Subagents are not counted, the session above them is.
 """
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ WHERE user_name = ? AND user_name <> '' AND parent IS NULL AND state <> 'staged'
 
 
 class SessionLimit(Struct, frozen=True):
-    """Whose a new session is, and how many that user may have."""
+    """The user of a new session, and how many sessions that user may have."""
 
     user: str = ""
     """Empty: none."""

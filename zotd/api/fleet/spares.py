@@ -4,8 +4,8 @@
          └───────────┴── IDLE_S, or the end of this or the other daemon ──> gone
 
 The other daemon knows that there is no client yet, and keeps the connection apart from its clients. Both daemons prove again
-that they have the key when there is one. What goes wrong until then concerns no client: it gets a new connection. A daemon that has refused one, or was not
-reached, is left alone for IDLE_S.
+that they have the key when there is one. A failure until then affects no client: it gets a new connection. A daemon that has
+refused a connection, or could not be reached, is left alone for IDLE_S.
 """
 
 import asyncio
