@@ -183,3 +183,19 @@ async def test_a_command_whose_client_has_disconnected_is_not_sent(client, carry
         await carry_out(forwarding, Session(ONE))
     assert fleet.others[1].asked == []
     assert fleet.others[1].is_over
+
+
+async def test_an_attach_whose_connections_are_lost_again_and_again_is_refused_after_a_while(
+    carry_out, client, monkeypatch
+):
+    fleet = Members({1: [BROKEN] * 3})
+    monkeypatch.setattr(module, "AWAY_S", -1)
+    with pytest.raises(CommandError, match=r"open in the daemon box1.*lost before it answers"):
+        await carry_out(forwarding_of(fleet, client), Session(*[ONE] * 9), "attach")
+    assert fleet.others[1].asked == ["attach"] * 2
+
+
+async def test_an_attach_is_sent_again_after_each_loss_until_the_session_has_moved(carry_out, client):
+    fleet = Members({1: [BROKEN] * 3, 2: [None]})
+    await carry_out(forwarding_of(fleet, client), Session(*[ONE] * 3, TWO), "attach")
+    assert (fleet.others[1].asked, fleet.others[2].asked) == (["attach"] * 3, ["attach"])

@@ -43,6 +43,7 @@ class Forwarding:
         session: str = getattr(params, "session", None) or ""
         deadline = time.monotonic() + AWAY_S
         relay, refusal = self._routes.get(session), None
+        losses = 0
         while True:
             if relay is not None and not relay.is_over:
                 refusal = await self._ask(relay, call, params)
@@ -60,6 +61,9 @@ class Forwarding:
                 self._client.write(response_line(refusal, call.request_id))  # that daemon still has the session
                 call.forwarded()
                 return
+            if refusal is not None and relay is not None and relay.is_over:
+                losses += 1
+                await self._wait_out(losses, elsewhere, deadline)
             relay, refusal = await self._reach(elsewhere, deadline), None
 
     async def introduce(self) -> None:
@@ -83,6 +87,16 @@ class Forwarding:
         await asyncio.sleep(RETRY_S)
         return None
 
+    async def _wait_out(self, losses: int, elsewhere: SessionElsewhereError, deadline: float) -> None:
+        """Wait before an `attach` is sent again over another connection; not after the first loss, which a spare may have had."""
+        if losses == 1:
+            return
+        if time.monotonic() > deadline:
+            raise CommandError(
+                elsewhere.code, f"{elsewhere.sentence}; the connections to it are lost before it answers"
+            )
+        await asyncio.sleep(RETRY_S)
+
     async def _relay(self, elsewhere: SessionElsewhereError) -> Relay:
         member = elsewhere.member
         async with self._opening:
@@ -99,7 +113,7 @@ class Forwarding:
         succeeded = partial(self._succeeded, call, params, relay)
         try:
             refusal = await relay.ask(call.name, params, call.request_id, succeeded)
-        except RelayError as error:  # over a connection that was ready before the client came; `relay` is over now
+        except RelayError as error:  # the connection was lost before an `attach` was answered
             return RelayedResponse(call.name, success=False, error=str(error), code=Code.CONFLICT)
         if refusal is None:
             call.forwarded()

@@ -126,6 +126,27 @@ async def test_a_client_whose_command_is_not_answered_is_disconnected(relay, the
         await relay.ask("get_state", api.OfSession("s_1"), 2, lambda: None)
 
 
+async def test_an_attach_that_is_not_answered_can_be_sent_again_elsewhere(relay, there, client):
+    async def attach():
+        with pytest.raises(RelayError, match="the connection has ended"):
+            await relay.ask("attach", api.OfSession("s_1"), 1, lambda: None)
+
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(attach())
+        await there.sent.get()
+        there.end()
+    assert not client.is_over
+
+
+async def test_a_client_is_disconnected_if_another_command_beside_its_attach_is_not_answered(relay, there, client):
+    async with asyncio.TaskGroup() as tasks:
+        attaching, _ = await asked(tasks, relay, there, 1, "attach")
+        asking, _ = await asked(tasks, relay, there, 2)
+        there.end()
+    assert (attaching.result(), asking.result()) == (None, None)
+    assert client.is_over
+
+
 async def test_a_client_that_follows_a_session_there_is_told_why_it_is_disconnected(relay, there, client):
     relay.sessions.add("s_1")
     there.end()

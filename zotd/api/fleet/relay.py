@@ -19,8 +19,8 @@ HELLO_ID = 0
 """Id of the first request, a hello; those of a relay count from 1."""
 
 EARLY = frozenset(["attach"])
-"""Commands that are sent before the other daemon has answered the hello: if it does not, they can be sent again elsewhere,
-because a client that attaches twice changes nothing."""
+"""Commands that are sent before the other daemon has answered the hello: if they are not answered, they can be sent again
+elsewhere, because a client that attaches twice changes nothing."""
 
 _RESPONSE, _HEARTBEAT, _EVICTED = '{"type":"response"', '{"type":"heartbeat"', '{"type":"evicted"'
 """How frames begin: the type is their first field."""
@@ -108,6 +108,8 @@ class _Asked(Struct):
     """See `Relay.ask`."""
     show: Callable[[RelayedResponse], None]
     """Takes a response that is no refusal because of a conflict."""
+    is_early: bool
+    """It is one of `EARLY`."""
 
 
 class Relay:
@@ -154,7 +156,7 @@ class Relay:
         to find out what became of its command. Otherwise a refusal that it has not got, because another daemon may have the
         session by now.
 
-        Raises RelayError if the command was not sent, or is one of `EARLY` and the other daemon did not answer the hello.
+        Raises RelayError if the command was not sent, or is one of `EARLY` and was not answered.
         """
 
         def show(answer: RelayedResponse) -> None:
@@ -194,11 +196,15 @@ class Relay:
                 await self._read()
         finally:
             is_wanted, self._is_over = not self._is_over, True
-            if is_wanted and (self.sessions or self._asked):
-                self._evict_client()
-            for asked in self._asked.values():
-                if not asked.answer.done():
-                    asked.answer.set_result(None)
+            asked = [one for one in self._asked.values() if not one.answer.done()]
+            if is_wanted and not self.sessions and all(one.is_early for one in asked):
+                for one in asked:
+                    one.answer.set_exception(RelayError("the connection has ended"))
+            else:
+                if is_wanted:
+                    self._evict_client()
+                for one in asked:
+                    one.answer.set_result(None)
             await self._socket.close()
 
     def _problem(self, line: str) -> str:
@@ -218,7 +224,7 @@ class Relay:
         if self.is_over:
             raise RelayError("the connection has ended")
         self._last += 1
-        asked = self._asked[self._last] = _Asked(asyncio.get_running_loop().create_future(), show)
+        asked = self._asked[self._last] = _Asked(asyncio.get_running_loop().create_future(), show, command in EARLY)
         with suppress(ConnectionError):  # `run` notices
             await self._socket.send(request(command, self._last, params))
         return await asked.answer
